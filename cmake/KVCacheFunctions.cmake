@@ -1,0 +1,24 @@
+# Small wrappers, so that each folder's CMakeLists.txt says only what it holds.
+
+# kvcache_add_library(NAME SOURCE... [LINK LIB...] [DEPENDS TARGET...])
+# A static library over the shared MLIR.
+function(kvcache_add_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# kvcache_tablegen(FILE.td OUTPUT ARG... ...): pairs of an output file and the
+# mlir-tblgen arguments that make it, written as "OUTPUT|ARG|ARG".
+function(kvcache_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  foreach(pair IN LISTS ARGN)
+    string(REPLACE "|" ";" pair "${pair}")
+    list(POP_FRONT pair output)
+    mlir_tablegen(${output} ${pair})
+  endforeach()
+  add_public_tablegen_target(${target})
+endfunction()

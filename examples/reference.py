@@ -1,0 +1,50 @@
+"""What the examples should compute, by plain NumPy indexing.
+
+Nothing here knows how the compiled functions work: the shapes of their arguments
+are all that they share. `blocks` is [pages, 2, layers, page_size, heads, head_size],
+with the keys at 0 and the values at 1 of the second dimension.
+"""
+
+import numpy as np
+
+KEYS, VALUES = 0, 1
+
+
+def append(blocks, lengths, lut, layer, new_keys, new_values, row_offsets):
+    """Writes sequence b's rows of the new tokens after its lengths[b] tokens."""
+    page_size = blocks.shape[3]
+    for b, length in enumerate(lengths):
+        rows = np.arange(row_offsets[b], row_offsets[b + 1])
+        t = int(length) + np.arange(len(rows))
+        pages = lut[b, t // page_size]
+        blocks[pages, KEYS, layer, t % page_size] = new_keys[rows]
+        blocks[pages, VALUES, layer, t % page_size] = new_values[rows]
+
+
+def gather(blocks, lengths, lut, layer, kv, tokens):
+    """The keys or values of one layer: [batch, tokens, heads, head_size]."""
+    page_size, heads, head_size = blocks.shape[3:]
+    out = np.zeros((len(lengths), tokens, heads, head_size), blocks.dtype)
+    for b, length in enumerate(lengths):
+        t = np.arange(min(int(length), tokens))
+        out[b, t] = blocks[lut[b, t // page_size], kv, layer, t % page_size]
+    return out
+
+
+def attention(blocks, lengths, lut, layer, scale, q):
+    """One query token per sequence over its keys and values, in float64."""
+    heads = blocks.shape[4]
+    batch, q_heads, head_size = q.shape
+    out = np.zeros((batch, heads, q_heads // heads, head_size))
+    for b, length in enumerate(lengths):
+        if length == 0:
+            continue
+        row = lengths[b : b + 1], lut[b : b + 1], layer
+        keys = gather(blocks, *row, KEYS, int(length))[0].astype(np.float64)
+        values = gather(blocks, *row, VALUES, int(length))[0].astype(np.float64)
+        query = q[b].reshape(heads, -1, head_size).astype(np.float64)
+        scores = scale * np.einsum("hgd,thd->hgt", query, keys)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        out[b] = np.einsum("hgt,thd->hgd", weights, values)
+    return out.reshape(q.shape)

@@ -1,0 +1,93 @@
+//===- KVCache.h - The kvcache dialect -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_KVCACHE_H
+#define KVCACHE_IR_KVCACHE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferIntRangeInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <optional>
+
+namespace mlir::kvcache {
+
+class ParamsAttr;
+
+/// What a value of a bundle is.
+enum class PartKind {
+  Blocks,         ///< base of the blocks, or of the view's window
+  NumPages,       ///< pages (or blocks of a continuous cache)
+  NumLayers,      ///< layers of a collection
+  RoleStride,     ///< elements from keys to values
+  LayerStride,    ///< elements from a layer to the next
+  PageStride,     ///< elements from a page to the next: S0
+  BlockTokens,    ///< tokens of a continuous cache's block
+  Lengths,        ///< base of the cache lengths
+  Batch,          ///< sequences in the batch
+  Table,          ///< base of the lookup table
+  Columns,        ///< entries in a row of the lookup table
+  TableStride,    ///< entries from a row of the lookup table to the next
+  MaxSeqLength,   ///< longest prompt
+  MaxCacheLength, ///< longest cache
+  Scales,         ///< as above, of the scales
+  ScalePages,
+  ScaleRoleStride,
+  ScaleLayerStride,
+  ScalePageStride,
+  ScaleTable,
+  ScaleColumns,
+  ScaleTableStride,
+  TableEntry,  ///< base of the table entries behind row indices
+  RowsPerPage, ///< rows from a page to the next: S
+  Row,         ///< the row of a page's first token, once per page
+};
+
+/// One value of the bundle that a cache type expands to.
+struct Part {
+  PartKind kind;
+  Type type;
+};
+
+/// The name of a part in a kernel's parameter list, such as `page_stride`.
+StringRef stringifyPartKind(PartKind kind);
+
+/// The type of a stored element: `i8`, which holds two, for 4-bit elements.
+Type getStorageType(Type elementType);
+
+/// The lane type of a scalar or vector, and its number of lanes.
+Type getLaneType(Type type);
+int64_t getNumLanes(Type type);
+
+} // namespace mlir::kvcache
+
+#include "kvcache/IR/KVCacheDialect.h.inc"
+#include "kvcache/IR/KVCacheEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "kvcache/IR/KVCacheAttrs.h.inc"
+
+#include "kvcache/IR/KVCacheTypeInterfaces.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "kvcache/IR/KVCacheTypes.h.inc"
+
+#include "kvcache/IR/KVCacheOpInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/KVCacheOps.h.inc"
+
+#endif // KVCACHE_IR_KVCACHE_H

@@ -1,0 +1,109 @@
+//===- KVCacheInterfaces.td - Interfaces of cache types and accesses -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_KVCACHEINTERFACES_TD
+#define KVCACHE_IR_KVCACHEINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def KVCache_ExpandableTypeInterface : TypeInterface<"ExpandableTypeInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    A type that `convert-kvcache-to-memref` expands into several values: the
+    parts of its bundle. A part has a kind, unique in its type, and a type.
+  }];
+  let methods = [
+    InterfaceMethod<
+      "The parts that a value of this type expands to, in order. Pointers are "
+      "rank-0 memrefs; counts and table strides are `i32`, distances between "
+      "pages and layers are `index`, because they may pass 2^31 elements.",
+      "::llvm::SmallVector<::mlir::kvcache::Part>", "getParts">
+  ];
+}
+
+def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
+    [KVCache_ExpandableTypeInterface]> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    A collection of caches, or the view of one layer's keys or values.
+  }];
+  let methods = [
+    InterfaceMethod<"The element type of the cache.",
+      "::mlir::Type", "getElementType">,
+    InterfaceMethod<"Heads, head size, and whether the cache is latent (MLA).",
+      "::mlir::kvcache::ParamsAttr", "getParams">,
+    InterfaceMethod<"The page size in tokens; `ShapedType::kDynamic` for a "
+      "continuous cache, whose one block per sequence has a run-time size.",
+      "int64_t", "getPageSize">,
+    InterfaceMethod<"The element type of the scales; null if not quantized.",
+      "::mlir::Type", "getScale">,
+    InterfaceMethod<"Elements that share a scale; 0 if not quantized.",
+      "int64_t", "getGranularity">,
+    InterfaceMethod<"Whether this is a collection of all layers.",
+      "bool", "isCollection">
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Whether tokens lie in pages found through a lookup table.
+    bool isPaged() const {
+      return !::mlir::ShapedType::isDynamic($_type.getPageSize());
+    }
+    bool isQuantized() const { return static_cast<bool>($_type.getScale()); }
+    int64_t getNumHeads() const { return $_type.getParams().getNumHeads(); }
+    int64_t getHeadSize() const { return $_type.getParams().getHeadSize(); }
+    bool isMLA() const { return $_type.getParams().getIsMla(); }
+    /// 2 for keys and values, 1 for the one latent cache of MLA.
+    int64_t getNumKV() const { return isMLA() ? 1 : 2; }
+    /// The type of a stored element: `i8`, holding two elements, for 4-bit
+    /// caches, else the element type.
+    ::mlir::Type getStorageType() const {
+      return ::mlir::kvcache::getStorageType($_type.getElementType());
+    }
+    /// Stored elements per head: half the head size for 4-bit caches.
+    int64_t getStoredHeadSize() const {
+      return getHeadSize() * $_type.getElementType().getIntOrFloatBitWidth() /
+             getStorageType().getIntOrFloatBitWidth();
+    }
+    /// Scales per head and token.
+    int64_t getNumGroups() const {
+      return ::llvm::divideCeil(getHeadSize(), $_type.getGranularity());
+    }
+  }];
+}
+
+def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op that addresses a cache by sequence, head, token and element, any of
+    which may be absent, so that passes need not list op names.
+  }];
+  let methods = [
+    InterfaceMethod<"The cache.",
+      "::mlir::TypedValue<::mlir::kvcache::CacheTypeInterface>",
+      "getAccessedCache">,
+    InterfaceMethod<"The sequence in the batch, or null.",
+      "::mlir::Value", "getAccessedBatch", (ins), "", "return {};">,
+    InterfaceMethod<"The head, or null.",
+      "::mlir::Value", "getAccessedHead", (ins), "", "return {};">,
+    InterfaceMethod<"The first token in the sequence, or null.",
+      "::mlir::Value", "getAccessedToken", (ins), "", "return {};">,
+    InterfaceMethod<"The first element of the head, or null.",
+      "::mlir::Value", "getAccessedElement", (ins), "", "return {};">,
+    InterfaceMethod<"How many consecutive elements of a head are accessed.",
+      "int64_t", "getAccessedWidth", (ins), "", "return 1;">,
+    InterfaceMethod<"How many consecutive tokens are accessed.",
+      "int64_t", "getAccessedTokens", (ins), "", "return 1;">,
+    InterfaceMethod<"Whether the op reads an entry of the lookup table.",
+      "bool", "readsTable", (ins), "", "return true;">,
+    InterfaceMethod<"The operand that holds the page id when it was looked up "
+      "beforehand; null for an op that has no such operand.",
+      "::std::optional<::mlir::MutableOperandRange>", "getPageOperand",
+      (ins), "", "return ::std::nullopt;">
+  ];
+}
+
+#endif // KVCACHE_IR_KVCACHEINTERFACES_TD

@@ -1,0 +1,18 @@
+//===- KVCacheOps.td - All ops of the kvcache dialect -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_KVCACHEOPS_TD
+#define KVCACHE_IR_KVCACHEOPS_TD
+
+include "kvcache/IR/ViewOps.td"
+include "kvcache/IR/QueryOps.td"
+include "kvcache/IR/AccessOps.td"
+include "kvcache/IR/PageTableOps.td"
+include "kvcache/IR/CheckOps.td"
+
+#endif // KVCACHE_IR_KVCACHEOPS_TD

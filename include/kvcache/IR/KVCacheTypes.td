@@ -1,0 +1,210 @@
+//===- KVCacheTypes.td - Types of the kvcache dialect -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_KVCACHETYPES_TD
+#define KVCACHE_IR_KVCACHETYPES_TD
+
+include "kvcache/IR/KVCacheAttrs.td"
+include "kvcache/IR/KVCacheInterfaces.td"
+
+class KVCache_Type<string name, string typeMnemonic, list<Trait> traits>
+    : TypeDef<KVCache_Dialect, name, traits> {
+  let mnemonic = typeMnemonic;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+class KVCache_PagedType<string name, string typeMnemonic, bit collection>
+    : KVCache_Type<name, typeMnemonic, [
+        DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
+        KVCache_CacheTypeInterface]> {
+  let parameters = (ins
+    "::mlir::Type":$elementType,
+    "::mlir::kvcache::ParamsAttr":$params,
+    "int64_t":$pageSize,
+    OptionalParameter<"::mlir::Type">:$scale,
+    OptionalParameter<"int64_t">:$granularity
+  );
+  let assemblyFormat = [{
+    `<` $elementType `,` qualified($params) `,` `page_size` `=` $pageSize
+    `` custom<Quantization>($scale, $granularity) `` `>`
+  }];
+  let extraClassDeclaration = [{
+    bool isCollection() const { return }] # collection # [{; }
+  }];
+}
+
+class KVCache_ContinuousType<string name, string typeMnemonic, bit collection>
+    : KVCache_Type<name, typeMnemonic, [
+        DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
+        KVCache_CacheTypeInterface]> {
+  let parameters = (ins
+    "::mlir::Type":$elementType,
+    "::mlir::kvcache::ParamsAttr":$params
+  );
+  let assemblyFormat = "`<` $elementType `,` qualified($params) `>`";
+  let extraClassDeclaration = [{
+    bool isCollection() const { return }] # collection # [{; }
+    int64_t getPageSize() const { return ::mlir::ShapedType::kDynamic; }
+    ::mlir::Type getScale() const { return {}; }
+    int64_t getGranularity() const { return 0; }
+  }];
+}
+
+def KVCache_PagedCollectionType
+    : KVCache_PagedType<"PagedCollection", "paged_collection", 1> {
+  let summary = "The paged cache of all layers";
+  let description = [{
+    Keys and values of all layers in pages of `page_size` tokens, found through
+    a lookup table. With `scale` and `granularity` the cache is quantized:
+    every `granularity` elements of a head share a scale of type `scale`.
+
+    Constraints:
+    - (C1) `page_size` is positive, and a page of `page_size` rows has fewer
+      than 2^31 elements.
+    - (C2) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2, or with
+      scales also i8 or f4E2M1FN.
+    - (C3) `granularity` is positive and given exactly when `scale` is.
+    - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, the element
+      type has at most 8 bits, and a 4-bit cache has the granularity and scales
+      of NVFP4 (16, f8E4M3FN) or MX (32, f8E8M0FNU).
+    - (C5) the head size of a 4-bit cache is even.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+    !quantized = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64,
+                                           scale = f32, granularity = 128>
+    ```
+  }];
+}
+
+def KVCache_PagedCacheType : KVCache_PagedType<"PagedCache", "paged", 0> {
+  let summary = "One layer's keys or values in a paged cache";
+  let description = [{
+    A view of one layer's keys or values: a window `[pages, page_size,
+    num_heads, head_size]` with a distance between pages that is known only at
+    run time. Parameters and constraints are those of `paged_collection`.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    ```
+  }];
+}
+
+def KVCache_ContinuousCollectionType
+    : KVCache_ContinuousType<"ContinuousCollection", "continuous_collection",
+                             1> {
+  let summary = "The continuous cache of all layers";
+  let description = [{
+    Keys and values of all layers, one block of rows for each sequence. The
+    lookup table names each sequence's block.
+
+    Constraints:
+    - (C1) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.continuous_collection<bf16, #kv>
+    ```
+  }];
+}
+
+def KVCache_ContinuousCacheType
+    : KVCache_ContinuousType<"ContinuousCache", "continuous", 0> {
+  let summary = "One layer's keys or values in a continuous cache";
+  let description = [{
+    A view of one layer's keys or values. Parameters and constraints are those
+    of `continuous_collection`.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.continuous<bf16, #kv>
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Row indices
+//===----------------------------------------------------------------------===//
+
+def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
+    DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
+  let summary = "The rows of consecutive tokens";
+  let description = [{
+    The cache rows of `rows` consecutive tokens of a sequence, read from the
+    lookup table once per page. No `page_size` over a continuous cache.
+
+    Constraints:
+    - (C1) `rows` is positive, and `page_size`, if given, too.
+    - (C2) `rows` is at most `page_size` or a multiple of it.
+
+    Example:
+
+    ```mlir
+    !rows = !kvcache.row_indices<rows = 128, page_size = 64>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$rows,
+    OptionalParameter<"int64_t">:$page_size
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// Rows that one entry of the lookup table covers.
+    int64_t getRowsPerPage() const {
+      return getPageSize() && getPageSize() < getRows() ? getPageSize()
+                                                        : getRows();
+    }
+    /// Entries of the lookup table behind the rows.
+    int64_t getNumPages() const { return getRows() / getRowsPerPage(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Constraints on operands and results
+//===----------------------------------------------------------------------===//
+
+def KVCache_AnyPaged : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType>($_self)">,
+    "view of a paged cache", "::mlir::kvcache::PagedCacheType">;
+
+def KVCache_AnyCache : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
+          "::mlir::kvcache::ContinuousCacheType>($_self)">,
+    "view of a paged or continuous cache",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyCacheOrCollection : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self)">,
+    "cache view or collection", "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_FixedVector1D : Type<
+    CPred<"::llvm::isa<::mlir::VectorType>($_self) && "
+          "::llvm::cast<::mlir::VectorType>($_self).getRank() == 1 && "
+          "!::llvm::cast<::mlir::VectorType>($_self).isScalable() && "
+          "::llvm::isa<::mlir::FloatType, ::mlir::IntegerType>("
+          "::llvm::cast<::mlir::VectorType>($_self).getElementType())">,
+    "1-D vector of fixed length">;
+
+def KVCache_Elements : AnyTypeOf<[AnyFloat, AnySignlessInteger,
+                                  KVCache_FixedVector1D]>;
+
+#endif // KVCACHE_IR_KVCACHETYPES_TD

@@ -1,0 +1,207 @@
+//===- ViewOps.td - Collections and views -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_VIEWOPS_TD
+#define KVCACHE_IR_VIEWOPS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+
+def KVCache_PagedCollectionOp : KVCache_Op<"paged_collection", [
+    Pure, AttrSizedOperandSegments]> {
+  let summary = "Bundles the tensors of a paged cache";
+  let description = [{
+    Bundles the tensors of a paged cache into a collection. Nothing is copied.
+    Notation: D is 2, or 1 for MLA; NL layers, P tokens per page, H heads, E
+    the stored head size, hg groups of a quantized head.
+
+    The lookup table gives the page of every P tokens of a sequence. Its
+    entries, the lengths and the maxima are unsigned. Without `lookup` the
+    scales are found through the same table. The distances between pages and
+    between layers, and that between keys and values, may be anything: they
+    arrive as the strides of the memrefs.
+
+    Constraints:
+    - (C1) `blocks` has shape `[?, D, ?, P, H, E]` and the stored element type
+      of the collection; static sizes agree with the collection's type.
+    - (C2) strides 3 to 5 of `blocks` are static and those of packed rows,
+      `[H * E, E, 1]`.
+    - (C3) `cache_lengths` and the rows of the lookup tables are contiguous.
+    - (C4) `scales` is given exactly when the collection is quantized, and
+      `scales_lookup_table` only with it.
+    - (C5) `scales` has shape `[?, D, ?, P, H, hg]`, the scale type, and static
+      strides `[H * hg, hg, 1]`.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+
+    func.func @collect(%blocks: memref<?x2x?x64x8x128xbf16>,
+                       %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                       %max_seq: i32, %max_cache: i32) -> !collection {
+      %c = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
+             : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32>
+             -> !collection
+      return %c : !collection
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefRankOf<[AnyType], [6]>,
+        "keys and values of all pages and layers, [NB, D, NL, P, H, E]">:$blocks,
+    Arg<MemRefRankOf<[I32], [1]>,
+        "tokens in the cache of each sequence, [batch], unsigned">
+        :$cache_lengths,
+    Arg<MemRefRankOf<[I32], [2]>,
+        "page ids of each sequence, [batch, columns], unsigned">:$lookup_table,
+    Arg<I32, "the longest prompt of the batch in tokens, unsigned">
+        :$max_seq_length,
+    Arg<I32, "the longest cache of the batch in tokens, unsigned">
+        :$max_cache_length,
+    Arg<Optional<MemRefRankOf<[AnyType], [6]>>,
+        "scales of all pages and layers, [NB, D, NL, P, H, hg]">:$scales,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>,
+        "page ids of the scales, [batch, columns], unsigned">
+        :$scales_lookup_table
+  );
+  let results = (outs Res<KVCache_PagedCollectionType, "the collection">
+                      :$collection);
+  let assemblyFormat = [{
+    $blocks `,` $cache_lengths `,` $lookup_table `,` $max_seq_length `,`
+    $max_cache_length (`scales` $scales^ (`lookup` $scales_lookup_table^)?)?
+    attr-dict `:` type($blocks) `,` type($cache_lengths) `,`
+    type($lookup_table)
+    (`,` type($scales)^ (`,` type($scales_lookup_table)^)?)?
+    `->` qualified(type($collection))
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_ContinuousCollectionOp : KVCache_Op<"continuous_collection",
+    [Pure]> {
+  let summary = "Bundles the tensors of a continuous cache";
+  let description = [{
+    Bundles the tensors of a continuous cache into a collection: as
+    `paged_collection`, with one block of rows for each sequence and a lookup
+    table that names each sequence's block.
+
+    Constraints:
+    - (C1) `blocks` has shape `[?, D, ?, ?, H, E]` and the element type of the
+      collection; static sizes agree with the collection's type.
+    - (C2) strides 3 to 5 of `blocks` are static and those of packed rows,
+      `[H * E, E, 1]`.
+    - (C3) `cache_lengths` and `lookup_table` are contiguous.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.continuous_collection<bf16, #kv>
+
+    func.func @collect(%blocks: memref<?x2x?x?x8x128xbf16>,
+                       %lengths: memref<?xi32>, %lut: memref<?xi32>,
+                       %max_seq: i32, %max_cache: i32) -> !collection {
+      %c = kvcache.continuous_collection %blocks, %lengths, %lut, %max_seq,
+             %max_cache
+             : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?xi32>
+             -> !collection
+      return %c : !collection
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefRankOf<[AnyType], [6]>,
+        "keys and values of all blocks and layers, [NB, D, NL, T, H, E]">
+        :$blocks,
+    Arg<MemRefRankOf<[I32], [1]>,
+        "tokens in the cache of each sequence, [batch], unsigned">
+        :$cache_lengths,
+    Arg<MemRefRankOf<[I32], [1]>,
+        "the block of each sequence, [batch], unsigned">:$lookup_table,
+    Arg<I32, "the longest prompt of the batch in tokens, unsigned">
+        :$max_seq_length,
+    Arg<I32, "the longest cache of the batch in tokens, unsigned">
+        :$max_cache_length
+  );
+  let results = (outs Res<KVCache_ContinuousCollectionType, "the collection">
+                      :$collection);
+  let assemblyFormat = [{
+    $blocks `,` $cache_lengths `,` $lookup_table `,` $max_seq_length `,`
+    $max_cache_length attr-dict `:` type($blocks) `,` type($cache_lengths) `,`
+    type($lookup_table) `->` qualified(type($collection))
+  }];
+  let hasVerifier = 1;
+}
+
+class KVCache_ViewOp<string mnemonic, Type collectionType, Type cacheType>
+    : KVCache_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
+  let arguments = (ins
+    KVCache_Role:$role,
+    Arg<collectionType, "the cache of all layers">:$collection,
+    Arg<Index, "the layer, below the number of layers">:$layer
+  );
+  let results = (outs Res<cacheType, "the layer's keys or values">:$cache);
+  let assemblyFormat = [{
+    $role $collection `[` $layer `]` attr-dict `:`
+    qualified(type($collection))
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_PagedViewOp : KVCache_ViewOp<"paged_view",
+    KVCache_PagedCollectionType, KVCache_PagedCacheType> {
+  let summary = "One layer's keys or values of a paged collection";
+  let description = [{
+    A view of one layer: the collection's blocks from
+    `role * stride 1 + layer * stride 2` on, and the same for its scales.
+
+    Constraints:
+    - (C1) an MLA collection has no value view.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @keys(%c: !collection, %layer: index) -> !cache {
+      %k = kvcache.paged_view key %c[%layer] : !collection
+      return %k : !cache
+    }
+    ```
+  }];
+}
+
+def KVCache_ContinuousViewOp : KVCache_ViewOp<"continuous_view",
+    KVCache_ContinuousCollectionType, KVCache_ContinuousCacheType> {
+  let summary = "One layer's keys or values of a continuous collection";
+  let description = [{
+    A view of one layer: the collection's blocks from
+    `role * stride 1 + layer * stride 2` on.
+
+    Constraints:
+    - (C1) an MLA collection has no value view.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.continuous_collection<bf16, #kv>
+    !cache = !kvcache.continuous<bf16, #kv>
+
+    func.func @values(%c: !collection, %layer: index) -> !cache {
+      %v = kvcache.continuous_view value %c[%layer] : !collection
+      return %v : !cache
+    }
+    ```
+  }];
+}
+
+#endif // KVCACHE_IR_VIEWOPS_TD

@@ -1,0 +1,28 @@
+//===- InitAll.h - Register everything -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_INITALL_H
+#define KVCACHE_INITALL_H
+
+namespace mlir {
+class DialectRegistry;
+
+namespace kvcache {
+
+/// Registers the kvcache dialect, all upstream dialects and extensions, and
+/// the translations to LLVM IR.
+void registerAllDialects(DialectRegistry &registry);
+
+/// Registers our passes and pipelines, and all upstream passes. Once per
+/// process.
+void registerAllPasses();
+
+} // namespace kvcache
+} // namespace mlir
+
+#endif // KVCACHE_INITALL_H

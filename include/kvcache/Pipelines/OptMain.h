@@ -1,0 +1,20 @@
+//===- OptMain.h - The driver of kvcache-opt -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PIPELINES_OPTMAIN_H
+#define KVCACHE_PIPELINES_OPTMAIN_H
+
+namespace mlir::kvcache {
+
+/// `mlir-opt` with everything registered, and the option `--emit-ptx`. Returns
+/// the exit status.
+int optMain(int argc, char **argv);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_PIPELINES_OPTMAIN_H

@@ -1,0 +1,66 @@
+//===- Passes.td - Passes that only pipelines use -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PIPELINES_PASSES_TD
+#define KVCACHE_PIPELINES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
+  let summary = "Give every gpu.module one target from the table of chips";
+  let description = [{
+    A `gpu.module` with `#nvvm.target`s keeps these; one without gets those of
+    `chip`. Each target gets the PTX version that the table of chips asks for. A
+    module with several targets is cloned, so that each clone can be lowered for
+    its chip; `kvcache-serialize-kernels` puts the clones' objects together.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+  let options = [
+    ListOption<"chips", "chip", "std::string",
+               "The chips to compile for, such as sm_90a">,
+    Option<"optLevel", "opt-level", "int", /*default=*/"3",
+           "LLVM's optimization level, 0 to 3">
+  ];
+}
+
+def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
+  let summary = "Lower math ops to what a GPU computes without libdevice";
+  let description = [{
+    Rewrites `math.exp` by base 2 and lowers the math ops that NVPTX has
+    instructions for to LLVM intrinsics, and `gpu.all_reduce` and
+    `gpu.subgroup_reduce` to shuffles. What is left needs libdevice.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect"
+  ];
+}
+
+def CheckHostOnly : Pass<"kvcache-check-host-only", "::mlir::ModuleOp"> {
+  let summary = "Drop kernels, and reject launches, for the CPU";
+}
+
+def SerializeKernels : Pass<"kvcache-serialize-kernels", "::mlir::ModuleOp"> {
+  let summary = "Compile every gpu.module to PTX, a cubin or a fat binary";
+  let description = [{
+    Replaces every `gpu.module` by a `gpu.binary` with an object for each of its
+    targets. The property `kvcache.kernels` of an object describes its kernels:
+    for each its `parameters`, in order with name and type, and its `block_size`
+    where it is known.
+  }];
+  let options = [
+    Option<"format", "format", "std::string", /*default=*/"\"ptx\"",
+           "ptx, cubin or fatbin">,
+    Option<"toolkit", "toolkit", "std::string", /*default=*/"\"\"",
+           "The folder of the CUDA toolkit, with bin/ptxas">
+  ];
+}
+
+#endif // KVCACHE_PIPELINES_PASSES_TD

@@ -1,0 +1,68 @@
+//===- Pipelines.h - From the kvcache dialect to a target -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PIPELINES_PIPELINES_H
+#define KVCACHE_PIPELINES_PIPELINES_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir::kvcache {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "kvcache/Pipelines/Passes.h.inc"
+
+/// Names the gpu.module that a clone for another target was made of.
+inline constexpr llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
+
+/// Options of `kvcache-to-ptx`.
+struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
+  ListOption<std::string> chips{
+      *this, "chip",
+      llvm::cl::desc("The chips to compile a gpu.module without #nvvm.target "
+                     "for, such as sm_90a")};
+  Option<std::string> format{*this, "format",
+                             llvm::cl::desc("ptx, cubin or fatbin"),
+                             llvm::cl::init("ptx")};
+  Option<int> optLevel{*this, "opt-level",
+                       llvm::cl::desc("LLVM's optimization level, 0 to 3"),
+                       llvm::cl::init(3)};
+  Option<std::string> toolkit{
+      *this, "toolkit",
+      llvm::cl::desc("The folder of the CUDA toolkit, with bin/ptxas; not "
+                     "needed for format=ptx")};
+  Option<bool> noAlias{
+      *this, "noalias",
+      llvm::cl::desc(
+          "Assume that distinct pointers of a kernel do not overlap"),
+      llvm::cl::init(true)};
+};
+
+/// Adds the passes that turn a module with cache ops into `gpu.binary` ops:
+/// parallel loops become kernels, kernels become PTX. Host code is left at the
+/// level of memref and gpu.launch_func.
+void buildToPTXPipeline(OpPassManager &pm, const ToPTXOptions &options);
+
+/// Adds the passes that turn the host functions of a module with cache ops
+/// into LLVM, ready for MLIR's execution engine.
+void buildToCPUPipeline(OpPassManager &pm);
+
+/// Registers `kvcache-to-ptx` and `kvcache-to-cpu`.
+void registerPipelines();
+
+/// Writes the objects of all `gpu.binary` ops in `op` as text. Fails with a
+/// diagnostic where there is none, or one that is not PTX.
+LogicalResult emitPTX(Operation *op, raw_ostream &os);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_PIPELINES_PIPELINES_H

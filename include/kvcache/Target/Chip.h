@@ -1,0 +1,120 @@
+//===- Chip.h - What each NVIDIA chip can do --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The NVPTX back end aborts the process on an instruction that a chip lacks,
+// and the NVVM verifier asks only for sm_90. Lowering therefore asks this table
+// first, and reports what is missing at the op's location.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TARGET_CHIP_H
+#define KVCACHE_TARGET_CHIP_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/BitmaskEnum.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <string>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace mlir::kvcache {
+
+LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
+
+/// What a chip can do, as far as lowering chooses by it. A set of them is the
+/// bitwise or.
+enum class Feature : uint16_t {
+  None = 0,
+  /// cp.async from global to shared memory.
+  AsyncCopy = 1 << 0,
+  /// Tensor copies of tiles in both directions, bulk copies, and mbarriers that
+  /// count bytes.
+  TMA = 1 << 1,
+  /// Tensor copies in mode tile::gather4 to shared::cta.
+  Gather4 = 1 << 2,
+  /// Tensor copies in mode tile::gather4 to shared::cluster, and their
+  /// prefetch.
+  Gather4Cluster = 1 << 3,
+  /// Tensor copies in mode tile::scatter4.
+  Scatter4 = 1 << 4,
+  /// mma.sync m16n8k32 of e4m3 and e5m2 in hardware. Other chips from sm_89 on
+  /// accept the instruction and convert to f16.
+  FP8MMA = 1 << 5,
+  /// ldmatrix of 8-bit elements, m16n16 transposed.
+  LdMatrixB8 = 1 << 6,
+  /// cvt between f16x2 and e4m3x2 or e5m2x2.
+  FP8Conversion = 1 << 7,
+  /// cvt from and to e2m1x2, e2m3x2, e3m2x2 and ue8m0x2.
+  NarrowConversion = 1 << 8,
+  /// Global accesses of 32 bytes.
+  Access256 = 1 << 9,
+  /// redux.sync of f32.
+  ReduxF32 = 1 << 10,
+  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/ReduxF32)
+};
+
+/// The suffix of a chip's name: which other chips run its code.
+enum class Variant : uint8_t {
+  Base,         ///< no suffix: newer chips, too
+  Architecture, ///< a: this chip only
+  Family,       ///< f: this chip and newer ones of its family
+};
+
+/// An NVIDIA chip that both LLVM's NVPTX back end and ptxas know.
+struct Chip {
+  /// Such as `sm_90a`.
+  StringLiteral name;
+  /// Major * 10 + minor.
+  unsigned computeCapability;
+  Variant variant;
+  /// The oldest PTX version, as major * 10 + minor, in which all features of
+  /// the chip can be written: the older it is, the more drivers load the PTX.
+  unsigned ptxVersion;
+  /// The set of what the chip can do.
+  Feature supported;
+
+  /// The parameter `features` of `#nvvm.target`, such as `+ptx88`.
+  std::string getFeatures() const;
+
+  /// Whether the chip has all of `wanted`.
+  bool has(Feature wanted) const { return (supported & wanted) == wanted; }
+};
+
+/// All chips, oldest first, from sm_80 to sm_121f.
+ArrayRef<Chip> getChips();
+
+/// The chip of this name, or null.
+const Chip *lookupChip(StringRef name);
+
+/// The chip that `op` is compiled for: that of the `#nvvm.target` of the
+/// enclosing `gpu.module`, or of `op` if it is one. Null outside of a module,
+/// where the module has none or several targets, or where the table lacks the
+/// chip.
+const Chip *getTargetChip(Operation *op);
+
+/// What a diagnostic calls one feature, such as `gather4`.
+StringRef getFeatureName(Feature feature);
+
+/// The chips that have one feature, such as `sm_100 or newer`.
+std::string getChipsWith(Feature feature);
+
+/// The message about a name that `lookupChip` doesn't know:
+/// `unknown chip 'sm_99'; known are sm_80, …`.
+std::string getUnknownChipMessage(StringRef name);
+
+/// The message about one feature that `chip` lacks: `requires sm_100 or newer
+/// for gather4, but the target is sm_90a`.
+std::string getMissingFeatureMessage(const Chip &chip, Feature feature);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TARGET_CHIP_H

@@ -1,0 +1,44 @@
+//===- Passes.h - Transforms on the kvcache dialect -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TRANSFORMS_PASSES_H
+#define KVCACHE_TRANSFORMS_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+namespace arith {
+class ArithDialect;
+} // namespace arith
+namespace kvcache {
+class KVCacheDialect;
+} // namespace kvcache
+namespace LLVM {
+class LLVMDialect;
+} // namespace LLVM
+namespace memref {
+class MemRefDialect;
+} // namespace memref
+namespace scf {
+class SCFDialect;
+} // namespace scf
+namespace ub {
+class UBDialect;
+} // namespace ub
+} // namespace mlir
+
+namespace mlir::kvcache {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "kvcache/Transforms/Passes.h.inc"
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TRANSFORMS_PASSES_H

@@ -1,0 +1,83 @@
+//===- Passes.td - Transforms on the kvcache dialect -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TRANSFORMS_PASSES_TD
+#define KVCACHE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BoundsChecks : Pass<"kvcache-bounds-checks"> {
+  let summary = "Check every index, page id and alignment at run time";
+  let description = [{
+    Puts a `kvcache.check` before every access for each thing that its author
+    promised: layer, sequence, head, token and element in range, an element
+    that is a multiple of the access's width, a base that is as aligned as
+    `populate` says, and a page id below the number of pages. Run it before any
+    other pass, while every op still knows its source line.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numChecks", "num-checks", "Number of checks inserted">
+  ];
+}
+
+def HoistLookups : Pass<"kvcache-hoist-lookups"> {
+  let summary = "Move table and length reads out of loops";
+  let description = [{
+    Looks a page up before the loop whenever neither its sequence nor its token
+    changes in it, and moves other reads of the tables and lengths that do not
+    change out as well. A loop that may run zero times must not read a table
+    entry that need not exist, so the read then goes under a guard: that the
+    loop runs at all. Parallel loops are left alone, because they may become
+    kernels, and their lookups must not move to the host.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
+    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect"
+  ];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "Number of lookups hoisted">
+  ];
+}
+
+def NameKernelArgs : Pass<"kvcache-name-kernel-args", "::mlir::ModuleOp"> {
+  let summary = "Name the arguments of kernels after what launches pass";
+  let description = [{
+    Gives every kernel argument without a `kvcache.name` one: the name of the
+    function argument that a launch in the module passes, or the role of the
+    view that it passes.
+  }];
+}
+
+def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
+                             "::mlir::ModuleOp"> {
+  let summary = "Pass one kernel parameter per pointer";
+  let description = [{
+    Replaces every memref argument of a kernel by a pointer to its first
+    element, and those of its sizes and strides that its type leaves open, in
+    this order. Launches in the module pass these. The kernel records its
+    parameters' names in the attribute `kvcache.parameters`.
+
+    Distinct pointers of a kernel are assumed not to overlap where one of them
+    is written to (`llvm.noalias`), as with `__restrict__`, unless a launch in
+    the module passes the same buffer twice. `noalias=false` assumes nothing.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+  let options = [
+    Option<"noAlias", "noalias", "bool", /*default=*/"true",
+           "Assume that distinct pointers of a kernel do not overlap">
+  ];
+}
+
+#endif // KVCACHE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,63 @@
+//===- FloatsAsBits.cpp - Move floats as integers -------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/Passes.h"
+
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_FLOATSASBITS
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+
+namespace {
+
+struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
+  using FloatsAsBitsBase::FloatsAsBitsBase;
+
+  void runOnOperation() override {
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([&](FloatType type) -> std::optional<Type> {
+      if (!isMoved(type))
+        return std::nullopt;
+      return getBits(type);
+    });
+    replacer.addReplacement([&](FloatAttr attr) -> std::optional<Attribute> {
+      if (!isMoved(attr.getType()))
+        return std::nullopt;
+      return IntegerAttr::get(getBits(attr.getType()),
+                              attr.getValue().bitcastToAPInt());
+    });
+    replacer.addReplacement(
+        [&](DenseElementsAttr attr) -> std::optional<Attribute> {
+          if (!isMoved(attr.getElementType()))
+            return std::nullopt;
+          return attr.bitcast(getBits(attr.getElementType()));
+        });
+    replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
+                                          /*replaceLocs=*/false,
+                                          /*replaceTypes=*/true);
+  }
+
+private:
+  bool isMoved(Type type) const {
+    return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
+               Float4E2M1FNType>(type) ||
+           (bf16 && isa<BFloat16Type>(type));
+  }
+
+  static Type getBits(Type type) {
+    return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
+  }
+};
+
+} // namespace

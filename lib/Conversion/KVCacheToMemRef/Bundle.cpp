@@ -1,0 +1,190 @@
+//===- Bundle.cpp - The values behind a cache -----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// ArithBuilder
+//===----------------------------------------------------------------------===//
+
+/// No overflow, signed or unsigned: all our offsets are non-negative and below
+/// 2^31 in 32 bits, 2^63 in 64.
+static constexpr arith::IntegerOverflowFlags kNoWrap =
+    arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
+
+Value ArithBuilder::index(int64_t value) const {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+Value ArithBuilder::i32(int64_t value) const {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+Value ArithBuilder::constantLike(Value value, int64_t constant) const {
+  return value.getType().isIndex() ? index(constant) : i32(constant);
+}
+
+Value ArithBuilder::extend(Value value) const {
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
+                                                    value);
+}
+
+Value ArithBuilder::truncate(Value value) const {
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
+                                                    value);
+}
+
+Value ArithBuilder::add(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs, kNoWrap);
+}
+
+Value ArithBuilder::mul(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs, kNoWrap);
+}
+
+Value ArithBuilder::mul(Value lhs, int64_t rhs) const {
+  return mul(lhs, constantLike(lhs, rhs));
+}
+
+Value ArithBuilder::div(Value lhs, int64_t rhs) const {
+  return builder.createOrFold<arith::DivUIOp>(loc, lhs, constantLike(lhs, rhs));
+}
+
+Value ArithBuilder::rem(Value lhs, int64_t rhs) const {
+  return builder.createOrFold<arith::RemUIOp>(loc, lhs, constantLike(lhs, rhs));
+}
+
+Value ArithBuilder::advance(Value pointer, Value offset) const {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, pointer);
+  return memref::ReinterpretCastOp::create(
+      builder, loc, cast<MemRefType>(pointer.getType()),
+      metadata.getBaseBuffer(), OpFoldResult(add(metadata.getOffset(), offset)),
+      ArrayRef<OpFoldResult>(), ArrayRef<OpFoldResult>());
+}
+
+Value ArithBuilder::window(Value pointer, Value size) const {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, pointer);
+  auto type = MemRefType::get(
+      {ShapedType::kDynamic},
+      cast<MemRefType>(pointer.getType()).getElementType(),
+      StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {1}));
+  return memref::ReinterpretCastOp::create(
+      builder, loc, type, metadata.getBaseBuffer(),
+      OpFoldResult(metadata.getOffset()), OpFoldResult(size),
+      OpFoldResult(builder.getIndexAttr(1)));
+}
+
+//===----------------------------------------------------------------------===//
+// Bundle
+//===----------------------------------------------------------------------===//
+
+Bundle::Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values)
+    : ArithBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
+      cache(dyn_cast<CacheTypeInterface>(type)), values(values) {}
+
+Value Bundle::get(PartKind kind) const {
+  return llvm::getSingleElement(getAll(kind));
+}
+
+SmallVector<Value> Bundle::getAll(PartKind kind) const {
+  SmallVector<Value> found;
+  for (auto [part, value] : llvm::zip_equal(type.getParts(), values))
+    if (part.kind == kind)
+      found.push_back(value);
+  return found;
+}
+
+Value Bundle::getLengths() const {
+  return window(get(PartKind::Lengths), getIndex(PartKind::Batch));
+}
+
+Value Bundle::getTable() const {
+  Value entries = getIndex(PartKind::Batch);
+  if (cache.isPaged())
+    entries = mul(entries, getIndex(PartKind::TableStride));
+  return window(get(PartKind::Table), entries);
+}
+
+Value Bundle::getTableIndex(Value batch, Value token) const {
+  if (!cache.isPaged())
+    return batch;
+  Value column = extend(div(truncate(token), cache.getPageSize()));
+  return add(mul(batch, getIndex(PartKind::TableStride)), column);
+}
+
+Value Bundle::getPage(Value batch, Value token, Value known) const {
+  if (known)
+    return known;
+  Value entry = memref::LoadOp::create(builder, loc, getTable(),
+                                       getTableIndex(batch, token));
+  return extend(entry);
+}
+
+Value Bundle::getRowInPage(Value token) const {
+  if (!cache.isPaged())
+    return token;
+  return rem(truncate(token), cache.getPageSize());
+}
+
+Value Bundle::getRowsPerPage() const {
+  return div(get(PartKind::PageStride), getRowElements());
+}
+
+Value Bundle::getRow(Value page, Value rowInPage) const {
+  if (!rowInPage.getType().isIndex())
+    rowInPage = extend(rowInPage);
+  return add(mul(page, getRowsPerPage()), rowInPage);
+}
+
+Value Bundle::getElement(Value batch, Value head, Value token, Value element,
+                         Value knownPage) const {
+  // Offsets inside a page take 32 bits, those inside a block of a continuous
+  // cache may not.
+  if (cache.isPaged()) {
+    head = truncate(head);
+    element = truncate(element);
+  }
+  int64_t packing = cache.getHeadSize() / cache.getStoredHeadSize();
+  Value inPage = mul(getRowInPage(token), getRowElements());
+  inPage = add(inPage, mul(head, cache.getStoredHeadSize()));
+  inPage = add(inPage, div(element, packing));
+  if (cache.isPaged())
+    inPage = extend(inPage);
+  Value page = getPage(batch, token, knownPage);
+  return add(mul(page, get(PartKind::PageStride)), inPage);
+}
+
+Value Bundle::getBlocks() const {
+  return window(get(PartKind::Blocks),
+                mul(getIndex(PartKind::NumPages), get(PartKind::PageStride)));
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+bool kvcache::isInGPUCode(Operation *op) {
+  return op->getParentOfType<gpu::GPUModuleOp>() ||
+         op->getParentOfType<gpu::LaunchOp>();
+}
+
+int64_t kvcache::getBaseAlignment(Operation *op) {
+  const Chip *chip = getTargetChip(op);
+  return chip && chip->has(Feature::Access256) ? 32 : 16;
+}

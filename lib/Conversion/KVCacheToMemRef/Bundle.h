@@ -1,0 +1,131 @@
+//===- Bundle.h - The values behind a cache ----------------------*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A cache expands to a bundle of values, its parts. `Bundle` finds a part by
+// its kind, and builds the address arithmetic that all op families share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H
+#define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H
+
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::kvcache {
+
+/// Builds arithmetic at a location; constants fold away.
+class ArithBuilder {
+public:
+  ArithBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value index(int64_t value) const;
+  Value i32(int64_t value) const;
+
+  /// An unsigned 32-bit value as an index.
+  Value extend(Value value) const;
+  /// An index below 2^31 (or one whose low 32 bits are meant) as 32 bits.
+  Value truncate(Value value) const;
+
+  Value add(Value lhs, Value rhs) const;
+  Value mul(Value lhs, Value rhs) const;
+  Value mul(Value lhs, int64_t rhs) const;
+  /// Unsigned quotient and remainder by a constant. Powers of two become
+  /// shifts and masks, others multiply-high, in LLVM.
+  Value div(Value lhs, int64_t rhs) const;
+  Value rem(Value lhs, int64_t rhs) const;
+
+  /// `pointer` moved by `offset` elements.
+  Value advance(Value pointer, Value offset) const;
+  /// The memory behind `pointer` as a one-dimensional memref. Its size is of no
+  /// consequence, but not so large that arithmetic on it could overflow.
+  Value window(Value pointer, Value size) const;
+
+  OpBuilder &builder;
+  Location loc;
+
+private:
+  Value constantLike(Value value, int64_t constant) const;
+};
+
+/// The parts of one value, and the addresses in it.
+class Bundle : public ArithBuilder {
+public:
+  Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values);
+
+  /// The part of this kind, which the type must have.
+  Value get(PartKind kind) const;
+  /// A count, extended to index.
+  Value getIndex(PartKind kind) const { return extend(get(kind)); }
+  /// All parts of this kind, in order.
+  SmallVector<Value> getAll(PartKind kind) const;
+
+  /// `H * E`, in stored elements.
+  int64_t getRowElements() const {
+    return cache.getNumHeads() * cache.getStoredHeadSize();
+  }
+  /// The cache lengths and the lookup table as one-dimensional memrefs.
+  Value getLengths() const;
+  Value getTable() const;
+  /// The index in the lookup table of the entry for token `token`.
+  Value getTableIndex(Value batch, Value token) const;
+  /// The page of a token: `known`, or an entry of the lookup table.
+  Value getPage(Value batch, Value token, Value known = {}) const;
+  /// The token's row in its page: 32 bits over pages, index over blocks.
+  Value getRowInPage(Value token) const;
+  /// The distance between pages in rows.
+  Value getRowsPerPage() const;
+  /// `page * S + row`, as index.
+  Value getRow(Value page, Value rowInPage) const;
+  /// The element `(b, h, t, d)`, counted from the view's base.
+  Value getElement(Value batch, Value head, Value token, Value element,
+                   Value knownPage) const;
+  /// The blocks of the view as a one-dimensional memref.
+  Value getBlocks() const;
+
+private:
+  ExpandableTypeInterface type;
+  /// The cache whose parts these are; null for row indices.
+  CacheTypeInterface cache;
+  ValueRange values;
+};
+
+/// The value of an operand that is not a cache, or null if it is absent.
+inline Value getSingle(ValueRange operand) {
+  return operand.empty() ? Value() : llvm::getSingleElement(operand);
+}
+
+/// Whether the op is compiled for a GPU.
+bool isInGPUCode(Operation *op);
+
+/// What is known of the alignment of the blocks and scales that `op` accesses:
+/// 16 bytes, and 32 for a chip with 256-bit loads.
+int64_t getBaseAlignment(Operation *op);
+
+/// One family of patterns each, by the file of the same name.
+void populateViewPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+void populateQueryPatterns(const TypeConverter &converter,
+                           RewritePatternSet &patterns);
+void populateAccessPatterns(const TypeConverter &converter,
+                            RewritePatternSet &patterns);
+void populatePageTablePatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns);
+
+/// Functions, calls, kernels, launches, selects, regions and branches that
+/// carry caches, and when they are legal.
+void populateControlFlowPatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns,
+                                 ConversionTarget &target);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H

@@ -1,0 +1,179 @@
+//===- ControlFlowPatterns.cpp - Caches that travel -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Functions, calls, kernels, launches, selects, regions and branches that carry
+// caches. Upstream's structural patterns expand most of them; functions are
+// ours, because argument attributes must follow their arguments and kernels
+// have attributions, and so are launches and selects.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/Transforms/StructuralTypeConversions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// The attributes of one part of a cache: its name is the cache's with the
+/// part's appended. All other attributes say something of memory, and hold for
+/// the parts that are pointers.
+DictionaryAttr getPartAttributes(MLIRContext *context, DictionaryAttr attrs,
+                                 StringRef name, Part part) {
+  NamedAttrList expanded;
+  if (isa<MemRefType>(part.type))
+    expanded.append(attrs.begin(), attrs.end());
+  if (!name.empty())
+    expanded.set(
+        KVCacheDialect::kArgNameAttr,
+        StringAttr::get(context, name + "." + stringifyPartKind(part.kind)));
+  return expanded.getDictionary(context);
+}
+
+/// One dictionary per expanded argument or result, from one per original one;
+/// null if there were none. The arguments of a kernel get names, because its
+/// parameters are known to others by them.
+ArrayAttr expandAttributes(MLIRContext *context, TypeRange types,
+                           ArrayAttr attrs, bool ofKernel) {
+  if (!attrs && !ofKernel)
+    return {};
+  auto none = DictionaryAttr::get(context);
+  SmallVector<Attribute> expanded;
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto attr = attrs ? cast<DictionaryAttr>(attrs[index]) : none;
+    auto expandable = dyn_cast<ExpandableTypeInterface>(type);
+    if (!expandable) {
+      expanded.push_back(attr);
+      continue;
+    }
+    std::string name = ofKernel ? ("arg" + Twine(index)).str() : "";
+    if (auto given = attr.getAs<StringAttr>(KVCacheDialect::kArgNameAttr))
+      name = given.str();
+    for (Part part : expandable.getParts())
+      expanded.push_back(getPartAttributes(context, attr, name, part));
+  }
+  return ArrayAttr::get(context, expanded);
+}
+
+/// Expands the signature of a function or kernel. All arguments of the entry
+/// block are converted at once: the inputs and, in a kernel, its attributions.
+struct ExpandFunction : OpInterfaceConversionPattern<FunctionOpInterface> {
+  using OpInterfaceConversionPattern::OpInterfaceConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FunctionOpInterface op, ArrayRef<Value>,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = dyn_cast<FunctionType>(op.getFunctionType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "not a builtin function type");
+
+    TypeConverter::SignatureConversion inputs(type.getNumInputs());
+    SmallVector<Type> results;
+    if (failed(typeConverter->convertSignatureArgs(type.getInputs(), inputs)) ||
+        failed(typeConverter->convertTypes(type.getResults(), results)))
+      return failure();
+    auto expanded =
+        FunctionType::get(getContext(), inputs.getConvertedTypes(), results);
+
+    if (!op.getFunctionBody().empty()) {
+      Block &entry = op.getFunctionBody().front();
+      TypeConverter::SignatureConversion arguments(entry.getNumArguments());
+      if (failed(typeConverter->convertSignatureArgs(entry.getArgumentTypes(),
+                                                     arguments)))
+        return failure();
+      if (failed(rewriter.convertRegionTypes(&op.getFunctionBody(),
+                                             *typeConverter, &arguments)))
+        return failure();
+    }
+    auto kernel = dyn_cast<gpu::GPUFuncOp>(*op);
+    ArrayAttr argAttrs =
+        expandAttributes(getContext(), type.getInputs(), op.getArgAttrsAttr(),
+                         /*ofKernel=*/kernel && kernel.isKernel());
+    ArrayAttr resAttrs =
+        expandAttributes(getContext(), type.getResults(), op.getResAttrsAttr(),
+                         /*ofKernel=*/false);
+    rewriter.modifyOpInPlace(op, [&] {
+      op.setFunctionTypeAttr(TypeAttr::get(expanded));
+      if (argAttrs)
+        op.setArgAttrsAttr(argAttrs);
+      if (resAttrs)
+        op.setResAttrsAttr(resAttrs);
+    });
+    return success();
+  }
+};
+
+SmallVector<Value> flatten(ArrayRef<ValueRange> values) {
+  SmallVector<Value> flat;
+  for (ValueRange range : values)
+    llvm::append_range(flat, range);
+  return flat;
+}
+
+/// Expands the operands that a launch passes to its kernel.
+struct ExpandLaunch : OpConversionPattern<gpu::LaunchFuncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::LaunchFuncOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> operands = flatten(adaptor.getKernelOperands());
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getKernelOperandsMutable().assign(operands); });
+    return success();
+  }
+};
+
+/// Selects between two caches part by part.
+struct ExpandSelect : OpConversionPattern<arith::SelectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::SelectOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value condition = getSingle(adaptor.getCondition());
+    SmallVector<Value> parts;
+    for (auto [ifTrue, ifFalse] :
+         llvm::zip_equal(adaptor.getTrueValue(), adaptor.getFalseValue()))
+      parts.push_back(rewriter.createOrFold<arith::SelectOp>(
+          op.getLoc(), condition, ifTrue, ifFalse));
+    rewriter.replaceOpWithMultiple(op, {parts});
+    return success();
+  }
+};
+
+} // namespace
+
+void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
+                                          RewritePatternSet &patterns,
+                                          ConversionTarget &target) {
+  patterns.add<ExpandFunction, ExpandLaunch, ExpandSelect>(
+      converter, patterns.getContext());
+  populateCallOpTypeConversionPattern(patterns, converter);
+  populateReturnOpTypeConversionPattern(patterns, converter);
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  cf::populateCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                     target);
+
+  target.markUnknownOpDynamicallyLegal([&](Operation *op) {
+    if (auto function = dyn_cast<FunctionOpInterface>(op))
+      return converter.isLegal(function.getArgumentTypes()) &&
+             converter.isLegal(function.getResultTypes()) &&
+             converter.isLegal(&function.getFunctionBody());
+    return converter.isLegal(op);
+  });
+}

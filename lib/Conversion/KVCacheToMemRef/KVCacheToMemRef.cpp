@@ -1,0 +1,78 @@
+//===- KVCacheToMemRef.cpp - Lower kvcache to memref ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/KVCacheToMemRef.h"
+
+#include "Bundle.h"
+#include "kvcache/Conversion/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_CONVERTKVCACHETOMEMREF
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void kvcache::populateKVCacheTypeConversions(TypeConverter &converter) {
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion(
+      [](ExpandableTypeInterface type, SmallVectorImpl<Type> &types) {
+        for (Part part : type.getParts())
+          types.push_back(part.type);
+        return success();
+      });
+  auto materialize = [](OpBuilder &builder, Type type, ValueRange parts,
+                        Location loc) -> Value {
+    return UnrealizedConversionCastOp::create(builder, loc, type, parts)
+        .getResult(0);
+  };
+  converter.addSourceMaterialization(materialize);
+  converter.addTargetMaterialization([](OpBuilder &builder, TypeRange types,
+                                        ValueRange values,
+                                        Location loc) -> SmallVector<Value> {
+    return UnrealizedConversionCastOp::create(builder, loc, types, values)
+        .getResults();
+  });
+}
+
+void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
+                                              RewritePatternSet &patterns) {
+  populateViewPatterns(converter, patterns);
+  populateQueryPatterns(converter, patterns);
+  populateAccessPatterns(converter, patterns);
+  populatePageTablePatterns(converter, patterns);
+}
+
+namespace {
+
+struct ConvertKVCacheToMemRef
+    : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    TypeConverter converter;
+    populateKVCacheTypeConversions(converter);
+
+    RewritePatternSet patterns(context);
+    ConversionTarget target(*context);
+    populateKVCacheToMemRefPatterns(converter, patterns);
+    populateControlFlowPatterns(converter, patterns, target);
+    target.addIllegalDialect<KVCacheDialect>();
+    target.addLegalOp<CheckOp>();
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

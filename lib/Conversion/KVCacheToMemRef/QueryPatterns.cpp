@@ -1,0 +1,158 @@
+//===- QueryPatterns.cpp - Queries of a cache -----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Lowers an op on a cache to values computed by `lower(op, cache, operands)`,
+/// where operands are those after the cache, all of them single values.
+template <typename OpTy> struct LowerQuery : OpConversionPattern<OpTy> {
+  using LowerFn = SmallVector<Value> (*)(OpTy op, const Bundle &cache,
+                                         ValueRange operands);
+  using OneToNOpAdaptor = typename OpConversionPattern<OpTy>::OneToNOpAdaptor;
+
+  LowerQuery(const TypeConverter &converter, MLIRContext *context,
+             LowerFn lower)
+      : OpConversionPattern<OpTy>(converter, context), lower(lower) {}
+
+  LogicalResult
+  matchAndRewrite(OpTy op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
+                 adaptor.getCache());
+    SmallVector<Value> operands;
+    for (ValueRange operand : adaptor.getOperands().drop_front())
+      operands.push_back(getSingle(operand));
+    rewriter.replaceOp(op, lower(op, cache, operands));
+    return success();
+  }
+
+private:
+  LowerFn lower;
+};
+
+SmallVector<Value> lowerEmptyCache(EmptyCacheOp, const Bundle &cache,
+                                   ValueRange) {
+  return {cache.builder.createOrFold<arith::CmpIOp>(
+      cache.loc, arith::CmpIPredicate::eq, cache.get(PartKind::MaxCacheLength),
+      cache.i32(0))};
+}
+
+SmallVector<Value> lowerMaxPromptLength(MaxPromptLengthOp, const Bundle &cache,
+                                        ValueRange) {
+  return {cache.getIndex(PartKind::MaxSeqLength)};
+}
+
+SmallVector<Value> lowerMaxContextLength(MaxContextLengthOp,
+                                         const Bundle &cache, ValueRange) {
+  return {cache.getIndex(PartKind::MaxCacheLength)};
+}
+
+/// (NB - 1) * S + P
+SmallVector<Value> lowerNumKVRows(NumKVRowsOp op, const Bundle &cache,
+                                  ValueRange) {
+  CacheTypeInterface type = op.getCache().getType();
+  Value rows = type.isPaged() ? cache.index(type.getPageSize())
+                              : cache.getIndex(PartKind::BlockTokens);
+  Value lastPage = cache.builder.createOrFold<arith::SubIOp>(
+      cache.loc, cache.getIndex(PartKind::NumPages), cache.index(1));
+  return {cache.getRow(lastPage, rows)};
+}
+
+SmallVector<Value> lowerCacheLength(CacheLengthOp, const Bundle &cache,
+                                    ValueRange operands) {
+  Value length = memref::LoadOp::create(cache.builder, cache.loc,
+                                        cache.getLengths(), operands[0]);
+  return {cache.extend(length)};
+}
+
+SmallVector<Value> lowerPageId(PageIdOp, const Bundle &cache,
+                               ValueRange operands) {
+  return {cache.getPage(operands[0], operands[1])};
+}
+
+SmallVector<Value> lowerRowIndex(RowIndexOp, const Bundle &cache,
+                                 ValueRange operands) {
+  Value known = operands.size() == 3 ? operands[2] : Value();
+  Value page = cache.getPage(operands[0], operands[1], known);
+  return {cache.getRow(page, cache.getRowInPage(operands[1]))};
+}
+
+SmallVector<Value> lowerTMACoords(TMACoordsOp, const Bundle &cache,
+                                  ValueRange operands) {
+  return {cache.extend(cache.getRowInPage(operands[1])),
+          cache.getPage(operands[0], operands[1])};
+}
+
+/// e < 0 ? e : (e div P) * S + e mod P
+SmallVector<Value> lowerTMARow(TMARowOp op, const Bundle &cache,
+                               ValueRange operands) {
+  CacheTypeInterface type = op.getCache().getType();
+  Value encoded = operands[0];
+  if (!type.isPaged())
+    return {encoded};
+  Value row = cache.getRow(cache.div(encoded, type.getPageSize()),
+                           cache.rem(encoded, type.getPageSize()));
+  Value negative =
+      arith::CmpIOp::create(cache.builder, cache.loc, arith::CmpIPredicate::slt,
+                            encoded, cache.index(0));
+  return {arith::SelectOp::create(cache.builder, cache.loc, negative, encoded,
+                                  row)};
+}
+
+SmallVector<Value> lowerColIndex(ColIndexOp op, const Bundle &cache,
+                                 ValueRange operands) {
+  return {cache.mul(operands[0], op.getCache().getType().getHeadSize())};
+}
+
+SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
+  CacheTypeInterface type = op.getCache().getType();
+  switch (op.getExtent()) {
+  case Extent::Batch:
+    return {cache.getIndex(PartKind::Batch)};
+  case Extent::Layers:
+    return {cache.getIndex(PartKind::NumLayers)};
+  case Extent::Pages:
+    return {cache.getIndex(PartKind::NumPages)};
+  case Extent::Tokens:
+    if (!type.isPaged())
+      return {cache.getIndex(PartKind::BlockTokens)};
+    return {cache.mul(cache.getIndex(PartKind::Columns), type.getPageSize())};
+  }
+  llvm_unreachable("covered switch");
+}
+
+template <typename OpTy>
+void addQuery(const TypeConverter &converter, RewritePatternSet &patterns,
+              SmallVector<Value> (*lower)(OpTy, const Bundle &, ValueRange)) {
+  patterns.add<LowerQuery<OpTy>>(converter, patterns.getContext(), lower);
+}
+
+} // namespace
+
+void kvcache::populateQueryPatterns(const TypeConverter &converter,
+                                    RewritePatternSet &patterns) {
+  addQuery(converter, patterns, lowerEmptyCache);
+  addQuery(converter, patterns, lowerMaxPromptLength);
+  addQuery(converter, patterns, lowerMaxContextLength);
+  addQuery(converter, patterns, lowerNumKVRows);
+  addQuery(converter, patterns, lowerCacheLength);
+  addQuery(converter, patterns, lowerPageId);
+  addQuery(converter, patterns, lowerRowIndex);
+  addQuery(converter, patterns, lowerTMACoords);
+  addQuery(converter, patterns, lowerTMARow);
+  addQuery(converter, patterns, lowerColIndex);
+  addQuery(converter, patterns, lowerExtent);
+}

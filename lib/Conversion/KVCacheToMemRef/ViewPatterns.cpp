@@ -1,0 +1,159 @@
+//===- ViewPatterns.cpp - Collections and views ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// The tensors of a collection, taken apart.
+class TensorParts : public ArithBuilder {
+public:
+  TensorParts(OpBuilder &builder, Location loc, Value memref)
+      : ArithBuilder(builder, loc),
+        metadata(
+            memref::ExtractStridedMetadataOp::create(builder, loc, memref)) {}
+
+  /// Where the tensor starts: a rank-0 memref.
+  Value getPointer() {
+    auto base = cast<MemRefType>(metadata.getBaseBuffer().getType());
+    auto type = MemRefType::get(
+        {}, base.getElementType(),
+        StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {}));
+    return memref::ReinterpretCastOp::create(
+        builder, loc, type, metadata.getBaseBuffer(),
+        OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>(),
+        ArrayRef<OpFoldResult>());
+  }
+  /// A size, below 2^32, as i32.
+  Value getCount(unsigned dim) { return truncate(metadata.getSizes()[dim]); }
+  Value getStride(unsigned dim) { return metadata.getStrides()[dim]; }
+  Value getCountOfStride(unsigned dim) { return truncate(getStride(dim)); }
+
+private:
+  memref::ExtractStridedMetadataOp metadata;
+};
+
+/// Appends the parts of the blocks, or of the scales, of a collection.
+void appendTensor(SmallVectorImpl<Value> &parts, TensorParts &tensor,
+                  bool isMLA, bool withLayers) {
+  parts.push_back(tensor.getPointer());
+  parts.push_back(tensor.getCount(0));
+  if (withLayers)
+    parts.push_back(tensor.getCount(2));
+  if (!isMLA)
+    parts.push_back(tensor.getStride(1));
+  parts.push_back(tensor.getStride(2));
+  parts.push_back(tensor.getStride(0));
+}
+
+struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PagedCollectionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    CacheTypeInterface type = op.getCollection().getType();
+    TensorParts blocks(rewriter, loc, adaptor.getBlocks());
+    TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
+    TensorParts table(rewriter, loc, adaptor.getLookupTable());
+
+    SmallVector<Value> parts;
+    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
+    parts.append({lengths.getPointer(), lengths.getCount(0), table.getPointer(),
+                  table.getCount(1), table.getCountOfStride(0),
+                  adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});
+    if (adaptor.getScales()) {
+      TensorParts scales(rewriter, loc, adaptor.getScales());
+      appendTensor(parts, scales, type.isMLA(), /*withLayers=*/false);
+      TensorParts scaleTable(rewriter, loc,
+                             adaptor.getScalesLookupTable()
+                                 ? adaptor.getScalesLookupTable()
+                                 : adaptor.getLookupTable());
+      parts.append({scaleTable.getPointer(), scaleTable.getCount(1),
+                    scaleTable.getCountOfStride(0)});
+    }
+    rewriter.replaceOpWithMultiple(op, {parts});
+    return success();
+  }
+};
+
+struct LowerContinuousCollection : OpConversionPattern<ContinuousCollectionOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ContinuousCollectionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    CacheTypeInterface type = op.getCollection().getType();
+    TensorParts blocks(rewriter, loc, adaptor.getBlocks());
+    TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
+    TensorParts table(rewriter, loc, adaptor.getLookupTable());
+
+    SmallVector<Value> parts;
+    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
+    parts.append({blocks.getCount(3), lengths.getPointer(), lengths.getCount(0),
+                  table.getPointer(), adaptor.getMaxSeqLength(),
+                  adaptor.getMaxCacheLength()});
+    rewriter.replaceOpWithMultiple(op, {parts});
+    return success();
+  }
+};
+
+/// Moves a collection's base to the layer's keys or values; the other parts
+/// are the collection's, without those that only a view needs.
+template <typename OpTy> struct LowerView : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
+  using OneToNOpAdaptor = typename OpConversionPattern<OpTy>::OneToNOpAdaptor;
+
+  LogicalResult
+  matchAndRewrite(OpTy op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Bundle collection(rewriter, op.getLoc(), op.getCollection().getType(),
+                      adaptor.getCollection());
+    Value layer = getSingle(adaptor.getLayer());
+    SmallVector<Value> parts;
+    for (Part part : op.getCache().getType().getParts()) {
+      Value value = collection.get(part.kind);
+      if (part.kind == PartKind::Blocks)
+        value = moveToLayer(op, collection, value, layer, PartKind::RoleStride,
+                            PartKind::LayerStride);
+      else if (part.kind == PartKind::Scales)
+        value =
+            moveToLayer(op, collection, value, layer, PartKind::ScaleRoleStride,
+                        PartKind::ScaleLayerStride);
+      parts.push_back(value);
+    }
+    rewriter.replaceOpWithMultiple(op, {parts});
+    return success();
+  }
+
+private:
+  Value moveToLayer(OpTy op, const Bundle &collection, Value pointer,
+                    Value layer, PartKind roleStride,
+                    PartKind layerStride) const {
+    Value offset = collection.mul(layer, collection.get(layerStride));
+    if (op.getRole() == Role::Value)
+      offset = collection.add(offset, collection.get(roleStride));
+    return collection.advance(pointer, offset);
+  }
+};
+
+} // namespace
+
+void kvcache::populateViewPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<LowerPagedCollection, LowerContinuousCollection,
+               LowerView<PagedViewOp>, LowerView<ContinuousViewOp>>(
+      converter, patterns.getContext());
+}

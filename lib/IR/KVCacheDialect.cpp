@@ -1,0 +1,68 @@
+//===- KVCacheDialect.cpp - The kvcache dialect ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+#include "kvcache/IR/KVCacheDialect.cpp.inc"
+#include "kvcache/IR/KVCacheEnums.cpp.inc"
+#include "kvcache/IR/KVCacheOpInterfaces.cpp.inc"
+#include "kvcache/IR/KVCacheTypeInterfaces.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/KVCacheOps.cpp.inc"
+
+namespace {
+
+/// Prints `#kvcache.params` once per module, as `#kv`.
+struct KVCacheAsmInterface : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    if (!isa<ParamsAttr>(attr))
+      return AliasResult::NoAlias;
+    os << "kv";
+    return AliasResult::OverridableAlias;
+  }
+};
+
+/// All ops may be inlined anywhere.
+struct KVCacheInlinerInterface : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+
+} // namespace
+
+void KVCacheDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "kvcache/IR/KVCacheOps.cpp.inc"
+      >();
+  addInterfaces<KVCacheAsmInterface, KVCacheInlinerInterface>();
+}
+
+Type kvcache::getLaneType(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getElementType() : type;
+}
+
+int64_t kvcache::getNumLanes(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getNumElements() : 1;
+}

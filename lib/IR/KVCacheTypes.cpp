@@ -1,0 +1,357 @@
+//===- KVCacheTypes.cpp - Attributes and types of the kvcache dialect -----===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Quantization: `, scale = f32, granularity = 64`, or nothing
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseQuantization(AsmParser &parser, Type &scale,
+                                     int64_t &granularity) {
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
+      return failure();
+    if (keyword == "scale" && !scale) {
+      if (parser.parseType(scale))
+        return failure();
+    } else if (keyword == "granularity" && !granularity) {
+      if (parser.parseInteger(granularity))
+        return failure();
+      // 0 stands for an absent granularity.
+      if (granularity == 0)
+        return parser.emitError(loc, "expects granularity to be positive");
+    } else {
+      return parser.emitError(loc, "expects 'scale' or 'granularity', each at "
+                                   "most once, got '")
+             << keyword << "'";
+    }
+  }
+  return success();
+}
+
+static void printQuantization(AsmPrinter &printer, Type scale,
+                              int64_t granularity) {
+  if (scale)
+    printer << ", scale = " << scale << ", granularity = " << granularity;
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "kvcache/IR/KVCacheAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "kvcache/IR/KVCacheTypes.cpp.inc"
+
+void KVCacheDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "kvcache/IR/KVCacheAttrs.cpp.inc"
+      >();
+}
+
+void KVCacheDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "kvcache/IR/KVCacheTypes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+using EmitError = function_ref<InFlightDiagnostic()>;
+
+/// Element counts in a page stay below this, so that offsets in it take 32
+/// bits.
+static constexpr int64_t kMaxElements = int64_t(1) << 31;
+
+LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
+                                 int64_t headSize, bool isMLA) {
+  // (C1)
+  if (numHeads <= 0)
+    return emitError() << "expects num_heads to be positive, got " << numHeads;
+  if (headSize <= 0)
+    return emitError() << "expects head_size to be positive, got " << headSize;
+  if (numHeads >= kMaxElements || headSize >= kMaxElements ||
+      numHeads * headSize >= kMaxElements)
+    return emitError() << "expects a row of num_heads * head_size elements to "
+                          "have fewer than 2^31, got "
+                       << numHeads << " * " << headSize;
+  return success();
+}
+
+/// The element types of a cache without scales.
+static bool isPlainElementType(Type type) {
+  return isa<Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
+             Float8E5M2Type>(type);
+}
+
+static bool isScaleType(Type type) {
+  return isa<Float32Type, Float16Type, BFloat16Type, Float8E8M0FNUType,
+             Float8E4M3FNType>(type);
+}
+
+/// Checks (C2) to (C5) of paged collections and views.
+static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
+                                        ParamsAttr params, Type scale,
+                                        int64_t granularity) {
+  bool is4Bit = isa<Float4E2M1FNType>(elementType);
+  if (!isPlainElementType(elementType) && !is4Bit &&
+      !elementType.isSignlessInteger(8))
+    return emitError() << "expects an element type of f32, f16, bf16, "
+                          "f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got "
+                       << elementType; // (C2)
+  if (!scale && granularity != 0)
+    return emitError() << "expects granularity only with a scale type"; // (C3)
+  if (!scale && !isPlainElementType(elementType))
+    return emitError() << "expects a scale type for elements of type "
+                       << elementType; // (C2)
+  if (!scale)
+    return success();
+  if (granularity == 0)
+    return emitError() << "expects granularity with a scale type"; // (C3)
+  if (granularity < 0)
+    return emitError() << "expects granularity to be positive, got "
+                       << granularity; // (C3)
+  // (C4)
+  if (!isScaleType(scale))
+    return emitError() << "expects a scale type of f32, f16, bf16, f8E8M0FNU "
+                          "or f8E4M3FN, got "
+                       << scale;
+  if (elementType.getIntOrFloatBitWidth() > 8)
+    return emitError() << "expects quantized elements of at most 8 bits, got "
+                       << elementType;
+  if (!is4Bit)
+    return success();
+  bool isNVFP4 = granularity == 16 && isa<Float8E4M3FNType>(scale);
+  bool isMX = granularity == 32 && isa<Float8E8M0FNUType>(scale);
+  if (!isNVFP4 && !isMX)
+    return emitError() << "expects f4E2M1FN with granularity 16 and scales of "
+                          "f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got "
+                       << granularity << " and " << scale;
+  if (params.getHeadSize() % 2 != 0) // (C5)
+    return emitError() << "expects an even head_size for f4E2M1FN, got "
+                       << params.getHeadSize();
+  return success();
+}
+
+static LogicalResult verifyPaged(EmitError emitError, Type elementType,
+                                 ParamsAttr params, int64_t pageSize,
+                                 Type scale, int64_t granularity) {
+  // (C1)
+  if (pageSize <= 0)
+    return emitError() << "expects page_size to be positive, got " << pageSize;
+  int64_t row = params.getNumHeads() * params.getHeadSize();
+  if (pageSize >= kMaxElements || pageSize * row >= kMaxElements)
+    return emitError() << "expects a page of page_size * num_heads * head_size "
+                          "elements to have fewer than 2^31, got "
+                       << pageSize << " * " << row;
+  return verifyQuantization(emitError, elementType, params, scale, granularity);
+}
+
+static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
+  // (C1)
+  if (!isPlainElementType(elementType))
+    return emitError() << "expects an element type of f32, f16, bf16, f8E4M3FN "
+                          "or f8E5M2, got "
+                       << elementType;
+  return success();
+}
+
+LogicalResult PagedCollectionType::verify(EmitError emitError, Type elementType,
+                                          ParamsAttr params, int64_t pageSize,
+                                          Type scale, int64_t granularity) {
+  return verifyPaged(emitError, elementType, params, pageSize, scale,
+                     granularity);
+}
+
+LogicalResult PagedCacheType::verify(EmitError emitError, Type elementType,
+                                     ParamsAttr params, int64_t pageSize,
+                                     Type scale, int64_t granularity) {
+  return verifyPaged(emitError, elementType, params, pageSize, scale,
+                     granularity);
+}
+
+LogicalResult ContinuousCollectionType::verify(EmitError emitError,
+                                               Type elementType, ParamsAttr) {
+  return verifyContinuous(emitError, elementType);
+}
+
+LogicalResult ContinuousCacheType::verify(EmitError emitError, Type elementType,
+                                          ParamsAttr) {
+  return verifyContinuous(emitError, elementType);
+}
+
+LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
+                                     int64_t pageSize) {
+  // (C1); an absent page size is 0
+  if (rows <= 0)
+    return emitError() << "expects rows to be positive, got " << rows;
+  if (pageSize < 0)
+    return emitError() << "expects page_size to be positive, got " << pageSize;
+  if (pageSize != 0 && rows > pageSize && rows % pageSize != 0) // (C2)
+    return emitError() << "expects rows to be at most page_size or a multiple "
+                          "of it ("
+                       << pageSize << "), got " << rows;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+Type kvcache::getStorageType(Type elementType) {
+  return elementType.getIntOrFloatBitWidth() < 8
+             ? IntegerType::get(elementType.getContext(), 8)
+             : elementType;
+}
+
+StringRef kvcache::stringifyPartKind(PartKind kind) {
+  switch (kind) {
+  case PartKind::Blocks:
+    return "blocks";
+  case PartKind::NumPages:
+    return "num_pages";
+  case PartKind::NumLayers:
+    return "num_layers";
+  case PartKind::RoleStride:
+    return "role_stride";
+  case PartKind::LayerStride:
+    return "layer_stride";
+  case PartKind::PageStride:
+    return "page_stride";
+  case PartKind::BlockTokens:
+    return "block_tokens";
+  case PartKind::Lengths:
+    return "cache_lengths";
+  case PartKind::Batch:
+    return "batch";
+  case PartKind::Table:
+    return "lookup_table";
+  case PartKind::Columns:
+    return "table_columns";
+  case PartKind::TableStride:
+    return "table_stride";
+  case PartKind::MaxSeqLength:
+    return "max_seq_length";
+  case PartKind::MaxCacheLength:
+    return "max_cache_length";
+  case PartKind::Scales:
+    return "scales";
+  case PartKind::ScalePages:
+    return "scale_pages";
+  case PartKind::ScaleRoleStride:
+    return "scale_role_stride";
+  case PartKind::ScaleLayerStride:
+    return "scale_layer_stride";
+  case PartKind::ScalePageStride:
+    return "scale_page_stride";
+  case PartKind::ScaleTable:
+    return "scale_table";
+  case PartKind::ScaleColumns:
+    return "scale_columns";
+  case PartKind::ScaleTableStride:
+    return "scale_table_stride";
+  case PartKind::TableEntry:
+    return "table_entry";
+  case PartKind::RowsPerPage:
+    return "rows_per_page";
+  case PartKind::Row:
+    return "row";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// A pointer to elements: a rank-0 memref with a run-time offset.
+static MemRefType getPointerType(Type elementType) {
+  MLIRContext *context = elementType.getContext();
+  return MemRefType::get(
+      {}, elementType,
+      StridedLayoutAttr::get(context, ShapedType::kDynamic, {}));
+}
+
+/// The parts of any collection or view, from its interface.
+static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
+  MLIRContext *context = cache.getContext();
+  Type i32 = IntegerType::get(context, 32);
+  Type index = IndexType::get(context);
+  MemRefType table = getPointerType(i32);
+  bool collection = cache.isCollection();
+
+  SmallVector<Part> parts;
+  parts.push_back({PartKind::Blocks, getPointerType(cache.getStorageType())});
+  parts.push_back({PartKind::NumPages, i32});
+  if (collection) {
+    parts.push_back({PartKind::NumLayers, i32});
+    if (!cache.isMLA())
+      parts.push_back({PartKind::RoleStride, index});
+    parts.push_back({PartKind::LayerStride, index});
+  }
+  parts.push_back({PartKind::PageStride, index});
+  if (!cache.isPaged())
+    parts.push_back({PartKind::BlockTokens, i32});
+  parts.push_back({PartKind::Lengths, table});
+  parts.push_back({PartKind::Batch, i32});
+  parts.push_back({PartKind::Table, table});
+  if (cache.isPaged()) {
+    parts.push_back({PartKind::Columns, i32});
+    parts.push_back({PartKind::TableStride, i32});
+  }
+  parts.push_back({PartKind::MaxSeqLength, i32});
+  parts.push_back({PartKind::MaxCacheLength, i32});
+  if (!cache.isQuantized())
+    return parts;
+
+  parts.push_back({PartKind::Scales, getPointerType(cache.getScale())});
+  parts.push_back({PartKind::ScalePages, i32});
+  if (collection) {
+    if (!cache.isMLA())
+      parts.push_back({PartKind::ScaleRoleStride, index});
+    parts.push_back({PartKind::ScaleLayerStride, index});
+  }
+  parts.push_back({PartKind::ScalePageStride, index});
+  parts.push_back({PartKind::ScaleTable, table});
+  parts.push_back({PartKind::ScaleColumns, i32});
+  parts.push_back({PartKind::ScaleTableStride, i32});
+  return parts;
+}
+
+SmallVector<Part> PagedCollectionType::getParts() const {
+  return getCacheParts(*this);
+}
+SmallVector<Part> PagedCacheType::getParts() const {
+  return getCacheParts(*this);
+}
+SmallVector<Part> ContinuousCollectionType::getParts() const {
+  return getCacheParts(*this);
+}
+SmallVector<Part> ContinuousCacheType::getParts() const {
+  return getCacheParts(*this);
+}
+
+SmallVector<Part> RowIndicesType::getParts() const {
+  Type index = IndexType::get(getContext());
+  SmallVector<Part> parts;
+  for (int64_t page = 0; page < getNumPages(); ++page)
+    parts.push_back({PartKind::Row, index});
+  if (getNumPages() == 1)
+    return parts;
+  parts.push_back({PartKind::TableEntry,
+                   getPointerType(IntegerType::get(getContext(), 32))});
+  parts.push_back({PartKind::RowsPerPage, index});
+  return parts;
+}

@@ -1,0 +1,248 @@
+//===- QueryOps.cpp - Queries of a cache ----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TableRange.h"
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The cache as the type that the access interface gives.
+static TypedValue<CacheTypeInterface> asCache(Value cache) {
+  return cast<TypedValue<CacheTypeInterface>>(cache);
+}
+
+//===----------------------------------------------------------------------===//
+// Integer ranges
+//===----------------------------------------------------------------------===//
+
+/// The range `[0, max]` of an index.
+static ConstantIntRanges upTo(uint64_t max) {
+  unsigned bits = IndexType::kInternalStorageBitWidth;
+  return ConstantIntRanges::fromUnsigned(APInt::getZero(bits),
+                                         APInt(bits, max));
+}
+
+/// Table entries, lengths and sizes are unsigned 32-bit numbers.
+static constexpr uint64_t kMaxEntry = std::numeric_limits<uint32_t>::max();
+/// Rows are not negative.
+static constexpr uint64_t kMaxRow = std::numeric_limits<int64_t>::max();
+
+void MaxPromptLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                          SetIntRangeFn setResultRange) {
+  setResultRange(getResult(), upTo(kMaxEntry));
+}
+
+void MaxContextLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                           SetIntRangeFn setResultRange) {
+  setResultRange(getResult(), upTo(kMaxEntry));
+}
+
+void NumKVRowsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                    SetIntRangeFn setResultRange) {
+  setResultRange(getResult(), upTo(kMaxRow));
+}
+
+void CacheLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                      SetIntRangeFn setResultRange) {
+  setResultRange(getResult(), upTo(kMaxEntry));
+}
+
+void PageIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                 SetIntRangeFn setResultRange) {
+  setResultRange(getPage(), upTo(kMaxEntry));
+}
+
+void RowIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                   SetIntRangeFn setResultRange) {
+  setResultRange(getRow(), upTo(kMaxRow));
+}
+
+void TMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                    SetIntRangeFn setResultRange) {
+  setResultRange(getRow(), upTo(getCache().getType().getPageSize() - 1));
+  setResultRange(getPage(), upTo(kMaxEntry));
+}
+
+void ColIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                   SetIntRangeFn setResultRange) {
+  ParamsAttr params = getCache().getType().getParams();
+  setResultRange(getColumn(),
+                 upTo((params.getNumHeads() - 1) * params.getHeadSize()));
+}
+
+void ExtentOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                 SetIntRangeFn setResultRange) {
+  // A row of the table holds up to 2^32 entries of P tokens each.
+  setResultRange(getResult(),
+                 upTo(getExtent() == Extent::Tokens ? kMaxRow : kMaxEntry));
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+TypedValue<CacheTypeInterface> CacheLengthOp::getAccessedCache() {
+  return getCache();
+}
+Value CacheLengthOp::getAccessedBatch() { return getBatch(); }
+bool CacheLengthOp::readsTable() { return false; }
+Speculation::Speculatability CacheLengthOp::getSpeculatability() {
+  return speculateIf(isLengthInRange(getCache(), getBatch()));
+}
+
+TypedValue<CacheTypeInterface> PageIdOp::getAccessedCache() {
+  return getCache();
+}
+Value PageIdOp::getAccessedBatch() { return getBatch(); }
+Value PageIdOp::getAccessedToken() { return getToken(); }
+Speculation::Speculatability PageIdOp::getSpeculatability() {
+  return speculateIf(areEntriesInRange(getCache(), getBatch(), getToken(), 1));
+}
+
+TypedValue<CacheTypeInterface> RowIndexOp::getAccessedCache() {
+  return getCache();
+}
+Value RowIndexOp::getAccessedBatch() { return getBatch(); }
+Value RowIndexOp::getAccessedToken() { return getToken(); }
+std::optional<MutableOperandRange> RowIndexOp::getPageOperand() {
+  return getPageMutable();
+}
+bool RowIndexOp::readsTable() { return !getPage(); }
+Speculation::Speculatability RowIndexOp::getSpeculatability() {
+  return speculateIf(getPage() ||
+                     areEntriesInRange(getCache(), getBatch(), getToken(), 1));
+}
+
+TypedValue<CacheTypeInterface> TMACoordsOp::getAccessedCache() {
+  return asCache(getCache());
+}
+Value TMACoordsOp::getAccessedBatch() { return getBatch(); }
+Value TMACoordsOp::getAccessedToken() { return getToken(); }
+Speculation::Speculatability TMACoordsOp::getSpeculatability() {
+  return speculateIf(areEntriesInRange(getCache(), getBatch(), getToken(), 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Folders and canonicalizations
+//===----------------------------------------------------------------------===//
+
+OpFoldResult TMARowOp::fold(FoldAdaptor adaptor) {
+  if (!getCache().getType().isPaged())
+    return getEncoded();
+  auto encoded = dyn_cast_if_present<IntegerAttr>(adaptor.getEncoded());
+  if (encoded && encoded.getInt() < 0)
+    return encoded;
+  return {};
+}
+
+OpFoldResult ColIndexOp::fold(FoldAdaptor adaptor) {
+  int64_t headSize = getCache().getType().getHeadSize();
+  auto head = dyn_cast_if_present<IntegerAttr>(adaptor.getHead());
+  if (!head)
+    return {};
+  return IntegerAttr::get(getType(), head.getInt() * headSize);
+}
+
+namespace {
+
+/// A fact about a view is a fact about its collection, and there one of the
+/// collection's operands.
+template <typename OpTy, typename ViewTy>
+struct FactOfView : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    auto view = op.getCache().template getDefiningOp<ViewTy>();
+    if (!view)
+      return rewriter.notifyMatchFailure(op, "not of a view in sight");
+    rewriter.replaceOpWithNewOp<OpTy>(op, view.getCollection());
+    return success();
+  }
+};
+
+/// The operand of the op that made the collection behind `cache`, or null.
+template <typename CollectionTy>
+Value getMaxLength(Value cache, bool ofPrompt) {
+  auto collection = cache.getDefiningOp<CollectionTy>();
+  if (!collection)
+    return {};
+  return ofPrompt ? collection.getMaxSeqLength()
+                  : collection.getMaxCacheLength();
+}
+
+/// The maximum that `op` asks for, where the collection is in sight.
+template <typename OpTy> Value getMaxLength(OpTy op) {
+  bool ofPrompt = std::is_same_v<OpTy, MaxPromptLengthOp>;
+  if (Value max = getMaxLength<PagedCollectionOp>(op.getCache(), ofPrompt))
+    return max;
+  return getMaxLength<ContinuousCollectionOp>(op.getCache(), ofPrompt);
+}
+
+template <typename OpTy> struct MaxOfCollection : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    Value max = getMaxLength(op);
+    if (!max)
+      return rewriter.notifyMatchFailure(op, "not of a collection in sight");
+    if constexpr (std::is_same_v<OpTy, EmptyCacheOp>) {
+      Value zero = arith::ConstantIntOp::create(rewriter, op.getLoc(), 0, 32);
+      rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::eq,
+                                                 max, zero);
+    } else {
+      rewriter.replaceOpWithNewOp<arith::IndexCastUIOp>(op, op.getType(), max);
+    }
+    return success();
+  }
+};
+
+template <typename OpTy> void addFactPatterns(RewritePatternSet &patterns) {
+  patterns.add<FactOfView<OpTy, PagedViewOp>,
+               FactOfView<OpTy, ContinuousViewOp>, MaxOfCollection<OpTy>>(
+      patterns.getContext());
+}
+
+} // namespace
+
+void EmptyCacheOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                               MLIRContext *) {
+  addFactPatterns<EmptyCacheOp>(patterns);
+}
+
+void MaxPromptLengthOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *) {
+  addFactPatterns<MaxPromptLengthOp>(patterns);
+}
+
+void MaxContextLengthOp::getCanonicalizationPatterns(
+    RewritePatternSet &patterns, MLIRContext *) {
+  addFactPatterns<MaxContextLengthOp>(patterns);
+}
+
+//===----------------------------------------------------------------------===//
+// ExtentOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ExtentOp::verify() {
+  // (C1)
+  bool collection = getCache().getType().isCollection();
+  if (getExtent() == Extent::Layers && !collection)
+    return emitOpError("expects 'cache' to be a collection for the extent "
+                       "'layers', got a view");
+  if ((getExtent() == Extent::Pages || getExtent() == Extent::Tokens) &&
+      collection)
+    return emitOpError("expects 'cache' to be a view for the extent '")
+           << stringifyExtent(getExtent()) << "', got a collection";
+  return success();
+}

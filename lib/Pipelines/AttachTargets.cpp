@@ -1,0 +1,113 @@
+//===- AttachTargets.cpp - One chip for every gpu.module ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/IR/SymbolTable.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_ATTACHTARGETS
+#include "kvcache/Pipelines/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Threads that a block may have on every chip (CUDA C++ Programming Guide,
+/// Technical Specifications per Compute Capability).
+constexpr int64_t kMaxThreadsPerBlock = 1024;
+
+struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
+  using AttachTargetsBase::AttachTargetsBase;
+
+  void runOnOperation() override {
+    if (optLevel < 0 || optLevel > 3) {
+      getOperation().emitError("expects opt-level to be 0 to 3, got ")
+          << optLevel;
+      return signalPassFailure();
+    }
+    SymbolTable symbols(getOperation());
+    SmallVector<gpu::GPUModuleOp> modules(
+        getOperation().getOps<gpu::GPUModuleOp>());
+    for (gpu::GPUModuleOp module : modules)
+      if (failed(checkKernels(module)) || failed(attach(module, symbols)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult checkKernels(gpu::GPUModuleOp module) {
+    for (gpu::GPUFuncOp kernel : module.getOps<gpu::GPUFuncOp>()) {
+      std::optional<ArrayRef<int32_t>> size = kernel.getKnownBlockSize();
+      if (!size)
+        continue;
+      int64_t threads = 1;
+      for (int32_t side : *size)
+        threads *= side;
+      if (threads > kMaxThreadsPerBlock)
+        return kernel.emitOpError("expects at most ")
+               << kMaxThreadsPerBlock << " threads in a block, got " << threads;
+    }
+    return success();
+  }
+
+  LogicalResult attach(gpu::GPUModuleOp module, SymbolTable &symbols) {
+    SmallVector<Attribute> targets;
+    if (ArrayAttr given = module.getTargetsAttr())
+      llvm::append_range(targets, given);
+    else
+      for (const std::string &chip : chips)
+        targets.push_back(NVVM::NVVMTargetAttr::get(
+            &getContext(), optLevel, "nvptx64-nvidia-cuda", chip));
+    if (targets.empty())
+      return module.emitOpError("expects a target: '#nvvm.target' on the "
+                                "module, or the pipeline option 'chip'");
+    for (Attribute &given : targets) {
+      auto target = dyn_cast<NVVM::NVVMTargetAttr>(given);
+      if (!target)
+        return module.emitOpError("expects targets of #nvvm.target, got ")
+               << given;
+      FailureOr<NVVM::NVVMTargetAttr> known = complete(module, target);
+      if (failed(known))
+        return failure();
+      given = *known;
+    }
+
+    Builder builder(&getContext());
+    for (Attribute target : ArrayRef(targets).drop_front()) {
+      auto clone = cast<gpu::GPUModuleOp>(module->clone());
+      clone.setTargetsAttr(builder.getArrayAttr({target}));
+      clone->setAttr(kCloneOfAttr,
+                     FlatSymbolRefAttr::get(module.getNameAttr()));
+      symbols.insert(clone, std::next(Block::iterator(module)));
+    }
+    module.setTargetsAttr(builder.getArrayAttr({targets.front()}));
+    return success();
+  }
+
+  /// The target with the PTX version that its chip asks for.
+  FailureOr<NVVM::NVVMTargetAttr> complete(gpu::GPUModuleOp module,
+                                           NVVM::NVVMTargetAttr target) {
+    const Chip *chip = lookupChip(target.getChip());
+    if (!chip) {
+      module.emitOpError(getUnknownChipMessage(target.getChip()));
+      return failure();
+    }
+    std::string features = target.getFeatures().str();
+    if (!StringRef(features).contains("+ptx"))
+      features += (features.empty() ? "" : ",") + chip->getFeatures();
+    return NVVM::NVVMTargetAttr::get(
+        &getContext(), target.getO(), target.getTriple(), target.getChip(),
+        features, target.getFlags(), target.getLink(),
+        target.getVerifyTarget());
+  }
+};
+
+} // namespace

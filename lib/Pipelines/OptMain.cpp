@@ -1,0 +1,94 @@
+//===- OptMain.cpp - The driver of kvcache-opt ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Pipelines/OptMain.h"
+
+#include "kvcache/InitAll.h"
+#include "kvcache/Pipelines/Pipelines.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace {
+
+/// Writes the PTX in a module to a stream, as the last pass of a pipeline.
+struct EmitPTXPass : PassWrapper<EmitPTXPass, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitPTXPass)
+
+  explicit EmitPTXPass(raw_ostream &os) : os(os) {}
+  StringRef getName() const override { return "emit-ptx"; }
+  void runOnOperation() override {
+    if (failed(kvcache::emitPTX(getOperation(), os)))
+      signalPassFailure();
+  }
+
+  raw_ostream &os;
+};
+
+LogicalResult runWithPTX(llvm::ToolOutputFile &output,
+                         std::unique_ptr<llvm::MemoryBuffer> input,
+                         DialectRegistry &registry, MlirOptMainConfig config) {
+  MlirOptMainConfig base = config;
+  config.setPassPipelineSetupFn([&, base](PassManager &pm) {
+    if (failed(base.setupPassPipeline(pm)))
+      return failure();
+    pm.addPass(std::make_unique<EmitPTXPass>(output.os()));
+    return success();
+  });
+  return MlirOptMain(llvm::nulls(), std::move(input), registry, config);
+}
+
+} // namespace
+
+int kvcache::optMain(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  static llvm::cl::opt<bool> emitPTXText(
+      "emit-ptx",
+      llvm::cl::desc("Write the PTX of all kernels as text instead of IR"),
+      llvm::cl::init(false));
+
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registerAllPasses();
+  auto [inputName, outputName] = registerAndParseCLIOptions(
+      argc, argv,
+      "kvcache-opt: compile KV-cache operations\n\n"
+      "  kvcache-opt kernel.mlir --kvcache-to-ptx=\"chip=sm_90a\" --emit-ptx\n"
+      "  kvcache-opt kernel.mlir --kvcache-to-cpu\n",
+      registry);
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (!emitPTXText)
+    return asMainReturnCode(
+        MlirOptMain(argc, argv, inputName, outputName, registry));
+
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> input =
+      openInputFile(inputName, &message);
+  if (!input) {
+    llvm::errs() << message << "\n";
+    return 1;
+  }
+  std::unique_ptr<llvm::ToolOutputFile> output =
+      openOutputFile(outputName, &message);
+  if (!output) {
+    llvm::errs() << message << "\n";
+    return 1;
+  }
+  if (failed(runWithPTX(*output, std::move(input), registry, config)))
+    return 1;
+  output->keep();
+  return 0;
+}

@@ -1,0 +1,199 @@
+//===- Chip.cpp - What each NVIDIA chip can do ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Facts are from the PTX ISA 9.0, each from the part "Target ISA Notes" or "PTX
+// ISA Notes" of the section named, and were checked by compiling every feature
+// for every chip with LLVM 22.1 and ptxas 13.0. Sections are named by their
+// instruction, since their numbers change from release to release.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Features
+//===----------------------------------------------------------------------===//
+
+/// "cp.async" and "mbarrier.test_wait": sm_80, PTX 7.0. Waiting with an
+/// explicit state as LLVM writes it takes PTX 8.0.
+static constexpr Feature kAmpere = Feature::AsyncCopy;
+
+/// "cvt", .e4m3x2 and .e5m2x2: sm_89, PTX 8.1, and LLVM's intrinsics 8.3 there.
+/// "mma", .e4m3 and .e5m2: sm_89, PTX 8.4; one QMMA in SASS.
+static constexpr Feature kAda =
+    kAmpere | Feature::FP8Conversion | Feature::FP8MMA;
+
+/// "cp.async.bulk", "cp.async.bulk.tensor" and "mbarrier.expect_tx": sm_90, PTX
+/// 8.0; to .shared::cta PTX 8.6. "mma" with .e4m3 is F2FP and HMMA in SASS.
+static constexpr Feature kHopper =
+    kAmpere | Feature::FP8Conversion | Feature::TMA;
+
+/// "cp.async.bulk.tensor", .tile::gather4 to .shared::cta: sm_100, PTX 8.6.
+/// "ld" and "st", .v8.b32 and .v4.b64 in .global: sm_100, PTX 8.8.
+static constexpr Feature kBlackwell =
+    kHopper | Feature::Gather4 | Feature::Access256;
+
+/// Only in code for one architecture or family, from PTX 8.6 or 8.8 on:
+/// "ldmatrix", .m16n16 and .b8: sm_100a, sm_110a, sm_120a.
+/// "cvt", .e2m1x2, .e2m3x2, .e3m2x2 and .ue8m0x2: sm_100a, sm_110a, sm_120a.
+static constexpr Feature kSpecific =
+    Feature::LdMatrixB8 | Feature::NarrowConversion;
+
+/// The chips with tensor memory, in code for one architecture or family:
+/// "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
+/// .tile::scatter4, and "cp.async.bulk.prefetch.tensor", .tile::gather4.
+static constexpr Feature kSpecificDatacenter =
+    kSpecific | Feature::Gather4Cluster | Feature::Scatter4;
+
+//===----------------------------------------------------------------------===//
+// Chips
+//===----------------------------------------------------------------------===//
+
+/// PTX versions are those of the features above, but not before the one that
+/// knows the chip ("Release Notes", "Directives: .target"): sm_100 8.6, sm_120
+/// 8.7, sm_103 and sm_121 and all f-variants 8.8, sm_88 and sm_110 9.0.
+static constexpr Chip kChips[] = {
+    // clang-format off
+    // name       cc   variant                ptx  features
+    {"sm_80",     80,  Variant::Base,         80,  kAmpere},
+    {"sm_86",     86,  Variant::Base,         80,  kAmpere},
+    {"sm_87",     87,  Variant::Base,         80,  kAmpere},
+    {"sm_88",     88,  Variant::Base,         90,  kAmpere},
+    {"sm_89",     89,  Variant::Base,         84,  kAda},
+    {"sm_90",     90,  Variant::Base,         86,  kHopper},
+    {"sm_90a",    90,  Variant::Architecture, 86,  kHopper},
+    {"sm_100",    100, Variant::Base,         88,  kBlackwell},
+    {"sm_100a",   100, Variant::Architecture, 88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_100f",   100, Variant::Family,       88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103",    103, Variant::Base,         88,  kBlackwell},
+    {"sm_103a",   103, Variant::Architecture, 88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103f",   103, Variant::Family,       88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_110",    110, Variant::Base,         90,  kBlackwell},
+    {"sm_110a",   110, Variant::Architecture, 90,  kBlackwell | kSpecificDatacenter},
+    {"sm_110f",   110, Variant::Family,       90,  kBlackwell | kSpecificDatacenter},
+    {"sm_120",    120, Variant::Base,         88,  kBlackwell | Feature::FP8MMA},
+    {"sm_120a",   120, Variant::Architecture, 88,  kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_120f",   120, Variant::Family,       88,  kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_121",    121, Variant::Base,         88,  kBlackwell | Feature::FP8MMA},
+    {"sm_121a",   121, Variant::Architecture, 88,  kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_121f",   121, Variant::Family,       88,  kBlackwell | Feature::FP8MMA | kSpecific},
+    // clang-format on
+};
+
+ArrayRef<Chip> kvcache::getChips() { return kChips; }
+
+const Chip *kvcache::lookupChip(StringRef name) {
+  const Chip *chip =
+      llvm::find_if(kChips, [&](const Chip &c) { return c.name == name; });
+  return chip == std::end(kChips) ? nullptr : chip;
+}
+
+std::string Chip::getFeatures() const {
+  return ("+ptx" + Twine(ptxVersion)).str();
+}
+
+const Chip *kvcache::getTargetChip(Operation *op) {
+  auto module = dyn_cast<gpu::GPUModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<gpu::GPUModuleOp>();
+  if (!module || !module.getTargetsAttr() ||
+      module.getTargetsAttr().size() != 1)
+    return nullptr;
+  auto target = dyn_cast<NVVM::NVVMTargetAttr>(module.getTargetsAttr()[0]);
+  return target ? lookupChip(target.getChip()) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+StringRef kvcache::getFeatureName(Feature feature) {
+  switch (feature) {
+  case Feature::None:
+    return "no feature";
+  case Feature::AsyncCopy:
+    return "cp.async";
+  case Feature::TMA:
+    return "TMA";
+  case Feature::Gather4:
+    return "gather4";
+  case Feature::Gather4Cluster:
+    return "gather4 to shared::cluster";
+  case Feature::Scatter4:
+    return "scatter4";
+  case Feature::FP8MMA:
+    return "fp8 mma";
+  case Feature::LdMatrixB8:
+    return "ldmatrix of 8-bit elements";
+  case Feature::FP8Conversion:
+    return "fp8 conversions";
+  case Feature::NarrowConversion:
+    return "fp4, fp6 and e8m0 conversions";
+  case Feature::Access256:
+    return "256-bit global accesses";
+  case Feature::ReduxF32:
+    return "redux of f32";
+  }
+  return "several features";
+}
+
+/// Joins alternatives: `a`, `a or b`, `a, b or c`.
+static std::string joinAlternatives(ArrayRef<std::string> names) {
+  if (names.size() < 2)
+    return llvm::join(names, "");
+  return llvm::join(names.drop_back(), ", ") + " or " + names.back();
+}
+
+std::string kvcache::getChipsWith(Feature feature) {
+  // The last base chip from which on all have the feature, if any.
+  ArrayRef<Chip> chips = getChips(), newest;
+  while (!chips.empty() && chips.back().has(feature)) {
+    if (chips.back().variant == Variant::Base)
+      newest = getChips().drop_front(chips.size() - 1);
+    chips = chips.drop_back();
+  }
+  chips = getChips().drop_back(newest.size());
+
+  SmallVector<std::string> names;
+  for (const Chip &chip : chips) {
+    if (!chip.has(feature))
+      continue;
+    // The a- and f-variants of a chip are named together: sm_100a/f.
+    if (chip.variant == Variant::Family && !names.empty() &&
+        names.back() == (chip.name.drop_back() + "a").str())
+      names.back() += "/f";
+    else
+      names.push_back(chip.name.str());
+  }
+  if (!newest.empty())
+    names.push_back((newest.front().name + " or newer").str());
+  return joinAlternatives(names);
+}
+
+std::string kvcache::getUnknownChipMessage(StringRef name) {
+  std::string known = llvm::join(
+      llvm::map_range(getChips(), [](const Chip &c) { return c.name.str(); }),
+      ", ");
+  return ("unknown chip '" + name + "'; known are " + known).str();
+}
+
+std::string kvcache::getMissingFeatureMessage(const Chip &chip,
+                                              Feature feature) {
+  return ("requires " + Twine(getChipsWith(feature)) + " for " +
+          getFeatureName(feature) + ", but the target is " + chip.name)
+      .str();
+}

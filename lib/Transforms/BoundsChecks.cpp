@@ -1,0 +1,175 @@
+//===- BoundsChecks.cpp - Check every access at run time ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_BOUNDSCHECKS
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Inserts the checks of one op before it.
+class Checker {
+public:
+  explicit Checker(Operation *op)
+      : builder(op), loc(op->getLoc()), name(op->getName().getStringRef()) {}
+
+  void checkView(Value collection, Value layer) {
+    below(layer, extent(Extent::Layers, collection), "layer");
+  }
+
+  void checkAccess(AccessOpInterface op) {
+    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+    if (Value batch = op.getAccessedBatch())
+      below(batch, extent(Extent::Batch, cache), "sequence");
+    if (Value head = op.getAccessedHead())
+      below(head, index(cache.getType().getNumHeads()), "head");
+    if (Value element = op.getAccessedElement())
+      checkElement(element, op.getAccessedWidth(), cache.getType());
+    if (Value token = op.getAccessedToken())
+      checkTokens(op, token);
+  }
+
+  /// `get_row`: the offset is below the number of rows.
+  void checkOffset(Value offset, RowIndicesType rows) {
+    below(offset, index(rows.getRows()), "row offset");
+  }
+
+  /// `tma_row`: the page of a non-negative id exists.
+  void checkEncodedRow(Value encoded, TypedValue<CacheTypeInterface> cache) {
+    if (!cache.getType().isPaged())
+      return;
+    Value zero = index(0);
+    Value negative = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::slt, encoded, zero);
+    Value page = arith::DivUIOp::create(builder, loc, encoded,
+                                        index(cache.getType().getPageSize()));
+    Value checked = arith::SelectOp::create(builder, loc, negative, zero, page);
+    below(checked, extent(Extent::Pages, cache), "page of the encoded row id");
+  }
+
+  void checkHead(Value head, CacheTypeInterface cache) {
+    below(head, index(cache.getNumHeads()), "head");
+  }
+
+  unsigned numChecks = 0;
+
+private:
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  Value extent(Extent kind, Value cache) {
+    return ExtentOp::create(builder, loc, builder.getIndexType(), kind, cache);
+  }
+
+  void below(Value value, Value bound, StringRef what) {
+    CheckOp::create(builder, loc, value, bound,
+                    ("'" + name + "' op " + what).str());
+    ++numChecks;
+  }
+
+  void multipleOf(Value value, int64_t factor, StringRef what) {
+    if (factor == 1)
+      return;
+    Value rest = arith::RemUIOp::create(builder, loc, value, index(factor));
+    below(rest, index(1),
+          (what + " modulo " + Twine(factor) + ", which must be 0,").str());
+  }
+
+  void checkElement(Value element, int64_t width, CacheTypeInterface cache) {
+    // The first of `width` elements: so that none of them is past the head.
+    below(element, index(cache.getHeadSize() - width + 1), "element");
+    multipleOf(element, width, "element");
+  }
+
+  void checkTokens(AccessOpInterface op, Value token) {
+    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+    int64_t tokens = op.getAccessedTokens();
+    Value limit = extent(Extent::Tokens, cache);
+    below(token, limit, "token");
+    if (tokens > 1) {
+      Value last =
+          arith::AddIOp::create(builder, loc, token, index(tokens - 1));
+      below(last, limit, "last token");
+    }
+    if (auto populate = dyn_cast<PopulateOp>(*op))
+      multipleOf(token, populate.getKnownBaseAlignment(), "base");
+    else
+      multipleOf(token, tokens, "token");
+
+    std::optional<MutableOperandRange> page = op.getPageOperand();
+    Value limitOfPages = extent(Extent::Pages, cache);
+    if (page && !page->empty())
+      below((*page)[0].get(), limitOfPages, "page id");
+    else
+      checkPages(op, token, limitOfPages);
+  }
+
+  /// Looks up and checks the page of every token that the op accesses.
+  void checkPages(AccessOpInterface op, Value token, Value limit) {
+    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+    int64_t pageSize = cache.getType().getPageSize();
+    int64_t tokens = op.getAccessedTokens();
+    auto checkPage = [&](Value token) {
+      Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
+                                    op.getAccessedBatch(), token);
+      below(page, limit, "page id");
+    };
+    if (!cache.getType().isPaged() || tokens <= pageSize)
+      return checkPage(token);
+
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(tokens),
+                                   index(pageSize));
+    builder.setInsertionPointToStart(loop.getBody());
+    checkPage(
+        arith::AddIOp::create(builder, loc, token, loop.getInductionVar()));
+  }
+
+  OpBuilder builder;
+  Location loc;
+  StringRef name;
+};
+
+struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa_and_present<KVCacheDialect>(op->getDialect()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      Checker checker(op);
+      if (auto access = dyn_cast<AccessOpInterface>(op))
+        checker.checkAccess(access);
+      else if (auto view = dyn_cast<PagedViewOp>(op))
+        checker.checkView(view.getCollection(), view.getLayer());
+      else if (auto view = dyn_cast<ContinuousViewOp>(op))
+        checker.checkView(view.getCollection(), view.getLayer());
+      else if (auto getRow = dyn_cast<GetRowOp>(op))
+        checker.checkOffset(getRow.getOffset(), getRow.getRows().getType());
+      else if (auto tmaRow = dyn_cast<TMARowOp>(op))
+        checker.checkEncodedRow(tmaRow.getEncoded(), tmaRow.getCache());
+      else if (auto colIndex = dyn_cast<ColIndexOp>(op))
+        checker.checkHead(colIndex.getHead(), colIndex.getCache().getType());
+      numChecks += checker.numChecks;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,357 @@
+//===- FlattenKernelArgs.cpp - One kernel parameter per pointer -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_FLATTENKERNELARGS
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// What is known of a kernel's pointers
+//===----------------------------------------------------------------------===//
+
+/// Whether the kernel reads the memory behind `memref`, and no more.
+bool isOnlyRead(Value memref) {
+  return llvm::all_of(memref.getUsers(), [](Operation *user) {
+    if (isa<ViewLikeOpInterface, memref::ExtractStridedMetadataOp>(user))
+      return llvm::all_of(user->getResults(), [](Value result) {
+        return !isa<MemRefType>(result.getType()) || isOnlyRead(result);
+      });
+    // An address may be written through.
+    if (isa<memref::ExtractAlignedPointerAsIndexOp>(user))
+      return false;
+    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+    return effects && user->getNumRegions() == 0 &&
+           !isa<BranchOpInterface, RegionBranchTerminatorOpInterface>(user) &&
+           llvm::none_of(user->getResultTypes(), llvm::IsaPred<MemRefType>) &&
+           (effects.onlyHasEffect<MemoryEffects::Read>() ||
+            effects.hasNoEffect());
+  });
+}
+
+/// The buffer that a memref on the host is a window of.
+Value getBuffer(Value memref) {
+  while (Operation *op = memref.getDefiningOp()) {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(op))
+      memref = view.getViewSource();
+    else if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op))
+      memref = metadata.getSource();
+    else
+      break;
+  }
+  return memref;
+}
+
+/// The arguments of `kernel` that must not be `noalias`: a launch passes their
+/// buffer to another argument as well, and one of the two is written to.
+llvm::SmallBitVector findOverlaps(gpu::GPUFuncOp kernel,
+                                  ArrayRef<gpu::LaunchFuncOp> launches,
+                                  const llvm::SmallBitVector &readOnly) {
+  llvm::SmallBitVector overlaps(readOnly.size());
+  for (gpu::LaunchFuncOp launch : launches) {
+    auto operands = launch.getKernelOperands();
+    for (size_t i = 0; i < operands.size(); ++i)
+      for (size_t j = i + 1; j < operands.size(); ++j) {
+        if (!isa<MemRefType>(operands[i].getType()) ||
+            !isa<MemRefType>(operands[j].getType()) ||
+            getBuffer(operands[i]) != getBuffer(operands[j]))
+          continue;
+        if (!readOnly[i] || !readOnly[j])
+          overlaps.set(i).set(j);
+      }
+  }
+  return overlaps;
+}
+
+//===----------------------------------------------------------------------===//
+// A memref as parameters
+//===----------------------------------------------------------------------===//
+
+/// What a kernel needs to rebuild a memref of this type from a pointer.
+struct MemRefParameters {
+  explicit MemRefParameters(MemRefType type) : type(type) {
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return;
+    isStrided = true;
+    for (auto [dim, size] : llvm::enumerate(type.getShape()))
+      if (ShapedType::isDynamic(size))
+        openSizes.push_back(dim);
+    // The strides of a packed layout follow from the sizes.
+    if (!type.getLayout().isIdentity())
+      for (auto [dim, stride] : llvm::enumerate(strides))
+        if (ShapedType::isDynamic(stride))
+          openStrides.push_back(dim);
+  }
+
+  MemRefType type;
+  bool isStrided = false;
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  SmallVector<unsigned> openSizes, openStrides;
+};
+
+/// The operands of a launch for one memref.
+void appendOperands(OpBuilder &builder, Location loc, Value memref,
+                    const MemRefParameters &parameters,
+                    SmallVectorImpl<Value> &operands) {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, memref);
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
+  int64_t bytes = DataLayout::closest(memref.getParentRegion()->getParentOp())
+                      .getTypeSize(parameters.type.getElementType());
+  Value offset = arith::MulIOp::create(
+      builder, loc, metadata.getOffset(),
+      arith::ConstantIndexOp::create(builder, loc, bytes));
+  address = arith::AddIOp::create(builder, loc, address, offset);
+  address =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), address);
+  operands.push_back(LLVM::IntToPtrOp::create(
+      builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address));
+  for (unsigned dim : parameters.openSizes)
+    operands.push_back(metadata.getSizes()[dim]);
+  for (unsigned dim : parameters.openStrides)
+    operands.push_back(metadata.getStrides()[dim]);
+}
+
+/// A rank-0 memref at `pointer`.
+Value buildPointerMemRef(OpBuilder &builder, Location loc, Value pointer,
+                         Type elementType) {
+  MLIRContext *context = builder.getContext();
+  Type ptr = pointer.getType();
+  auto type = LLVM::LLVMStructType::getLiteral(
+      context, {ptr, ptr, builder.getI64Type()});
+  Value zero = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
+  Value descriptor = LLVM::PoisonOp::create(builder, loc, type);
+  for (auto [position, value] :
+       llvm::enumerate(SmallVector<Value>{pointer, pointer, zero}))
+    descriptor =
+        LLVM::InsertValueOp::create(builder, loc, descriptor, value, position);
+  return UnrealizedConversionCastOp::create(
+             builder, loc, MemRefType::get({}, elementType), descriptor)
+      .getResult(0);
+}
+
+/// Strides of a packed layout, from the sizes.
+SmallVector<OpFoldResult> getPackedStrides(OpBuilder &builder, Location loc,
+                                           ArrayRef<OpFoldResult> sizes) {
+  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
+  for (size_t dim = sizes.size(); dim-- > 1;) {
+    std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
+    std::optional<int64_t> stride = getConstantIntValue(strides[dim]);
+    if (size && stride)
+      strides[dim - 1] = builder.getIndexAttr(*size * *stride);
+    else
+      strides[dim - 1] =
+          arith::MulIOp::create(
+              builder, loc,
+              getValueOrCreateConstantIndexOp(builder, loc, sizes[dim]),
+              getValueOrCreateConstantIndexOp(builder, loc, strides[dim]))
+              .getResult();
+  }
+  return strides;
+}
+
+/// The memref in the kernel, from its parameters.
+Value rebuild(OpBuilder &builder, Location loc, ValueRange values,
+              const MemRefParameters &parameters) {
+  MemRefType type = parameters.type;
+  Value base =
+      buildPointerMemRef(builder, loc, values.front(), type.getElementType());
+  ValueRange sizeValues = values.slice(1, parameters.openSizes.size());
+  ValueRange strideValues = values.drop_front(1 + sizeValues.size());
+
+  SmallVector<OpFoldResult> sizes =
+      getMixedValues(type.getShape(), sizeValues, builder);
+  SmallVector<OpFoldResult> strides =
+      type.getLayout().isIdentity()
+          ? getPackedStrides(builder, loc, sizes)
+          : getMixedValues(parameters.strides, strideValues, builder);
+  SmallVector<int64_t> staticStrides;
+  SmallVector<Value> dynamicStrides;
+  dispatchIndexOpFoldResults(strides, dynamicStrides, staticStrides);
+  auto strided = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(builder.getContext(), 0, staticStrides));
+  Value memref = memref::ReinterpretCastOp::create(
+      builder, loc, strided, base, OpFoldResult(builder.getIndexAttr(0)), sizes,
+      strides);
+  return builder.createOrFold<memref::CastOp>(loc, type, memref);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The parameters that the arguments of a kernel become.
+class Signature {
+public:
+  Signature(gpu::GPUFuncOp kernel) : builder(kernel.getContext()) {}
+
+  void add(Type type, StringRef name, DictionaryAttr attrs = {}) {
+    types.push_back(type);
+    this->attrs.push_back(attrs ? attrs : builder.getDictionaryAttr({}));
+    descriptions.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("name", builder.getStringAttr(name)),
+         builder.getNamedAttr("type", TypeAttr::get(type))}));
+  }
+
+  SmallVector<Type> types;
+  SmallVector<Attribute> attrs;
+  SmallVector<Attribute> descriptions;
+  Builder builder;
+};
+
+struct FlattenKernelArgs
+    : kvcache::impl::FlattenKernelArgsBase<FlattenKernelArgs> {
+  using FlattenKernelArgsBase::FlattenKernelArgsBase;
+
+  void runOnOperation() override {
+    SymbolTableCollection symbols;
+    DenseMap<Operation *, SmallVector<gpu::LaunchFuncOp>> launches;
+    getOperation().walk([&](gpu::LaunchFuncOp launch) {
+      if (auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+              launch, launch.getKernelAttr()))
+        launches[kernel].push_back(launch);
+    });
+    WalkResult result = getOperation().walk([&](gpu::GPUFuncOp kernel) {
+      if (!kernel.isKernel())
+        return WalkResult::advance();
+      if (failed(checkArguments(kernel)))
+        return WalkResult::interrupt();
+      flattenKernel(kernel, launches.lookup(kernel));
+      for (gpu::LaunchFuncOp launch : launches.lookup(kernel))
+        flattenLaunch(launch);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  static LogicalResult checkArguments(gpu::GPUFuncOp kernel) {
+    for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+      if (isa<UnrankedMemRefType>(type))
+        return kernel.emitOpError("expects argument ")
+               << index << " to be a ranked memref, got " << type;
+      auto memref = dyn_cast<MemRefType>(type);
+      if (memref && !MemRefParameters(memref).isStrided)
+        return kernel.emitOpError("expects argument ")
+               << index << " to have a strided layout, got " << type;
+    }
+    return success();
+  }
+
+  void flattenKernel(gpu::GPUFuncOp kernel,
+                     ArrayRef<gpu::LaunchFuncOp> launches) {
+    MLIRContext *context = &getContext();
+    unsigned numArguments = kernel.getFunctionType().getNumInputs();
+    Block &entry = kernel.getBody().front();
+
+    llvm::SmallBitVector readOnly(numArguments);
+    for (unsigned index = 0; index < numArguments; ++index)
+      readOnly[index] = isa<MemRefType>(entry.getArgument(index).getType()) &&
+                        isOnlyRead(entry.getArgument(index));
+    llvm::SmallBitVector overlaps = findOverlaps(kernel, launches, readOnly);
+
+    Signature signature(kernel);
+    OpBuilder builder = OpBuilder::atBlockBegin(&entry);
+    SmallVector<unsigned> firstOf;
+    for (unsigned index = 0; index < numArguments; ++index) {
+      firstOf.push_back(signature.types.size());
+      describe(kernel, index, readOnly[index], noAlias && !overlaps[index],
+               signature);
+    }
+
+    // New arguments go before the old ones, which then lose their uses.
+    Location loc = kernel.getLoc();
+    unsigned numParameters = signature.types.size();
+    for (auto [index, type] : llvm::enumerate(signature.types))
+      entry.insertArgument(index, type, loc);
+    for (unsigned index = 0; index < numArguments; ++index) {
+      BlockArgument old = entry.getArgument(numParameters + index);
+      unsigned last =
+          index + 1 < numArguments ? firstOf[index + 1] : numParameters;
+      ValueRange values = ValueRange(entry.getArguments())
+                              .slice(firstOf[index], last - firstOf[index]);
+      auto memref = dyn_cast<MemRefType>(old.getType());
+      old.replaceAllUsesWith(memref ? rebuild(builder, old.getLoc(), values,
+                                              MemRefParameters(memref))
+                                    : values.front());
+    }
+    entry.eraseArguments(numParameters, numArguments);
+    kernel.setFunctionType(FunctionType::get(context, signature.types, {}));
+    kernel.setArgAttrsAttr(ArrayAttr::get(context, signature.attrs));
+    kernel->setAttr(KVCacheDialect::kParametersAttr,
+                    ArrayAttr::get(context, signature.descriptions));
+  }
+
+  /// Adds the parameters of one argument.
+  static void describe(gpu::GPUFuncOp kernel, unsigned index, bool readOnly,
+                       bool noAlias, Signature &signature) {
+    MLIRContext *context = kernel.getContext();
+    Builder builder(context);
+    auto named = kernel.getArgAttrOfType<StringAttr>(
+        index, KVCacheDialect::kArgNameAttr);
+    std::string name = named ? named.str() : ("arg" + Twine(index)).str();
+    NamedAttrList attrs(kernel.getArgAttrDict(index));
+    attrs.erase(KVCacheDialect::kArgNameAttr);
+
+    Type type = kernel.getArgumentTypes()[index];
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref)
+      return signature.add(type, name, attrs.getDictionary(context));
+
+    if (noAlias)
+      attrs.set(LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    if (readOnly)
+      attrs.set(LLVM::LLVMDialect::getReadonlyAttrName(),
+                builder.getUnitAttr());
+    signature.add(LLVM::LLVMPointerType::get(context), name,
+                  attrs.getDictionary(context));
+    MemRefParameters parameters(memref);
+    for (unsigned dim : parameters.openSizes)
+      signature.add(builder.getIndexType(),
+                    name + ".size" + std::to_string(dim));
+    for (unsigned dim : parameters.openStrides)
+      signature.add(builder.getIndexType(),
+                    name + ".stride" + std::to_string(dim));
+  }
+
+  static void flattenLaunch(gpu::LaunchFuncOp launch) {
+    OpBuilder builder(launch);
+    SmallVector<Value> operands;
+    for (Value operand : launch.getKernelOperands()) {
+      if (auto type = dyn_cast<MemRefType>(operand.getType()))
+        appendOperands(builder, launch.getLoc(), operand,
+                       MemRefParameters(type), operands);
+      else
+        operands.push_back(operand);
+    }
+    launch.getKernelOperandsMutable().assign(operands);
+  }
+};
+
+} // namespace

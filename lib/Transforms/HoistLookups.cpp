@@ -1,0 +1,170 @@
+//===- HoistLookups.cpp - Move table reads out of loops -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_HOISTLOOKUPS
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// A sequential loop with bounds that a guard can compare.
+bool isCountedLoop(LoopLikeOpInterface loop) {
+  auto forOp = dyn_cast<scf::ForOp>(*loop);
+  return forOp && !forOp.getUnsignedCmp();
+}
+
+/// The loop whose body holds `op` directly, so that every iteration runs it.
+LoopLikeOpInterface getLoopAround(Operation *op) {
+  auto loop = dyn_cast_if_present<LoopLikeOpInterface>(op->getParentOp());
+  return loop && isCountedLoop(loop) ? loop : LoopLikeOpInterface();
+}
+
+bool areDefinedOutside(LoopLikeOpInterface loop, ValueRange values) {
+  return llvm::all_of(
+      values, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
+}
+
+/// A nest of loops that a value does not depend on, outermost last.
+using Nest = SmallVector<LoopLikeOpInterface>;
+
+/// The loops around `op`, from the innermost one on, in which `operands` do not
+/// change and whose bounds are known before the outermost of them.
+Nest getInvariantNest(Operation *op, ValueRange operands) {
+  Nest nest;
+  while (LoopLikeOpInterface loop = getLoopAround(op)) {
+    bool invariant = areDefinedOutside(loop, operands);
+    for (LoopLikeOpInterface inner : nest)
+      invariant &= areDefinedOutside(loop, inner->getOperands());
+    if (!invariant)
+      break;
+    nest.push_back(loop);
+    op = loop;
+  }
+  return nest;
+}
+
+/// Whether the loop runs, as far as its constants tell.
+std::optional<bool> runsStatically(scf::ForOp loop) {
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+  if (lower && upper)
+    return *lower < *upper;
+  return std::nullopt;
+}
+
+/// The condition that all loops of the nest run, or null if they provably do.
+Value buildGuard(OpBuilder &builder, Location loc, const Nest &nest) {
+  Value guard;
+  for (LoopLikeOpInterface loop : nest) {
+    auto forOp = cast<scf::ForOp>(*loop);
+    if (runsStatically(forOp).value_or(false))
+      continue;
+    Value runs =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                              forOp.getLowerBound(), forOp.getUpperBound());
+    guard = guard ? arith::AndIOp::create(builder, loc, guard, runs).getResult()
+                  : runs;
+  }
+  return guard;
+}
+
+/// Moves `op` before the nest, under a guard where the nest may not run and the
+/// op must not run without it.
+void hoist(Operation *op, const Nest &nest) {
+  OpBuilder builder(nest.back());
+  Location loc = op->getLoc();
+  Value guard;
+  if (!isSpeculatable(op))
+    guard = buildGuard(builder, loc, nest);
+  if (!guard) {
+    op->moveBefore(nest.back());
+    return;
+  }
+  auto branch = scf::IfOp::create(builder, loc, op->getResultTypes(), guard,
+                                  /*withElseRegion=*/true);
+  op->replaceAllUsesWith(branch);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  op->moveBefore(branch.thenBlock(), branch.thenBlock()->begin());
+  builder.setInsertionPointAfter(op);
+  scf::YieldOp::create(builder, loc, op->getResults());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  SmallVector<Value> poison;
+  for (Type type : op->getResultTypes())
+    poison.push_back(ub::PoisonOp::create(builder, loc, type));
+  scf::YieldOp::create(builder, loc, poison);
+}
+
+/// Whether the op only looks something up: it has no memory effects, so it can
+/// move as a whole.
+bool isLookup(Operation *op) {
+  return isa<AccessOpInterface>(op) && isMemoryEffectFree(op);
+}
+
+struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
+  void runOnOperation() override {
+    // A check stands before what it protects: nothing may pass it.
+    bool hasChecks = false;
+    SmallVector<AccessOpInterface> accesses;
+    getOperation()->walk([&](Operation *op) {
+      hasChecks |= isa<CheckOp>(op);
+      if (auto access = dyn_cast<AccessOpInterface>(op))
+        accesses.push_back(access);
+    });
+    if (hasChecks)
+      return;
+    for (AccessOpInterface access : accesses)
+      if (hoistLookupOf(access))
+        ++numHoisted;
+  }
+
+private:
+  static bool hoistLookupOf(AccessOpInterface access) {
+    if (isLookup(access)) {
+      Nest nest = getInvariantNest(access, access->getOperands());
+      if (nest.empty())
+        return splitAndHoist(access);
+      hoist(access, nest);
+      return true;
+    }
+    return splitAndHoist(access);
+  }
+
+  /// Looks the page of an access up before the loops in which its sequence and
+  /// token do not change.
+  static bool splitAndHoist(AccessOpInterface access) {
+    std::optional<MutableOperandRange> page = access.getPageOperand();
+    if (!page || !page->empty())
+      return false;
+    Value cache = access.getAccessedCache();
+    Value batch = access.getAccessedBatch(), token = access.getAccessedToken();
+    Nest nest = getInvariantNest(access, {cache, batch, token});
+    if (nest.empty())
+      return false;
+    OpBuilder builder(access);
+    auto lookup = PageIdOp::create(builder, access.getLoc(),
+                                   builder.getIndexType(), cache, batch, token);
+    page->assign(lookup.getPage());
+    hoist(lookup, nest);
+    return true;
+  }
+};
+
+} // namespace

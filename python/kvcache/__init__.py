@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""KV-cache operations for MLIR: compile kernels for NVIDIA's chips, or run them here.
+
+``compile`` makes PTX or machine code of the GPU modules of a source, ``jit`` makes its
+functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.save`` wrote.
+"""
+
+from ._version import __version__
+from .artifact import load
+from .compiler import chips, compile
+from .errors import (
+    ArtifactError,
+    CheckError,
+    CompileError,
+    CompileWarning,
+    Diagnostic,
+    Error,
+    TargetError,
+    ToolchainError,
+)
+from .kernels import CompiledModule, Kernel
+from .ptx import Parameter
+from .runtime import JitModule, jit
+
+__all__ = [
+    "ArtifactError",
+    "CheckError",
+    "CompileError",
+    "CompileWarning",
+    "CompiledModule",
+    "Diagnostic",
+    "Error",
+    "JitModule",
+    "Kernel",
+    "Parameter",
+    "TargetError",
+    "ToolchainError",
+    "__version__",
+    "chips",
+    "compile",
+    "jit",
+    "load",
+]

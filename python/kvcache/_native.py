@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiled extension, imported on first use: loading an artifact doesn't need it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from .errors import CompileError, CompileWarning, Diagnostic, RawDiagnostic
+
+Source = str | bytes | os.PathLike
+"""MLIR text, MLIR text or bytecode as bytes, or the path of a file with either."""
+
+
+def extension() -> ModuleType:
+    """Returns the extension module. Raises ``ImportError`` if it was not built."""
+    try:
+        from . import _kvcache
+    except ImportError as error:
+        raise ImportError(f"the compiler of the kvcache package can't be loaded: {error}") from error
+    return _kvcache
+
+
+def read_source(source: Source, filename: str | os.PathLike | None) -> tuple[bytes, str]:
+    """Returns the contents of a source and its name in locations."""
+    if isinstance(source, str):
+        contents, name = source.encode(errors="surrogatepass"), "<string>"
+    elif isinstance(source, bytes | bytearray | memoryview):
+        contents, name = bytes(source), "<bytes>"
+    elif isinstance(source, os.PathLike):
+        contents, name = Path(source).read_bytes(), os.fsdecode(source)
+    else:
+        raise TypeError(
+            f"expects MLIR text, bytes or a path as source, got {type(source).__name__}"
+        )
+    name = os.fsdecode(filename) if filename is not None else name
+    return contents, name.encode(errors="replace").decode()
+
+
+def add_checks(passes: str, bounds_checks: bool) -> str:
+    """Returns the text of a pipeline, with bounds checks in front if wanted."""
+    return f"kvcache-bounds-checks,{passes}" if bounds_checks else passes
+
+
+def check_opt_level(opt_level: int) -> None:
+    """Raises ``ValueError`` for an optimization level that is not 0, 1, 2 or 3."""
+    if opt_level not in range(4):
+        raise ValueError(f"expects 'opt_level' to be 0, 1, 2 or 3, got {opt_level!r}")
+
+
+def report(raw: Iterable[RawDiagnostic], succeeded: bool, stacklevel: int) -> None:
+    """Raises ``CompileError`` unless the compiler succeeded; passes its warnings on.
+
+    ``stacklevel`` counts from the caller, which is 1.
+    """
+    diagnostics = list(map(Diagnostic.from_raw, raw))
+    if not succeeded:
+        raise CompileError(diagnostics)
+    for diagnostic in diagnostics:
+        if diagnostic.severity == "warning":
+            warnings.warn(str(diagnostic), CompileWarning, stacklevel=stacklevel + 1)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiling kernels for NVIDIA's chips."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from . import _native
+from .kernels import Binary, CompiledModule, Kernel
+from .ptx import Entry, Parameter, parse_entries
+
+_FORMATS = ("ptx", "cubin", "fatbin")
+
+
+def chips() -> list[str]:
+    """Returns the names of the chips that kernels can be compiled for."""
+    return _native.extension().chips()
+
+
+def compile(
+    source: _native.Source,
+    target: str | Iterable[str] = "sm_90a",
+    format: str = "ptx",
+    filename: str | os.PathLike | None = None,
+    *,
+    opt_level: int = 3,
+    bounds_checks: bool = False,
+) -> CompiledModule:
+    """Compiles the GPU modules of a source.
+
+    Args:
+        source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
+        target: A chip (``"sm_90a"``), several separated by commas, or a sequence of them.
+            A ``gpu.module`` that names its targets itself is compiled for those.
+        format: What is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``. The latter two
+            run ptxas. Whatever it is, each kernel gives all three when asked.
+        filename: The source's name in diagnostics.
+        opt_level: 0 to 3, for LLVM and for ptxas.
+        bounds_checks: Whether kernels trap with a message on a bad page id, token, head or
+            misaligned index.
+
+    Raises:
+        CompileError: The source has errors; the exception carries the diagnostics.
+        ToolchainError: ptxas is needed, and is missing or fails.
+        ValueError: An argument has none of the values above.
+    """
+    targets = _parse_targets(target)
+    if format not in _FORMATS:
+        raise ValueError(f"expects 'format' to be one of {', '.join(_FORMATS)}, got {format!r}")
+    _native.check_opt_level(opt_level)
+    contents, name = _native.read_source(source, filename)
+    passes = f"kvcache-to-ptx{{chip={','.join(targets)} format=ptx opt-level={opt_level}}}"
+    objects, diagnostics = _native.extension().compile(
+        contents, name, _native.add_checks(passes, bounds_checks)
+    )
+    _native.report(diagnostics, objects is not None, stacklevel=2)
+    binaries = []
+    for module, chip, ptx, properties in objects:
+        binary = Binary(module, chip, ptx.decode(), opt_level)
+        binary.kernels += _list_kernels(binary, json.loads(properties))
+        getattr(binary, format)
+        binaries.append(binary)
+    return CompiledModule(binaries, format)
+
+
+def _parse_targets(target: str | Iterable[str]) -> list[str]:
+    names = target.split(",") if isinstance(target, str) else target
+    targets = list(dict.fromkeys(name.strip() for name in names))
+    known = chips()
+    for name in targets:
+        if name not in known:
+            raise ValueError(f"unknown chip {name!r}; known are {', '.join(known)}")
+    if not targets:
+        raise ValueError("expects at least one chip as 'target'")
+    return targets
+
+
+def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
+    """The compiler names the parameters; their places are those of the PTX."""
+    described = properties.get("kvcache.kernels", {})
+    kernels = []
+    for entry in parse_entries(binary.ptx):
+        description = described.get(entry.name, {})
+        block_size = description.get("block_size") or entry.block_size
+        kernels.append(
+            Kernel(
+                entry.name,
+                _name_parameters(entry, description.get("parameters", [])),
+                tuple(block_size) if block_size else None,
+                description.get("descriptors", []),
+                binary,
+            )
+        )
+    return kernels
+
+
+def _name_parameters(entry: Entry, described: list[dict[str, str]]) -> tuple[Parameter, ...]:
+    if len(described) != len(entry.parameters):
+        return entry.parameters
+    return tuple(
+        replace(parameter, name=description["name"], type=description["type"])
+        for parameter, description in zip(entry.parameters, described, strict=True)
+    )

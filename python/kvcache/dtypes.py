@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Element types, as NumPy, ml_dtypes and MLIR name them.
+
+Wherever the package takes a dtype it takes a NumPy or ml_dtypes dtype or scalar type
+(``ml_dtypes.bfloat16``), its name (``"bfloat16"``), or MLIR's name (``"bf16"``). NumPy's
+short codes are not names: its ``"i8"`` has 64 bits, MLIR's has 8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+DTypeLike = np.dtype | type | str
+
+_FLOATS = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8E4M3": ml_dtypes.float8_e4m3,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E3M4": ml_dtypes.float8_e3m4,
+    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f6E2M3FN": ml_dtypes.float6_e2m3fn,
+    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+}
+_SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+_UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+# The dtypes whose arrays hold elements of an MLIR type, the usual one first. A signless
+# integer is what the operations on it make of it, so both kinds are welcome.
+_ARRAY_DTYPES: dict[str, tuple[np.dtype, ...]] = {
+    name: tuple(map(np.dtype, dtypes))
+    for name, dtypes in {
+        **{name: (dtype,) for name, dtype in _FLOATS.items()},
+        **{f"i{bits}": (_SIGNED[bits], _UNSIGNED[bits]) for bits in _SIGNED},
+        **{f"si{bits}": (dtype,) for bits, dtype in _SIGNED.items()},
+        **{f"ui{bits}": (dtype,) for bits, dtype in _UNSIGNED.items()},
+        "index": (np.int64, np.uint64),
+        "i1": (np.bool_,),
+    }.items()
+}
+
+_MLIR_NAMES: dict[np.dtype, str] = {
+    **{np.dtype(dtype): name for name, dtype in _FLOATS.items()},
+    **{np.dtype(dtype): f"i{bits}" for bits, dtype in _SIGNED.items()},
+    **{np.dtype(dtype): f"i{bits}" for bits, dtype in _UNSIGNED.items()},
+    np.dtype(np.bool_): "i1",
+}
+_BY_NAME = {
+    **{name: dtypes[0] for name, dtypes in _ARRAY_DTYPES.items()},
+    **{dtype.name: dtype for dtype in _MLIR_NAMES},
+}
+
+
+def array_dtypes(mlir_type: str) -> tuple[np.dtype, ...]:
+    """Returns the dtypes of arrays that may stand for a memref of ``mlir_type``.
+
+    The tuple is empty for an element type that no dtype describes.
+    """
+    return _ARRAY_DTYPES.get(mlir_type, ())
+
+
+def dtype(spec: DTypeLike) -> np.dtype:
+    """Returns the NumPy dtype that ``spec`` names.
+
+    Raises ``TypeError`` if it names none that MLIR has a type for.
+    """
+    result: Any = None
+    if isinstance(spec, str):
+        result = _BY_NAME.get(spec)
+    elif isinstance(spec, np.dtype | type):
+        result = np.dtype(spec)
+    if result not in _MLIR_NAMES:
+        raise TypeError(
+            f"expects a dtype of array elements, like 'float32', 'bf16' or "
+            f"ml_dtypes.float8_e4m3fn, got {spec!r}"
+        )
+    return result
+
+
+def mlir_name(spec: DTypeLike) -> str:
+    """Returns MLIR's name of a dtype: ``"bf16"`` for ``ml_dtypes.bfloat16``.
+
+    Integers are signless, as MLIR's operations want them. A name that is MLIR's own comes
+    back unchanged. Raises ``TypeError`` like ``dtype``.
+    """
+    if isinstance(spec, str) and spec in _ARRAY_DTYPES:
+        return spec
+    return _MLIR_NAMES[dtype(spec)]

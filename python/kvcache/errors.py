@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Exceptions of the package, and the diagnostics that they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+RawDiagnostic = tuple[str, str, str, int, int, list]
+"""A diagnostic as the extension reports it."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What the compiler reports about a place in the source.
+
+    ``severity`` is ``"error"``, ``"warning"``, ``"remark"`` or ``"note"``. Lines and
+    columns count from 1; where the place is unknown ``filename`` is empty and both
+    are 0.
+    """
+
+    severity: str
+    message: str
+    filename: str = ""
+    line: int = 0
+    column: int = 0
+    notes: tuple[Diagnostic, ...] = ()
+
+    @classmethod
+    def from_raw(cls, raw: RawDiagnostic) -> Diagnostic:
+        *fields, notes = raw
+        return cls(*fields, tuple(map(cls.from_raw, notes)))
+
+    def __str__(self) -> str:
+        place = f"{self.filename}:{self.line}:{self.column}: " if self.filename else ""
+        return "\n".join([f"{place}{self.severity}: {self.message}", *map(str, self.notes)])
+
+
+class Error(Exception):
+    """Base of the exceptions that this package defines."""
+
+
+class CompileError(Error, ValueError):
+    """The source has errors; ``diagnostics`` lists all that was reported."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
+
+class CompileWarning(UserWarning):
+    """A warning of the compiler about a source that it accepts."""
+
+
+class CheckError(Error, RuntimeError):
+    """A run-time check of compiled code failed; the message names the source line."""
+
+
+class TargetError(Error, NotImplementedError):
+    """A known target that this build of the package doesn't have."""
+
+
+class ToolchainError(Error, RuntimeError):
+    """A tool of the CUDA toolkit is missing or failed."""
+
+
+class ArtifactError(Error, ValueError):
+    """A file that is not a readable artifact."""

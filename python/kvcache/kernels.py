@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled GPU modules, their kernels, and what is known about launching them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from . import toolchain
+from .ptx import Parameter
+
+
+@dataclass
+class Binary:
+    """One GPU module compiled for one chip.
+
+    What takes a run of ptxas or nvdisasm is found out when it is first asked for.
+    """
+
+    module: str
+    chip: str
+    ptx: str
+    opt_level: int
+    kernels: list[Kernel] = field(default_factory=list)
+
+    @cached_property
+    def cubin(self) -> bytes:
+        return self._assemble().cubin
+
+    @cached_property
+    def resources(self) -> dict[str, toolchain.Resources]:
+        return self._assemble().resources
+
+    @cached_property
+    def instructions(self) -> dict[str, int]:
+        return toolchain.count_instructions(self.cubin)
+
+    @cached_property
+    def fatbin(self) -> bytes:
+        return toolchain.make_fatbin(self.ptx, self.cubin, self.chip)
+
+    def known(self, name: str) -> Any:
+        """Returns what the property ``name`` holds, or None if nobody has asked for it."""
+        return self.__dict__.get(name)
+
+    def _assemble(self) -> toolchain.Assembly:
+        assembly = toolchain.assemble(self.ptx, self.chip, self.opt_level)
+        self.__dict__.setdefault("cubin", assembly.cubin)
+        self.__dict__.setdefault("resources", assembly.resources)
+        return assembly
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel of a compiled module.
+
+    ``name`` is the symbol to launch. ``parameters`` are in the order of the launch.
+    ``block_size`` is the number of threads in x, y and z where the kernel fixes it, else
+    None. ``descriptors`` says how to make the descriptors that the kernel takes as its
+    last parameters.
+
+    The properties below need ptxas, ``sass_instructions`` also nvdisasm, unless an
+    artifact brought them along: they raise ``ToolchainError`` where it is missing.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    block_size: tuple[int, int, int] | None
+    descriptors: list[dict[str, Any]]
+    binary: Binary = field(repr=False)
+
+    @property
+    def module(self) -> str:
+        """The GPU module that holds the kernel."""
+        return self.binary.module
+
+    @property
+    def chip(self) -> str:
+        """The chip that the kernel is compiled for."""
+        return self.binary.chip
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of the kernel's module."""
+        return self.binary.ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The module's machine code."""
+        return self.binary.cubin
+
+    @property
+    def fatbin(self) -> bytes:
+        """The module's machine code and PTX in one file, for the CUDA run-time."""
+        return self.binary.fatbin
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+        return self._resources.registers
+
+    @property
+    def spill_bytes(self) -> int:
+        """Bytes that a thread stores and loads because registers run out."""
+        return self._resources.spill_bytes
+
+    @property
+    def stack_bytes(self) -> int:
+        """Bytes of local memory that a thread has for its stack."""
+        return self._resources.stack_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of static shared memory of a block."""
+        return self._resources.shared_bytes
+
+    @property
+    def sass_instructions(self) -> int:
+        """Machine instructions, without the padding at the end."""
+        return self.binary.instructions[self.name]
+
+    @property
+    def _resources(self) -> toolchain.Resources:
+        return self.binary.resources[self.name]
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{p.name}: {p.type}" for p in self.parameters)
+        block = f", block_size={self.block_size}" if self.block_size else ""
+        return f"<kvcache.Kernel {self.name}({parameters}) for {self.chip}{block}>"
+
+
+class CompiledModule:
+    """The kernels of a compiled source.
+
+    ``kernels`` maps names to kernels in the order of the source. Compiled for several
+    chips, its keys are pairs of name and chip. A name that several GPU modules use is
+    preceded by its module, as in ``"decode::kernel"``.
+    """
+
+    def __init__(self, binaries: Iterable[Binary], format: str) -> None:
+        self.binaries = tuple(binaries)
+        self.format = format
+        kernels = [kernel for binary in self.binaries for kernel in binary.kernels]
+        self.chips: tuple[str, ...] = tuple(dict.fromkeys(k.chip for k in kernels))
+        uses = Counter((k.name, k.chip) for k in kernels)
+        self.kernels: dict[str | tuple[str, str], Kernel] = {}
+        for kernel in kernels:
+            unique = uses[kernel.name, kernel.chip] == 1
+            name = kernel.name if unique else f"{kernel.module}::{kernel.name}"
+            self.kernels[name if len(self.chips) == 1 else (name, kernel.chip)] = kernel
+
+    def kernel(self, name: str, chip: str | None = None) -> Kernel:
+        """Returns the kernel of that name, for the only chip or for ``chip``.
+
+        Raises ``ValueError`` where there is none, or where ``chip`` has to be given.
+        """
+        if chip is None and len(self.chips) > 1:
+            raise ValueError(f"expects 'chip', one of {', '.join(self.chips)}")
+        known = chip is None or chip in self.chips
+        kernel = self.kernels.get(name if len(self.chips) == 1 else (name, chip))
+        if not known or not kernel:
+            raise ValueError(
+                f"there is no kernel {name!r}{f' for {chip}' if chip else ''}; the module has "
+                f"{', '.join(map(str, self.kernels)) or 'none'}"
+            )
+        return kernel
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes an artifact, for ``kvcache.load``.
+
+        It holds the PTX of each module, its cubin if ``format`` is ``"cubin"`` or
+        ``"fatbin"`` or if it was asked for, and the launch facts that are known by then.
+        """
+        from . import artifact
+
+        artifact.save(self, path)
+
+    def __repr__(self) -> str:
+        kernels = "".join(f"\n  {kernel!r}" for kernel in self.kernels.values())
+        chips = ", ".join(self.chips) or "no chip"
+        return f"<kvcache.CompiledModule for {chips}:{kernels or ' no kernels'}>"

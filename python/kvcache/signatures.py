@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How compiled functions are called: types, checks and conversions.
+
+A call passes its arguments as one array of 64-bit words. A memref takes the words of its
+descriptor (two pointers, the offset, sizes and strides in elements), a number one word.
+Results come back as a word each.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import dtypes
+
+_WORD_MASK = 2**64 - 1
+
+
+class Type(Protocol):
+    """The type of an argument or a result."""
+
+    def encode(self, value: Any) -> list[int]:
+        """Returns the words of an argument.
+
+        Raises ``TypeError`` for the wrong kind of value, ``ValueError`` for the wrong
+        shape or layout, ``OverflowError`` for an integer that does not fit.
+        """
+
+    def decode(self, word: int) -> Any:
+        """Returns the Python number for the word of a result."""
+
+
+@dataclass(frozen=True)
+class Integer:
+    """``index``, signless, signed (``s``) and unsigned (``u``) integers.
+
+    A signless integer may be given as signed or as unsigned, and comes back as signed.
+    """
+
+    text: str
+    bits: int
+    signedness: str
+
+    def encode(self, value: Any) -> list[int]:
+        try:
+            number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+        except TypeError:
+            raise TypeError(f"expects an int for {self.text}, got {_kind(value)}") from None
+        low = 0 if self.signedness == "u" else -(2 ** (self.bits - 1))
+        high = 2 ** (self.bits - 1) if self.signedness == "s" else 2**self.bits
+        if not low <= number < high:
+            raise OverflowError(
+                f"expects an int from {low} to {high - 1} for {self.text}, got {number}"
+            )
+        return [number & (2**self.bits - 1)]
+
+    def decode(self, word: int) -> int | bool:
+        if self.bits == 1:
+            return bool(word)
+        negative = self.signedness != "u" and word >> (self.bits - 1)
+        return word - 2**self.bits if negative else word
+
+
+@dataclass(frozen=True)
+class Float:
+    """A floating-point number of any of MLIR's formats."""
+
+    text: str
+    dtype: np.dtype
+
+    def encode(self, value: Any) -> list[int]:
+        if not isinstance(value, int | float | np.generic):
+            raise TypeError(f"expects a float for {self.text}, got {_kind(value)}")
+        try:
+            with np.errstate(all="ignore"):
+                number = self.dtype.type(float(value))
+        except (TypeError, ValueError):
+            raise TypeError(f"expects a float for {self.text}, got {_kind(value)}") from None
+        return [int.from_bytes(number.tobytes(), "little")]
+
+    def decode(self, word: int) -> float:
+        return float(np.frombuffer(struct.pack("<Q", word), self.dtype, count=1)[0])
+
+
+@dataclass(frozen=True)
+class MemRef:
+    """A memref that an array can stand for.
+
+    ``shape`` and ``strides`` hold None for what the type leaves open; strides and
+    ``offset`` count elements. ``contiguous`` is the identity layout.
+    """
+
+    text: str
+    dtypes: tuple[np.dtype, ...]
+    shape: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    offset: int
+    contiguous: bool
+    readonly: bool
+    alignment: int
+
+    def encode(self, value: Any) -> list[int]:
+        self._check_kind(value)
+        self._check_shape(value)
+        address = value.__array_interface__["data"][0]
+        self._check_memory(value, address)
+        base = address - self.offset * value.itemsize
+        return [base, base, self.offset, *value.shape, *self._get_strides(value)]
+
+    def decode(self, word: int) -> Any:
+        raise TypeError("a memref can't be a result")
+
+    def _check_kind(self, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.dtype in self.dtypes:
+            return
+        wanted = " or ".join(dtype.name for dtype in self.dtypes)
+        if not isinstance(value, np.ndarray):
+            got = _kind(value)
+        else:
+            order = "" if value.dtype.isnative else " in another byte order"
+            got = f"one of {value.dtype.name}{order}"
+        raise TypeError(f"expects a NumPy array of {wanted} for {self.text}, got {got}")
+
+    def _check_shape(self, array: np.ndarray) -> None:
+        if array.ndim != len(self.shape):
+            raise ValueError(
+                f"expects {len(self.shape)} dimensions for {self.text}, got {array.ndim} "
+                f"(shape {array.shape})"
+            )
+        for dimension, (wanted, size) in enumerate(zip(self.shape, array.shape, strict=True)):
+            if wanted is not None and size != wanted:
+                raise ValueError(
+                    f"expects size {wanted} in dimension {dimension} for {self.text}, got {size} "
+                    f"(shape {array.shape})"
+                )
+
+    def _check_memory(self, array: np.ndarray, address: int) -> None:
+        if not (array.flags.writeable or self.readonly):
+            raise ValueError(
+                f"expects a writeable array for {self.text}, got a read-only one: pass a copy, "
+                "or mark the function's argument {llvm.readonly}"
+            )
+        alignment = max(array.itemsize, self.alignment)
+        if array.size and address % alignment:
+            raise ValueError(
+                f"expects data at a multiple of {alignment} bytes for {self.text}, got address "
+                f"{address:#x}"
+            )
+
+    def _get_strides(self, array: np.ndarray) -> list[int]:
+        """The distance of a dimension that has no second element doesn't matter."""
+        if self.contiguous:
+            return self._get_contiguous_strides(array)
+        strides = []
+        for dimension, (wanted, stride) in enumerate(
+            zip(self.strides, array.strides, strict=True)
+        ):
+            matters = array.size > 0 and array.shape[dimension] > 1
+            elements, rest = divmod(stride, array.itemsize)
+            if matters and (rest or wanted not in (None, elements)):
+                what = "a whole number of elements" if wanted is None else f"{wanted} elements"
+                raise ValueError(
+                    f"expects a stride of {what} in dimension {dimension} for {self.text}, got "
+                    f"{stride / array.itemsize:g} (strides {array.strides} in bytes)"
+                )
+            strides.append(elements if wanted is None else wanted)
+        return strides
+
+    def _get_contiguous_strides(self, array: np.ndarray) -> list[int]:
+        if not array.flags.c_contiguous:
+            raise ValueError(
+                f"expects a C-contiguous array for {self.text}, whose layout is the identity, got "
+                f"strides {array.strides} in bytes (shape {array.shape})"
+            )
+        strides = [1] * array.ndim
+        for dimension in range(array.ndim - 1, 0, -1):
+            strides[dimension - 1] = strides[dimension] * array.shape[dimension]
+        return strides
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function. ``name`` is empty where the source has none."""
+
+    index: int
+    name: str
+    type: Type
+
+    def __str__(self) -> str:
+        return f"argument {self.index}" + (f" ({self.name!r})" if self.name else "")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a module. ``obstacle`` says why it can't be called, if so."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    results: tuple[Type, ...]
+    obstacle: str
+
+    def encode(self, values: tuple[Any, ...]) -> bytes:
+        """Returns the frame of a call, or raises with the place of the wrong argument."""
+        if self.obstacle:
+            raise TypeError(f"{self.name} can't be called from Python: {self.obstacle}")
+        if len(values) != len(self.arguments):
+            raise ValueError(
+                f"{self.name}: expects {len(self.arguments)} arguments, got {len(values)}: "
+                f"{self.text}"
+            )
+        words: list[int] = []
+        for argument, value in zip(self.arguments, values, strict=True):
+            try:
+                words += argument.type.encode(value)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise type(error)(f"{self.name}: {argument} {error}") from None
+        return struct.pack(f"<{len(words)}Q", *(word & _WORD_MASK for word in words))
+
+    def decode(self, words: bytes) -> Any:
+        """Returns the results of a call: None, a number, or a tuple of numbers."""
+        values = struct.unpack(f"<{len(self.results)}Q", words)
+        results = tuple(
+            type.decode(value) for type, value in zip(self.results, values, strict=True)
+        )
+        return results if len(results) > 1 else results[0] if results else None
+
+
+def parse_function(description: dict[str, Any]) -> Function:
+    """Makes a function from what the extension says about it."""
+    arguments, results, obstacle = [], [], ""
+    for index, argument in enumerate(description["arguments"]):
+        argument_type = _parse_type(argument)
+        if not argument_type:
+            obstacle = obstacle or (
+                f"argument {index} is {argument['text']}, and only memrefs and numbers can be "
+                "passed"
+            )
+            continue
+        arguments.append(Argument(index, argument.get("name", ""), argument_type))
+    for result in description["results"]:
+        result_type = _parse_type(result)
+        if not result_type or isinstance(result_type, MemRef):
+            obstacle = obstacle or (
+                f"it returns {result['text']}, and only numbers can be returned: write other "
+                "results to memref arguments"
+            )
+            continue
+        results.append(result_type)
+    return Function(
+        description["name"], description["text"], tuple(arguments), tuple(results), obstacle
+    )
+
+
+def _parse_type(description: dict[str, Any]) -> Type | None:
+    text = description["text"]
+    if description["kind"] == "memref":
+        element_dtypes = dtypes.array_dtypes(description["element"])
+        if not element_dtypes:
+            return None
+        return MemRef(
+            text,
+            element_dtypes,
+            tuple(description["shape"]),
+            tuple(description["strides"]),
+            description["offset"],
+            description["contiguous"],
+            description.get("readonly", False),
+            description.get("alignment", 1),
+        )
+    if description["kind"] != "scalar":
+        return None
+    if text == "index":
+        return Integer(text, 64, "")
+    if match := re.fullmatch(r"([su]?)i(\d+)", text):
+        return Integer(text, int(match[2]), match[1])
+    element_dtypes = dtypes.array_dtypes(text)
+    return Float(text, element_dtypes[0]) if element_dtypes else None
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} ({value!r:.40})" if np.isscalar(value) else type(value).__name__

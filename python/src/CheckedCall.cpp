@@ -1,0 +1,58 @@
+//===- CheckedCall.cpp - Calls that a run-time check may stop -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckedCall.h"
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace mlir::kvcache;
+
+namespace {
+/// Where a failed check of this thread returns to. The frames between hold no
+/// C++ objects: they are compiled code.
+struct CheckFrame {
+  std::jmp_buf environment;
+  char message[1024];
+};
+} // namespace
+
+static thread_local CheckFrame *currentFrame = nullptr;
+
+/// Apart from its caller, so that no object lives across `setjmp`.
+static bool runToEnd(CheckFrame &frame, void (*entry)(void **),
+                     void **operands) {
+  if (setjmp(frame.environment))
+    return false;
+  entry(operands);
+  return true;
+}
+
+std::optional<std::string> python::callChecked(void (*entry)(void **),
+                                               void **operands) {
+  CheckFrame frame;
+  CheckFrame *outer = currentFrame;
+  currentFrame = &frame;
+  bool ended = runToEnd(frame, entry, operands);
+  currentFrame = outer;
+  if (ended)
+    return std::nullopt;
+  return std::string(frame.message);
+}
+
+void python::checkFailed(const char *format, int64_t value, int64_t bound) {
+  // A thread that compiled code started by itself has nowhere to return to.
+  if (!currentFrame) {
+    std::fprintf(stderr, format, static_cast<long long>(value),
+                 static_cast<long long>(bound));
+    std::abort();
+  }
+  std::snprintf(currentFrame->message, sizeof(currentFrame->message), format,
+                static_cast<long long>(value), static_cast<long long>(bound));
+  std::longjmp(currentFrame->environment, 1);
+}

@@ -1,0 +1,62 @@
+//===- Diagnostics.cpp - Diagnostics as values ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Diagnostics.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::kvcache::python;
+
+static StringRef stringifySeverity(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  llvm_unreachable("unknown severity");
+}
+
+static DiagnosticRecord convert(Diagnostic &diagnostic) {
+  DiagnosticRecord result;
+  result.severity = stringifySeverity(diagnostic.getSeverity());
+  result.message = diagnostic.str();
+  if (auto file = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
+    result.filename = file.getFilename().str();
+    result.line = file.getLine();
+    result.column = file.getColumn();
+  }
+  for (Diagnostic &note : diagnostic.getNotes())
+    result.notes.push_back(convert(note));
+  return result;
+}
+
+DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
+    : handler(context, [this](Diagnostic &diagnostic) {
+        diagnostics.push_back(convert(diagnostic));
+        return success();
+      }) {}
+
+bool DiagnosticCollector::hasError() const {
+  return llvm::any_of(diagnostics, [](const DiagnosticRecord &diagnostic) {
+    return diagnostic.severity == "error";
+  });
+}
+
+void DiagnosticCollector::addError(const llvm::Twine &message) {
+  DiagnosticRecord diagnostic;
+  diagnostic.severity = "error";
+  diagnostic.message = message.str();
+  diagnostics.push_back(std::move(diagnostic));
+}

@@ -1,0 +1,46 @@
+//===- Diagnostics.h - Diagnostics as values --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PYTHON_DIAGNOSTICS_H
+#define KVCACHE_PYTHON_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+#include <string>
+#include <vector>
+
+namespace mlir::kvcache::python {
+
+/// A diagnostic that outlives its context.
+struct DiagnosticRecord {
+  std::string severity;
+  std::string message;
+  /// Empty, with line and column 0, where the location names no file.
+  std::string filename;
+  unsigned line = 0;
+  unsigned column = 0;
+  std::vector<DiagnosticRecord> notes;
+};
+
+/// Collects what is reported in a context while the collector lives.
+class DiagnosticCollector {
+public:
+  explicit DiagnosticCollector(MLIRContext *context);
+
+  bool hasError() const;
+  /// Reports an error that has no location.
+  void addError(const llvm::Twine &message);
+  std::vector<DiagnosticRecord> take() { return std::move(diagnostics); }
+
+private:
+  std::vector<DiagnosticRecord> diagnostics;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace mlir::kvcache::python
+
+#endif // KVCACHE_PYTHON_DIAGNOSTICS_H

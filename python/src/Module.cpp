@@ -1,0 +1,108 @@
+//===- Module.cpp - The Python extension ----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What only C++ can do, in plain types. The Python package on top checks
+// arguments, raises exceptions and documents; _kvcache.pyi has the signatures.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compile.h"
+#include "JIT.h"
+#include "kvcache/Target/Chip.h"
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+namespace nb = nanobind;
+using namespace mlir::kvcache::python;
+
+/// Text from a source that need not be UTF-8.
+static nb::object toStr(llvm::StringRef text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), text.size(), "replace"));
+}
+
+static nb::bytes toBytes(llvm::StringRef data) {
+  return nb::bytes(data.data(), data.size());
+}
+
+static llvm::StringRef toRef(const nb::bytes &data) {
+  return llvm::StringRef(data.c_str(), data.size());
+}
+
+/// As tuples (severity, message, filename, line, column, notes).
+static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
+  nb::list list;
+  for (const DiagnosticRecord &diagnostic : diagnostics)
+    list.append(nb::make_tuple(
+        toStr(diagnostic.severity), toStr(diagnostic.message),
+        toStr(diagnostic.filename), diagnostic.line, diagnostic.column,
+        toPython(diagnostic.notes)));
+  return list;
+}
+
+static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
+                           const std::string &passes) {
+  CompileResult result;
+  {
+    nb::gil_scoped_release release;
+    result = compile(toRef(source), filename, passes);
+  }
+  if (!result.succeeded)
+    return nb::make_tuple(nb::none(), toPython(result.diagnostics));
+  nb::list objects;
+  for (const Object &object : result.objects)
+    objects.append(nb::make_tuple(toStr(object.module), toStr(object.chip),
+                                  toBytes(object.data),
+                                  toStr(object.properties)));
+  return nb::make_tuple(objects, toPython(result.diagnostics));
+}
+
+static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
+                       const std::string &passes, unsigned optLevel) {
+  std::vector<DiagnosticRecord> diagnostics;
+  std::unique_ptr<JIT> jit;
+  {
+    nb::gil_scoped_release release;
+    jit = JIT::create(toRef(source), filename, passes, optLevel, diagnostics);
+  }
+  return nb::make_tuple(std::move(jit), toPython(diagnostics));
+}
+
+static nb::object pyCall(const JIT &jit, const std::string &name,
+                         nb::bytes frame) {
+  std::vector<uint64_t> words(frame.size() / sizeof(uint64_t));
+  std::memcpy(words.data(), frame.data(), words.size() * sizeof(uint64_t));
+  std::optional<JIT::CallResult> result;
+  {
+    nb::gil_scoped_release release;
+    result = jit.call(name, words);
+  }
+  if (!result)
+    throw nb::value_error("no such function, or a frame of the wrong size");
+  if (result->failedCheck)
+    return toStr(*result->failedCheck);
+  return toBytes({reinterpret_cast<const char *>(result->results.data()),
+                  result->results.size() * sizeof(uint64_t)});
+}
+
+NB_MODULE(_kvcache, module) {
+  module.def("chips", [] {
+    nb::list names;
+    for (const mlir::kvcache::Chip &chip : mlir::kvcache::getChips())
+      names.append(toStr(chip.name));
+    return names;
+  });
+  module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
+             nb::arg("passes"));
+  module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
+             nb::arg("passes"), nb::arg("opt_level"));
+  nb::class_<JIT>(module, "JIT")
+      .def_prop_ro("functions",
+                   [](const JIT &jit) { return toStr(jit.getDescription()); })
+      .def("call", &pyCall, nb::arg("name"), nb::arg("frame"));
+}

@@ -1,0 +1,105 @@
+//===- Source.cpp - A parsed module and its context -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Source.h"
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/InitAll.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace mlir::kvcache::python;
+
+/// Passes register in a table of the process, dialects in one registry that all
+/// contexts copy.
+static const DialectRegistry &getRegistry() {
+  static const DialectRegistry registry = [] {
+    kvcache::registerAllPasses();
+    DialectRegistry registry;
+    kvcache::registerAllDialects(registry);
+    return registry;
+  }();
+  return registry;
+}
+
+Source::Source(StringRef contents, StringRef filename)
+    : context(getRegistry(), MLIRContext::Threading::DISABLED),
+      diagnostics(&context) {
+  // The op in full would bury the message.
+  context.printOpOnDiagnostic(false);
+  parse(contents, filename);
+  if (!module && !diagnostics.hasError())
+    diagnostics.addError("the source could not be parsed");
+}
+
+/// The names that the text gives the arguments of functions, which the IR
+/// itself does not keep.
+static void nameArguments(ModuleOp module, const AsmParserState &state) {
+  StringRef attribute = kvcache::KVCacheDialect::kArgNameAttr;
+  module.walk([&](FunctionOpInterface function) {
+    if (function.isExternal() || !isa<func::FuncOp, gpu::GPUFuncOp>(function))
+      return;
+    const auto *block = state.getBlockDef(&function.front());
+    if (!block)
+      return;
+    for (auto [index, definition] : llvm::enumerate(block->arguments)) {
+      SMRange range = definition.loc;
+      if (!range.isValid() || index >= function.getNumArguments() ||
+          function.getArgAttr(index, attribute))
+        continue;
+      StringRef name(range.Start.getPointer(),
+                     range.End.getPointer() - range.Start.getPointer());
+      if (name.consume_front("%"))
+        function.setArgAttr(index, attribute,
+                            StringAttr::get(module.getContext(), name));
+    }
+  });
+}
+
+void Source::parse(StringRef contents, StringRef filename) {
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(contents, filename);
+  bool isText = !isBytecode(*buffer);
+  llvm::SourceMgr sourceMgr;
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
+
+  Block block;
+  AsmParserState state;
+  ParserConfig config(&context);
+  LogicalResult parsed =
+      isText ? parseAsmSourceFile(sourceMgr, &block, config, &state)
+             : parseSourceFile(sourceMgr, &block, config);
+  if (failed(parsed))
+    return;
+  module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+      &block, &context, FileLineColLoc::get(&context, filename, 0, 0));
+  if (module && isText)
+    nameArguments(*module, state);
+}
+
+LogicalResult Source::run(StringRef passes) {
+  auto passManager = PassManager::on<ModuleOp>(&context);
+  std::string message;
+  llvm::raw_string_ostream stream(message);
+  if (failed(parsePassPipeline(passes, passManager, stream))) {
+    diagnostics.addError(StringRef(message).trim());
+    return failure();
+  }
+  if (succeeded(passManager.run(*module)))
+    return success();
+  if (!diagnostics.hasError())
+    diagnostics.addError("a pass failed without saying why");
+  return failure();
+}

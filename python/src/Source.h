@@ -1,0 +1,45 @@
+//===- Source.h - A parsed module and its context ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PYTHON_SOURCE_H
+#define KVCACHE_PYTHON_SOURCE_H
+
+#include "Diagnostics.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace mlir::kvcache::python {
+
+/// A module parsed into a context of its own, so that any number of threads can
+/// compile at a time.
+class Source {
+public:
+  /// Parses MLIR text or bytecode. `filename` is its name in locations. The
+  /// names of function arguments in a text become attributes `kvcache.name`.
+  Source(StringRef contents, StringRef filename);
+
+  /// The module; null if the source has errors.
+  ModuleOp getModule() { return *module; }
+  /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module. A
+  /// failure always leaves an error among the diagnostics.
+  LogicalResult run(StringRef passes);
+
+  DiagnosticCollector &getDiagnostics() { return diagnostics; }
+
+private:
+  void parse(StringRef contents, StringRef filename);
+
+  MLIRContext context;
+  DiagnosticCollector diagnostics;
+  OwningOpRef<ModuleOp> module;
+};
+
+} // namespace mlir::kvcache::python
+
+#endif // KVCACHE_PYTHON_SOURCE_H

@@ -1,0 +1,275 @@
+#!/usr/bin/env bash
+# Sets a machine up to build and test this project. Run it for the set-up alone,
+# or source it for the functions that the other scripts use:
+#
+#   kvcache_setup   Debian packages and the Python environment in build/venv
+#   kvcache_build   configure and compile into build/
+#   kvcache_step    run one named command, logged and timed
+#
+# Progress goes to stderr, so that a script's own output stays clean.
+set -euo pipefail
+
+KVCACHE_ROOT="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)"
+KVCACHE_BUILD="$KVCACHE_ROOT/build"
+KVCACHE_VENV="$KVCACHE_BUILD/venv"
+
+readonly LLVM_VERSION=22
+readonly LLVM_PACKAGES=(
+  "libmlir-$LLVM_VERSION-dev" "mlir-$LLVM_VERSION-tools"
+  "llvm-$LLVM_VERSION-dev" "llvm-$LLVM_VERSION-tools"
+  "clang-$LLVM_VERSION" "lld-$LLVM_VERSION" "clang-format-$LLVM_VERSION"
+)
+readonly BASE_PACKAGES=(
+  cmake ninja-build ccache git
+  python3 python3-venv python3-dev
+  libzstd-dev zlib1g-dev
+)
+
+kvcache_die() {
+  printf 'error: %s\n' "$1" >&2
+  shift
+  if (($#)); then printf '  %s\n' "$@" >&2; fi
+  exit 1
+}
+
+kvcache_now() { printf '%s' "${EPOCHREALTIME/[^0-9]/}"; } # microseconds
+
+# Seconds since $1 (from kvcache_now), with one decimal.
+kvcache_since() {
+  local tenths=$((($(kvcache_now) - $1) / 100000))
+  printf '%d.%d' $((tenths / 10)) $((tenths % 10))
+}
+
+# kvcache_step NAME COMMAND...: runs the command with its output in
+# build/logs/NAME.log, and shows the interesting end of it where it fails. On a
+# terminal, or with KVCACHE_VERBOSE=1, the output is shown as it comes.
+kvcache_step() {
+  local name="$1" start log rc=0
+  shift
+  start="$(kvcache_now)"
+  log="$KVCACHE_BUILD/logs/$name.log"
+  mkdir -p "$KVCACHE_BUILD/logs"
+  if [[ -t 2 || -n "${KVCACHE_VERBOSE:-}" ]]; then
+    printf '%s: %s\n' "$name" "$*" >&2
+    "$@" >&2 || rc=$?
+    printf '%-12s ' "$name" >&2
+  else
+    printf '%-12s ' "$name" >&2 # the rest of the line when it is done
+    "$@" >"$log" 2>&1 || rc=$?
+    if ((rc)); then
+      printf 'failed, from %s:\n' "$log" >&2
+      kvcache_log_excerpt "$log" >&2
+    fi
+  fi
+  if ((rc)); then kvcache_die "step '$name' failed after $(kvcache_since "$start") s: $*"; fi
+  printf '%-40s %7s s\n' "done" "$(kvcache_since "$start")" >&2
+}
+
+# From the first failure on where a build tool marks it, else the end.
+kvcache_log_excerpt() {
+  local first
+  first="$(grep -n -m1 -E '^FAILED:|^CMake Error' "$1" | cut -d: -f1 || true)"
+  if [[ -n "$first" ]]; then
+    tail -n "+$first" "$1" | head -n 80
+  else
+    tail -n 60 "$1"
+  fi
+}
+
+# --- Debian packages ---------------------------------------------------------
+
+kvcache_apt() {
+  local root=()
+  if ((EUID != 0)); then root=(sudo); fi
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y "$@"
+}
+
+kvcache_apt_install() {
+  # A package list may be missing or out of date: then, and only then, fetch it.
+  kvcache_apt --no-install-recommends install "$@" && return
+  kvcache_apt update
+  kvcache_apt --no-install-recommends install "$@" && return
+  printf 'LLVM %s is in the security suite of Debian 12: is it enabled?\n' "$LLVM_VERSION"
+  printf 'Any other build of LLVM %s.1 with MLIR works too: set MLIR_DIR.\n' "$LLVM_VERSION"
+  return 1
+}
+
+kvcache_packages() {
+  local wanted=("${BASE_PACKAGES[@]}") missing=() package installed
+  if [[ -z "${MLIR_DIR:-}" ]]; then
+    wanted+=("${LLVM_PACKAGES[@]}")
+  elif [[ ! -f "$MLIR_DIR/MLIRConfig.cmake" ]]; then
+    kvcache_die "MLIR_DIR is '$MLIR_DIR', which holds no MLIRConfig.cmake" \
+      "It should be the lib/cmake/mlir folder of an LLVM $LLVM_VERSION.1 install."
+  fi
+
+  if ! command -v dpkg-query >/dev/null; then
+    kvcache_commands "${wanted[@]}"
+    return
+  fi
+  installed=" $(dpkg-query -W -f='${Package}=${db:Status-Status} ' "${wanted[@]}" 2>/dev/null || true)"
+  for package in "${wanted[@]}"; do
+    [[ "$installed" == *" $package=installed "* ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  if ! command -v apt-get >/dev/null; then
+    kvcache_die "these packages are missing, and there is no apt-get to install them:" "${missing[@]}"
+  fi
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    kvcache_die "these packages are missing, and installing them needs root or sudo:" \
+      "apt-get install ${missing[*]}"
+  fi
+  kvcache_step packages kvcache_apt_install "${missing[@]}"
+}
+
+# Where there are no Debian packages: are the programs there, wherever from?
+kvcache_commands() {
+  local missing=() program
+  if [[ -z "${MLIR_DIR:-}" ]]; then
+    kvcache_die "this is not a Debian machine, so LLVM $LLVM_VERSION can't be installed for you" \
+      "Install LLVM $LLVM_VERSION.1 with MLIR and set MLIR_DIR to its lib/cmake/mlir folder." \
+      "What a Debian machine gets: $*"
+  fi
+  for program in cmake ninja git "$(kvcache_python)"; do
+    command -v "$program" >/dev/null || missing+=("$program")
+  done
+  if ((${#missing[@]})); then kvcache_die "these programs are missing, please install them:" "${missing[@]}"; fi
+}
+
+# --- Python environment ------------------------------------------------------
+
+kvcache_python() {
+  if [[ -n "${PYTHON:-}" ]]; then
+    printf '%s' "$PYTHON"
+  elif [[ -x /usr/bin/python3 ]]; then
+    printf '/usr/bin/python3' # the one that python3-dev has headers for
+  else
+    printf 'python3'
+  fi
+}
+
+# Makes build/venv from requirements.txt, and links the CUDA tools of its
+# packages into build/venv/bin.
+kvcache_venv_install() {
+  local python
+  python="$(kvcache_python)"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    printf '%s is older than Python 3.11: set PYTHON to a newer one\n' "$python"
+    return 1
+  }
+  rm -rf "$KVCACHE_VENV"
+  "$python" -m venv "$KVCACHE_VENV" || return
+  "$KVCACHE_VENV/bin/python" -I -m pip install --disable-pip-version-check \
+    --no-deps --only-binary :all: -r "$KVCACHE_ROOT/requirements.txt" || {
+    printf 'pip could not install requirements.txt: is PyPI, or a mirror of it, within reach?\n'
+    return 1
+  }
+  local site tool
+  site="$("$KVCACHE_VENV/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" || return
+  for tool in ptxas fatbinary nvlink nvdisasm; do
+    ln -sfn "../${site#"$KVCACHE_VENV/"}/nvidia/cu13/bin/$tool" "$KVCACHE_VENV/bin/$tool" || return
+    "$KVCACHE_VENV/bin/$tool" --version || return
+  done
+}
+
+kvcache_venv() {
+  local stamp="$KVCACHE_VENV/.kvcache-stamp" state
+  # A virtual environment holds absolute paths, so its place is part of its state.
+  state="$KVCACHE_VENV ${PYTHON:-} $(cksum <"$KVCACHE_ROOT/requirements.txt")"
+  [[ "$(cat "$stamp" 2>/dev/null)" != "$state" || ! -x "$KVCACHE_VENV/bin/python" ]] || return 0
+
+  kvcache_step venv kvcache_venv_install
+  printf '%s\n' "$state" >"$stamp"
+}
+
+kvcache_setup() {
+  kvcache_packages
+  kvcache_venv
+}
+
+# --- Build -------------------------------------------------------------------
+
+# Prints the first of the given programs that is there.
+kvcache_first_of() {
+  local program
+  for program in "$@"; do
+    if command -v "$program" 2>/dev/null; then return; fi
+  done
+  return 1
+}
+
+# Sets the array `configure` to what differs from the preset on this machine.
+kvcache_configure_options() {
+  configure=()
+  command -v ccache >/dev/null || configure+=(-DCMAKE_C_COMPILER_LAUNCHER= -DCMAKE_CXX_COMPILER_LAUNCHER=)
+  [[ -n "${MLIR_DIR:-}" ]] || return 0
+
+  local llvm cc cxx
+  llvm="${LLVM_DIR:-$(dirname -- "$MLIR_DIR")/llvm}"
+  configure+=("-DMLIR_DIR=$MLIR_DIR" "-DLLVM_DIR=$llvm")
+  cc="${CC:-$(kvcache_first_of "$llvm/../../../bin/clang" "clang-$LLVM_VERSION" clang cc || true)}"
+  cxx="${CXX:-$(kvcache_first_of "$llvm/../../../bin/clang++" "clang++-$LLVM_VERSION" clang++ c++ || true)}"
+  [[ -n "$cxx" ]] || kvcache_die "no C++ compiler found: install clang-$LLVM_VERSION or set CC and CXX"
+  configure+=("-DCMAKE_C_COMPILER=$cc" "-DCMAKE_CXX_COMPILER=$cxx")
+  if ! kvcache_first_of "$llvm/../../../bin/ld.lld" "ld.lld-$LLVM_VERSION" ld.lld >/dev/null; then
+    configure+=(-DCMAKE_{EXE,MODULE,SHARED}_LINKER_FLAGS_INIT=)
+  fi
+}
+
+kvcache_configure() {
+  local stamp="$KVCACHE_BUILD/.kvcache-configured" state configure
+  kvcache_configure_options
+  state="$KVCACHE_ROOT ${configure[*]} $(cksum <"$KVCACHE_ROOT/CMakePresets.json")"
+  [[ ! -f "$KVCACHE_BUILD/build.ninja" || "$(cat "$stamp" 2>/dev/null)" != "$state" ]] || return 0
+
+  # A cache made for another folder or another compiler can't be reused.
+  kvcache_step configure cmake -S "$KVCACHE_ROOT" --preset default --fresh "${configure[@]}"
+  printf '%s\n' "$state" >"$stamp"
+}
+
+kvcache_build() {
+  kvcache_configure
+  kvcache_step build cmake --build "$KVCACHE_BUILD"
+}
+
+# --- As a program ------------------------------------------------------------
+
+kvcache_setup_main() {
+  case "${1:-}" in
+  -h | --help)
+    cat <<'HELP'
+usage: scripts/setup.sh [--build]
+
+Installs the Debian packages that are missing, makes the Python environment in
+build/venv from requirements.txt, and configures build/ with CMake. Takes less
+than a second where nothing is missing. The other scripts do this by themselves.
+
+  --build    compile as well
+  --help     show this text
+
+Environment:
+  MLIR_DIR          lib/cmake/mlir of another LLVM 22.1; no LLVM packages then
+  LLVM_DIR          lib/cmake/llvm of it (default: beside MLIR_DIR)
+  CC, CXX           compilers to use with MLIR_DIR (default: its clang)
+  PYTHON            Python 3.11 or newer (default: /usr/bin/python3)
+  KVCACHE_VERBOSE   1 shows the output of every step as it comes
+  CMAKE_BUILD_PARALLEL_LEVEL   compile jobs at a time
+
+Example:
+  scripts/setup.sh --build
+HELP
+    ;;
+  --build)
+    kvcache_setup
+    kvcache_build
+    ;;
+  "")
+    kvcache_setup
+    kvcache_configure
+    ;;
+  *) kvcache_die "unknown option '$1'" "See scripts/setup.sh --help." ;;
+  esac
+}
+
+if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then kvcache_setup_main "$@"; fi

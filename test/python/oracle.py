@@ -1,0 +1,259 @@
+"""Reference cases: a cache in memory, questions about it, and the answers to them.
+
+`data/oracle_cases.json` holds what the released KV-cache types of Modular MAX answered
+on host memory. A case describes a cache (`kind`, `dtype`, `num_heads`, ...), whose
+allocation of `nelem` elements is filled with `((7i + 3) mod 15) - 7`, and lists in
+`expect` what each question gave. Where our definition differs from the reference, the
+questions below say so.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kvcache
+from kvcache import dtypes
+
+DATA = Path(__file__).parent / "data" / "oracle_cases.json"
+
+
+@dataclass
+class Question:
+    """A function of the module, its arguments after the cache's, and the answer."""
+
+    function: str
+    arguments: tuple[Any, ...]
+    answer: Any
+
+
+@dataclass
+class Case:
+    """A plain cache, and the module with a function for each question about it."""
+
+    facts: dict[str, Any]
+    functions: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        facts = self.facts
+        self.is_paged = facts["kind"] == "paged"
+        self.num_roles = 1 if facts["is_mla"] else 2
+        self.block_tokens = facts["page_size" if self.is_paged else "max_seq"]
+        self.row = facts["num_heads"] * facts["head_size"]
+        self.dtype = dtypes.dtype(facts["dtype"])
+        self.element = dtypes.mlir_name(self.dtype)
+        layer = self.block_tokens * self.row
+        packed = self.num_roles * facts["num_layers"] * layer
+        given = facts.get("page_stride", -1)
+        self.strides = (
+            packed if given < 0 else given,
+            facts["num_layers"] * layer,
+            layer,
+            self.row,
+            facts["head_size"],
+            1,
+        )
+        self.is_packed = self.strides[0] == packed
+
+    def __str__(self):
+        facts = self.facts
+        shape = f"h{facts['num_heads']}e{facts['head_size']}p{self.block_tokens}"
+        mla = "-mla" if facts["is_mla"] else ""
+        padded = "" if self.is_packed else "-padded"
+        return f"{facts['id']}-{facts['kind']}-{facts['dtype']}-{shape}{mla}{padded}"
+
+    # Memory
+
+    def allocate(self):
+        """The whole allocation, flat."""
+        index = np.arange(self.facts["nelem"], dtype=np.int64)
+        return ((index * 7 + 3) % 15 - 7).astype(np.float32).astype(self.dtype)
+
+    def cache_arguments(self, memory):
+        """What every function takes first, with blocks in ``memory``."""
+        facts = self.facts
+        shape = (
+            facts["num_blocks"],
+            self.num_roles,
+            facts["num_layers"],
+            self.block_tokens,
+            facts["num_heads"],
+            facts["head_size"],
+        )
+        strides = [stride * memory.itemsize for stride in self.strides]
+        return (
+            np.lib.stride_tricks.as_strided(memory, shape, strides),
+            np.array(facts["cache_lengths"], np.uint32),
+            np.array(facts["lut"], np.uint32),
+            facts["max_seq_length"],
+            facts["max_cache_length"],
+        )
+
+    # Module
+
+    @property
+    def blocks_type(self):
+        tokens = self.block_tokens if self.is_paged else "?"
+        sizes = f"?x{self.num_roles}x?x{tokens}x{self.facts['num_heads']}x{self.facts['head_size']}"
+        layout = ""
+        if not (self.is_packed and self.is_paged):
+            block = self.block_tokens * self.row if self.is_paged else "?"
+            layout = f", strided<[?, ?, {block}, {self.row}, {self.facts['head_size']}, 1]>"
+        return f"memref<{sizes}x{self.element}{layout}>"
+
+    @property
+    def cache_type(self):
+        return f"!kvcache.{self.facts['kind']}<{self._parameters}>"
+
+    @property
+    def rows_page_size(self):
+        return f", page_size = {self.block_tokens}" if self.is_paged else ""
+
+    @property
+    def _parameters(self):
+        facts = self.facts
+        mla = ", is_mla = true" if facts["is_mla"] else ""
+        return (
+            f"{self.element}, #kvcache.params<num_heads = {facts['num_heads']}, "
+            f"head_size = {facts['head_size']}{mla}>{self.rows_page_size}"
+        )
+
+    def add(self, name, parameters, body, results=""):
+        """Adds a function over the view %k; its body ends with the values it returns."""
+        if name in self.functions:
+            return name
+        kind, facts = self.facts["kind"], self.facts
+        table = "memref<?x?xi32>" if self.is_paged else "memref<?xi32>"
+        collection = f"!kvcache.{kind}_collection<{self._parameters}>"
+        role = "value" if facts["kv_idx"] else "key"
+        arguments = "".join(f", %{parameter}" for parameter in parameters)
+        self.functions[name] = f"""
+func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: {table},
+                  %max_seq: i32, %max_cache: i32{arguments}) -> ({results}) {{
+  %layer = arith.constant {facts["layer_idx"]} : index
+  %c = kvcache.{kind}_collection %blocks, %lengths, %table, %max_seq, %max_cache
+         : {self.blocks_type}, memref<?xi32>, {table} -> {collection}
+  %k = kvcache.{kind}_view {role} %c[%layer] : {collection}
+{body}
+}}
+"""
+        return name
+
+    def module(self):
+        return "".join(self.functions.values())
+
+    def add_query(self, op, indices="", results="index"):
+        """Adds a function that returns what an op says of the cache."""
+        names = [f"%{index}" for index in indices]
+        operands = f"[{', '.join(names)}]" if names else ""
+        values = [f"%r{i}" for i in range(len(results.split(", ")))]
+        body = f"""  {", ".join(values)} = kvcache.{op} %k{operands} : {self.cache_type}
+  return {", ".join(values)} : {results}"""
+        return self.add(op, [f"{index}: index" for index in indices], body, results)
+
+    # Questions
+
+    def ask(self, kind, memory):
+        """Yields each question of a kind with what the compiled function returns."""
+        self.functions.clear()
+        questions = list(getattr(self, kind)())
+        program = kvcache.jit(self.module())
+        cache = self.cache_arguments(memory)
+        for question in questions:
+            yield question, program.call(question.function, *cache, *question.arguments)
+
+    def queries(self):
+        """Numbers that the view gives: sizes, lengths, rows, coordinates."""
+        expect = self.facts["expect"]
+        for op in ("num_kv_rows", "max_prompt_length", "max_context_length"):
+            yield Question(self.add_query(op), (), expect[op])
+        yield Question(self.add_query("empty_cache", results="i1"), (), expect["empty_cache"])
+        for batch, length in enumerate(expect["cache_length"]):
+            yield Question(self.add_query("cache_length", "b"), (batch,), length)
+        for batch, token, row in expect["row_idx"]:
+            yield Question(self.add_query("row_index", "bt"), (batch, token), row)
+        for encoded, row in expect["get_tma_row"]:
+            # Ours hands a sentinel on; the reference calculates with it.
+            answer = row if encoded >= 0 else encoded
+            yield Question(self.add_query("tma_row", "e"), (encoded,), answer)
+        for batch, token, *coordinates in expect.get("kv_tma_coords", []):
+            name = self.add_query("tma_coords", "bt", "index, index")
+            yield Question(name, (batch, token), tuple(coordinates))
+
+    def tiles(self):
+        """Where the elements lie, counted in elements from the first of the blocks."""
+        tile = f"memref<1x1x{self.element}, strided<[{self.row}, 1], offset: ?>>"
+        body = f"""
+  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : {self.cache_type} -> {tile}
+  %m, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %tile
+         : {tile} -> memref<{self.element}>, index, index, index, index, index
+  %tile_address = memref.extract_aligned_pointer_as_index %tile : {tile} -> index
+  %address = memref.extract_aligned_pointer_as_index %blocks : {self.blocks_type} -> index
+  %bytes = arith.subi %tile_address, %address : index
+  %size = arith.constant {self.dtype.itemsize} : index
+  %elements = arith.divui %bytes, %size : index
+  %r = arith.addi %elements, %offset : index
+  return %r : index"""
+        for *indices, offset in self.facts["expect"]["block_paged_offset"]:
+            parameters = [f"{index}: index" for index in "bhtd"]
+            name = self.add("tile_offset", parameters, body, "index")
+            yield Question(name, tuple(indices), offset)
+
+    def rows(self):
+        """Rows through populate, by offset, and of the first token of each page."""
+        for entry in self.facts["expect"].get("populate", []):
+            tokens, alignment = entry["BN"], entry["base_alignment"]
+            rows = f"!kvcache.row_indices<rows = {tokens}{self.rows_page_size}>"
+            body = f"""
+  %rows = kvcache.populate %k[%b, %base] {{base_alignment = {alignment}}}
+            : {self.cache_type} -> {rows}
+  %r = kvcache.get_row %rows[%o] : {rows}
+  return %r : index"""
+            name = self.add(
+                f"rows_{tokens}_{alignment}",
+                ["b: index", "base: index", "o: index"],
+                body,
+                "index",
+            )
+            pages = ((i * entry["eff_page"], row) for i, row in enumerate(entry["rows"]))
+            for offset, row in (*entry["get_row"], *pages):
+                yield Question(name, (entry["batch"], entry["base_kv_row"], offset), row)
+
+    def loads(self):
+        """The last argument receives the answer."""
+        expect = self.facts["expect"]
+        for *indices, values in expect.get("load", []):
+            result = dtypes.dtype(expect["load_dtype"])
+            vector = f"{len(values)}x{dtypes.mlir_name(result)}"
+            body = f"""
+  %v = kvcache.load %k[%b, %h, %t, %d] : {self.cache_type} -> vector<{vector}>
+  %c0 = arith.constant 0 : index
+  vector.store %v, %o[%c0] : memref<{vector}>, vector<{vector}>
+  return"""
+            parameters = [*(f"{index}: index" for index in "bhtd"), f"o: memref<{vector}>"]
+            name = self.add("load", parameters, body)
+            output = np.zeros(len(values), result)
+            yield Question(name, (*indices, output), values)
+
+    def stores(self):
+        """The answer is which elements of the allocation change, one store after another."""
+        for store in self.facts["expect"].get("store", []):
+            values = np.array(store["values"], np.float32).astype(self.dtype)
+            vector = f"{len(values)}x{self.element}"
+            body = f"""
+  %c0 = arith.constant 0 : index
+  %v = vector.load %i[%c0] : memref<{vector}>, vector<{vector}>
+  kvcache.store %v, %k[%b, %h, %t, %d] : vector<{vector}>, {self.cache_type}
+  return"""
+            parameters = [*(f"{index}: index" for index in "bhtd"), f"i: memref<{vector}>"]
+            name = self.add(f"store_{len(values)}", parameters, body)
+            indices = (store[key] for key in ("bs", "head", "tok", "dim"))
+            yield Question(name, (*indices, values), store["changed"])
+
+
+def plain_cases():
+    """The cases without quantization."""
+    cases = json.loads(DATA.read_text())["cases"]
+    return [Case(facts) for facts in cases if not facts.get("scale_dtype")]

@@ -1,0 +1,106 @@
+"""One MLIR per process: everything links the shared libMLIR, and nothing else.
+
+Two copies of MLIR in a process have two sets of type ids and command-line
+options, and fail in ways that are hard to read. Component archives (MLIRIR,
+MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(__file__).resolve().parents[2] / "build"
+
+# Defined once per copy of MLIR and of LLVM, and never inline.
+CORE_SYMBOLS = (
+    "_ZN4mlir11MLIRContextC",
+    "_ZN4mlir9Operation6createE",
+    "_ZN4mlir11PassManagerC",
+    "_ZN4llvm11LLVMContextC",
+    "_ZN4llvm2cl20getRegisteredOptions",
+)
+
+
+def llvm_tool(name):
+    """Path of an LLVM 22 tool or of its GNU counterpart."""
+    mlir_dir = os.environ.get("MLIR_DIR")
+    candidates = [f"llvm-{name}-22", f"llvm-{name}", name]
+    if mlir_dir:
+        candidates.insert(0, str(Path(mlir_dir, "../../../bin", f"llvm-{name}")))
+    for candidate in candidates:
+        path = shutil.which(candidate)
+        if path:
+            return path
+    pytest.fail(f"none of {', '.join(candidates)} found: install llvm-22")
+
+
+def run_tool(name, *arguments):
+    command = [llvm_tool(name), *map(str, arguments)]
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+def needed_libraries(path):
+    lines = run_tool("readelf", "--dynamic", "--wide", path).splitlines()
+    return [
+        line[line.index("[") + 1 : line.rindex("]")]
+        for line in lines
+        if "(NEEDED)" in line
+    ]
+
+
+def symbols(path, kind):
+    """Mangled names, from the full and from the dynamic symbol table."""
+    tables = run_tool("nm", kind, path) + run_tool("nm", "--dynamic", kind, path)
+    return {
+        line.split()[-1].split("@")[0] for line in tables.splitlines() if line.strip()
+    }
+
+
+def is_elf(path):
+    if not path.is_file() or path.is_symlink():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def built_binaries():
+    """Executables, shared libraries and extension modules; no object files."""
+    return sorted(
+        path
+        for folder in ("bin", "lib", "python")
+        for path in (BUILD / folder).rglob("*")
+        if is_elf(path) and path.suffix != ".o"
+    )
+
+
+BINARIES = built_binaries()
+
+
+def test_something_is_built():
+    assert BUILD / "bin" / "kvcache-opt" in BINARIES
+
+
+@pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))
+def test_no_second_mlir(path):
+    copies = {
+        name
+        for name in symbols(path, "--defined-only")
+        if name.startswith(CORE_SYMBOLS)
+    }
+    assert not copies, "holds a copy of MLIR or LLVM: link MLIR and LLVM only"
+
+
+@pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))
+def test_mlir_is_the_shared_library(path):
+    """What calls into MLIR has libMLIR.so among the libraries that it needs."""
+    uses_mlir = any(
+        name.startswith("_ZN4mlir") for name in symbols(path, "--undefined-only")
+    )
+    if uses_mlir:
+        needed = needed_libraries(path)
+        assert any(name.startswith("libMLIR.so") for name in needed), needed
