@@ -66,6 +66,7 @@ static void addKernelLowering(OpPassManager &pm) {
   pm.addPass(createConvertNVVMToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
 }
 

@@ -43,9 +43,9 @@ def jit(
     _check_target(target)
     _native.check_opt_level(opt_level)
     contents, name = _native.read_source(source, filename)
-    compiled, diagnostics = _native.extension().jit(
-        contents, name, _native.add_checks("kvcache-to-cpu", bounds_checks), opt_level
-    )
+    # Functions that are declared and never used need no definition.
+    passes = _native.add_checks("symbol-dce,kvcache-to-cpu", bounds_checks)
+    compiled, diagnostics = _native.extension().jit(contents, name, passes, opt_level)
     _native.report(diagnostics, compiled is not None, stacklevel=2)
     return JitModule(compiled, target)
 

@@ -8,6 +8,7 @@
 
 #include "JIT.h"
 #include "CheckedCall.h"
+#include "kvcache/IR/KVCache.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -129,6 +130,14 @@ createEngine(ModuleOp module, unsigned optLevel) {
   return ExecutionEngine::create(module, options, std::move(*machine));
 }
 
+/// Names have done their duty by then, and LLVM has no place for them.
+static void dropArgumentNames(ModuleOp module) {
+  module.walk([](func::FuncOp function) {
+    for (unsigned index : llvm::seq(function.getNumArguments()))
+      function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);
+  });
+}
+
 std::unique_ptr<JIT> JIT::create(StringRef contents, StringRef filename,
                                  StringRef passes, unsigned optLevel,
                                  std::vector<DiagnosticRecord> &diagnostics) {
@@ -137,6 +146,7 @@ std::unique_ptr<JIT> JIT::create(StringRef contents, StringRef filename,
   bool compiled = false;
   if (source.getModule()) {
     jit->describeFunctions(source.getModule());
+    dropArgumentNames(source.getModule());
     compiled = succeeded(source.run(passes)) &&
                succeeded(jit->compile(source, optLevel));
   }

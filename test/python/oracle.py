@@ -178,7 +178,8 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
             # Ours hands a sentinel on; the reference calculates with it.
             answer = row if encoded >= 0 else encoded
             yield Question(self.add_query("tma_row", "e"), (encoded,), answer)
-        for batch, token, *coordinates in expect.get("kv_tma_coords", []):
+        # A continuous cache has no pages to give coordinates in.
+        for batch, token, *coordinates in expect["kv_tma_coords"] if self.is_paged else ():
             name = self.add_query("tma_coords", "bt", "index, index")
             yield Question(name, (batch, token), tuple(coordinates))
 

@@ -143,10 +143,10 @@ def inputs(narrow, wide):
 def test_extension_is_exact(narrow, wide, lanes):
     values = encodings(NARROW[narrow])
     result = convert("extf", values, narrow, wide, WIDE[wide], lanes)
-    # Every finite number is one in every wider type, so f64 tells them apart.
-    np.testing.assert_array_equal(
-        result.astype(np.float64), values.astype(np.float64)
-    )
+    with np.errstate(invalid="ignore"):  # some NaNs are signaling
+        np.testing.assert_array_equal(
+            result.astype(np.float64), values.astype(np.float64)
+        )
     np.testing.assert_array_equal(np.signbit(result), np.signbit(values))
 
 
@@ -156,7 +156,8 @@ def test_extension_is_exact(narrow, wide, lanes):
 def test_truncation_rounds_to_nearest_even_and_saturates(narrow, wide, lanes):
     values = inputs(narrow, wide)
     result = convert("truncf", values, wide, narrow, NARROW[narrow], lanes)
-    is_nan = np.isnan(values)
+    with np.errstate(invalid="ignore"):  # some NaNs are signaling
+        is_nan = np.isnan(values)
     np.testing.assert_array_equal(np.isnan(result), is_nan)
     np.testing.assert_array_equal(np.signbit(result), np.signbit(values))
     np.testing.assert_array_equal(

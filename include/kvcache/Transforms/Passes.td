@@ -80,4 +80,18 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
   ];
 }
 
+def HoistUniform : Pass<"kvcache-hoist-uniform"> {
+  let summary = "Compute what all threads share once, at a kernel's start";
+  let description = [{
+    Moves the pure LLVM ops of a kernel that depend on nothing but parameters,
+    constants and block ids to its entry block. Sibling branches otherwise
+    repeat the same address arithmetic, and grow too long for ptxas to
+    predicate, which keeps their loads from being in flight together. Such
+    values live in uniform registers and cost a thread nothing.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 #endif // KVCACHE_TRANSFORMS_PASSES_TD

@@ -12,7 +12,9 @@
 // Extension is exact for all 256 encodings, and keeps the sign of a NaN.
 // Truncation rounds once, to nearest even, and saturates as `cvt.satfinite` of
 // the PTX ISA does: what is larger than the largest finite number, infinities
-// included, becomes that number, and a NaN becomes a NaN of the same sign.
+// included, becomes that number, and a NaN becomes a NaN of the same sign. Only
+// a constant infinity stays one in f8E5M2: the folder of `arith.truncf` gets it
+// first.
 //
 // The arithmetic has to respect subnormal numbers and round to nearest even,
 // which are the defaults of LLVM on every target.
@@ -207,9 +209,10 @@ static Value scaleToF32(const Elementwise &e, Value encoded, const Format &from,
                              f32.powerOfTwo(exponent));
 }
 
-/// Extends encodings of a narrow format to f32, times 2^-scale, and returns the
-/// bits. The scale is that by which the exponents of `to` are f32's; infinities
-/// and NaNs get the exponent of ones of `to`.
+/// Extends encodings of a narrow format to `to`, which is f32, or f16 in an
+/// f32: scaled by the difference of the biases, so that the low exponent bits
+/// are those of the f16. Infinities and NaNs get an exponent of ones. Returns
+/// the bits of the f32.
 static Value extendScaled(const Elementwise &e, Value encoded,
                           const Format &from, const Format &to,
                           const Format &f32) {

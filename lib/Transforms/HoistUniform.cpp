@@ -1,0 +1,63 @@
+//===- HoistUniform.cpp - What all threads share, computed once -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/PostOrderIterator.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_HOISTUNIFORM
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+
+namespace {
+
+/// Ids and sizes that all threads of a block share.
+bool isUniformRegister(Operation *op) {
+  return isa<NVVM::BlockIdXOp, NVVM::BlockIdYOp, NVVM::BlockIdZOp,
+             NVVM::BlockDimXOp, NVVM::BlockDimYOp, NVVM::BlockDimZOp,
+             NVVM::GridDimXOp, NVVM::GridDimYOp, NVVM::GridDimZOp>(op);
+}
+
+struct HoistUniform : kvcache::impl::HoistUniformBase<HoistUniform> {
+  void runOnOperation() override {
+    getOperation()->walk([](LLVM::LLVMFuncOp function) {
+      if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) &&
+          !function.getBody().hasOneBlock() && !function.isExternal())
+        hoistInKernel(function);
+    });
+  }
+
+private:
+  static void hoistInKernel(LLVM::LLVMFuncOp kernel) {
+    Block &entry = kernel.getBody().front();
+    DenseSet<Value> uniform(entry.args_begin(), entry.args_end());
+    llvm::ReversePostOrderTraversal<Region *> blocks(&kernel.getBody());
+    for (Block *block : blocks)
+      for (Operation &op : llvm::make_early_inc_range(*block)) {
+        bool pure = op.getNumRegions() == 0 && op.getNumResults() > 0 &&
+                    (isPure(&op) || isUniformRegister(&op));
+        bool shared = isUniformRegister(&op) ||
+                      (!isa<NVVM::NVVMDialect>(op.getDialect()) &&
+                       llvm::all_of(op.getOperands(), [&](Value operand) {
+                         return uniform.contains(operand);
+                       }));
+        if (!pure || !shared)
+          continue;
+        uniform.insert(op.result_begin(), op.result_end());
+        if (block != &entry)
+          op.moveBefore(entry.getTerminator());
+      }
+  }
+};
+
+} // namespace

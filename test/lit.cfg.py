@@ -1,0 +1,31 @@
+"""The lit test suite: one folder per layer, files named for the behaviour."""
+
+import os
+import shutil
+
+import lit.formats
+
+config.name = "kvcache"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["CMakeLists.txt", "python", "Inputs", "lit.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.kvcache_build_dir, "test")
+
+venv = os.path.join(config.kvcache_build_dir, "venv", "bin")
+config.environment["PATH"] = os.pathsep.join(
+    [
+        os.path.join(config.kvcache_build_dir, "bin"),
+        config.llvm_tools_dir,
+        venv,
+        os.environ["PATH"],
+    ]
+)
+config.substitutions.append(("%kvcache_runtime", os.path.join(config.kvcache_build_dir, "lib", "libkvcache_runtime.so")))
+config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
+config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))
+config.substitutions.append(("%python", config.python))
+
+# Assembling is checked wherever ptxas is, which `scripts/setup.sh` installs.
+if shutil.which("ptxas", path=config.environment["PATH"]):
+    config.available_features.add("ptxas")

@@ -1,0 +1,426 @@
+"""kvcache.compile: kernels, their parameters and launch facts, and artifacts."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import kvcache
+from kvcache import toolchain
+from kvcache.ptx import Parameter, parse_entries
+
+
+def has_tool(name):
+    try:
+        return toolchain.find_tool(name).exists()
+    except kvcache.ToolchainError:
+        return False
+
+
+needs_ptxas = pytest.mark.skipif(not has_tool("ptxas"), reason="needs ptxas")
+needs_nvdisasm = pytest.mark.skipif(not has_tool("nvdisasm"), reason="needs nvdisasm")
+
+GATHER = """
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!blocks = memref<?x2x?x64x8x128xbf16>
+
+gpu.module @kernels {
+  gpu.func @gather(%blocks: !blocks, %lengths: memref<?xi32>, %table: memref<?x?xi32>,
+                   %out: memref<?x8xbf16>, %layer: i32) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %l = arith.index_castui %layer : i32 to index
+    %c = kvcache.paged_collection %blocks, %lengths, %table, %zero, %zero
+           : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+    %k = kvcache.paged_view key %c[%l] : !collection
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %v = kvcache.load %k[%b, %c0, %t, %c0] : !cache -> vector<8xbf16>
+    vector.store %v, %out[%t, %c0] : memref<?x8xbf16>, vector<8xbf16>
+    gpu.return
+  }
+  gpu.func @fill(%out: memref<32xf32>, %flag: i8, %value: f32)
+      workgroup(%shared: memref<32xf32, #gpu.address_space<workgroup>>) kernel {
+    %t = gpu.thread_id x
+    memref.store %value, %shared[%t] : memref<32xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %zero = arith.constant 0 : index
+    %first = memref.load %shared[%zero] : memref<32xf32, #gpu.address_space<workgroup>>
+    memref.store %first, %out[%t] : memref<32xf32>
+    gpu.return
+  }
+}
+"""
+
+# Nested parallel loops become a kernel: two of them, both under the same name.
+LOOPS = """
+func.func @double(%a: memref<64x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
+    scf.parallel (%j) = (%c0) to (%c128) step (%c1) {
+      %v = memref.load %a[%i, %j] : memref<64x128xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %a[%i, %j] : memref<64x128xf32>
+    }
+  }
+  scf.parallel (%i) = (%c0) to (%c64) step (%c1) {
+    scf.parallel (%j) = (%c0) to (%c128) step (%c1) {
+      %v = memref.load %a[%i, %j] : memref<64x128xf32>
+      %w = arith.mulf %v, %v : f32
+      memref.store %w, %a[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+"""
+
+
+# Kernels
+
+
+def test_kernels():
+    module = kvcache.compile(GATHER)
+    assert list(module.kernels) == ["gather", "fill"]
+    assert module.chips == ("sm_90a",)
+    gather = module.kernels["gather"]
+    assert gather is module.kernel("gather") is module.kernel("gather", "sm_90a")
+    assert (gather.name, gather.chip, gather.module) == ("gather", "sm_90a", "kernels")
+    assert gather.block_size == (128, 1, 1)
+    assert module.kernels["fill"].block_size is None
+    assert gather.descriptors == []
+    assert ".target sm_90a" in gather.ptx and ".entry gather(" in gather.ptx
+    assert gather.ptx.endswith("}\n")
+
+
+def test_parameters_have_names_and_places():
+    gather, fill = kvcache.compile(GATHER).kernels.values()
+    assert fill.parameters == (
+        Parameter("out", "!llvm.ptr", 8, 0),
+        Parameter("flag", "i8", 1, 8),
+        Parameter("value", "f32", 4, 12),
+    )
+    names = [parameter.name for parameter in gather.parameters]
+    places = {name: names.index(name) for name in ("blocks", "lengths", "table", "out", "layer")}
+    assert sorted(places.values()) == list(places.values())
+    assert len(names) == len(set(names)) == gather.ptx.split(".entry fill")[0].count(".param .u")
+    for name in ("blocks", "lengths", "table", "out"):
+        assert gather.parameters[places[name]].type == "!llvm.ptr"
+
+
+def test_repr_shows_the_launch():
+    module = kvcache.compile(GATHER)
+    assert "fill(out: !llvm.ptr, flag: i8, value: f32) for sm_90a" in repr(module)
+    assert "block_size=(128, 1, 1)" in repr(module.kernels["gather"])
+    assert repr(kvcache.compile("module {}")) == "<kvcache.CompiledModule for no chip: no kernels>"
+
+
+def test_kernels_of_one_name():
+    module = kvcache.compile(LOOPS)
+    assert len(module.kernels) == 2
+    for name, kernel in module.kernels.items():
+        assert name in (kernel.name, f"{kernel.module}::{kernel.name}")
+        assert module.kernel(name) is kernel
+
+
+def test_unknown_kernel():
+    with pytest.raises(ValueError, match="no kernel 'nothing'; the module has gather, fill"):
+        kvcache.compile(GATHER).kernel("nothing")
+    with pytest.raises(ValueError, match="no kernel 'gather' for sm_80"):
+        kvcache.compile(GATHER).kernel("gather", "sm_80")
+
+
+# Targets and options
+
+
+@pytest.mark.parametrize(
+    "target", ["sm_80,sm_100a", "sm_80, sm_100a", ["sm_80", "sm_100a"], ("sm_80", "sm_100a", "sm_80")]
+)
+def test_several_chips(target):
+    module = kvcache.compile(GATHER, target)
+    assert module.chips == ("sm_80", "sm_100a")
+    assert set(module.kernels) == {(n, c) for n in ("gather", "fill") for c in module.chips}
+    for chip in module.chips:
+        kernel = module.kernel("gather", chip)
+        assert kernel.chip == chip and f".target {chip}" in kernel.ptx
+        assert kernel.parameters == module.kernel("gather", "sm_80").parameters
+    with pytest.raises(ValueError, match="expects 'chip', one of sm_80, sm_100a"):
+        module.kernel("gather")
+
+
+def test_targets_of_the_source_come_first():
+    named = GATHER.replace("@kernels {", '@kernels [#nvvm.target<chip = "sm_120a">] {')
+    assert kvcache.compile(named, "sm_80").chips == ("sm_120a",)
+
+
+@pytest.mark.parametrize("chip", kvcache.chips())
+def test_every_chip(chip):
+    assert f".target {chip}" in kvcache.compile(GATHER, chip).kernels["gather"].ptx
+
+
+@pytest.mark.parametrize("target", ["sm_70", "", "SM_90A", "sm_90a,", "gfx942", ["sm_90a", ""], []])
+def test_unknown_chips(target):
+    with pytest.raises(ValueError, match="unknown chip .* known are sm_80|at least one chip"):
+        kvcache.compile(GATHER, target)
+
+
+def test_unknown_format():
+    with pytest.raises(ValueError, match="'format' to be one of ptx, cubin, fatbin, got 'sass'"):
+        kvcache.compile(GATHER, format="sass")
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_optimization_levels(level):
+    assert ".entry gather" in kvcache.compile(GATHER, opt_level=level).kernels["gather"].ptx
+
+
+def test_wrong_optimization_level():
+    with pytest.raises(ValueError, match="expects 'opt_level' to be 0, 1, 2 or 3, got 4"):
+        kvcache.compile(GATHER, opt_level=4)
+
+
+def test_bounds_checks_trap_with_the_source_line():
+    kernel = kvcache.compile(GATHER, filename="gather.mlir", bounds_checks=True).kernels["gather"]
+    assert "__assertfail" in kernel.ptx or "trap" in kernel.ptx
+    # Strings are arrays of bytes in PTX.
+    arrays = re.findall(r"\.b8 [^=]*= \{([^}]*)\}", kernel.ptx)
+    texts = [bytes(map(int, array.split(","))).decode() for array in arrays]
+    assert any("gather.mlir:19:10: " in text for text in texts)
+
+
+def test_errors_carry_diagnostics(tmp_path):
+    path = tmp_path / "wrong.mlir"
+    path.write_text(GATHER.replace("vector<8xbf16>\n", "vector<7xbf16>\n", 1))
+    with pytest.raises(kvcache.CompileError) as raised:
+        kvcache.compile(path)
+    assert raised.value.diagnostics[0].filename == str(path)
+    assert raised.value.diagnostics[0].line > 0
+
+
+def test_sources_without_kernels():
+    assert not kvcache.compile("func.func @f() { return }").kernels
+
+
+def test_compiling_in_threads():
+    chips = kvcache.chips()[:8]
+    with ThreadPoolExecutor(4) as pool:
+        modules = list(pool.map(lambda chip: kvcache.compile(GATHER, chip), chips))
+    assert [module.chips for module in modules] == [(chip,) for chip in chips]
+
+
+# Launch facts
+
+
+@needs_ptxas
+def test_launch_facts():
+    gather, fill = kvcache.compile(GATHER).kernels.values()
+    assert 8 <= gather.registers <= 64
+    assert gather.spill_bytes == gather.stack_bytes == gather.shared_bytes == 0
+    assert fill.shared_bytes == 32 * 4
+    assert gather.cubin.startswith(b"\x7fELF")
+
+
+@needs_ptxas
+@needs_nvdisasm
+def test_machine_instructions_are_counted():
+    gather, fill = kvcache.compile(GATHER).kernels.values()
+    assert 10 <= gather.sass_instructions <= 100
+    assert 5 <= fill.sass_instructions <= 40
+
+
+@needs_nvdisasm
+def test_padding_is_not_counted():
+    section = """
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0010*/                   NOP;
+        /*0020*/              @!P0 EXIT ;
+.L_x_0:
+        /*0030*/                   BRA `(.L_x_0);
+        /*0040*/                   NOP;
+        /*0050*/                   NOP;
+"""
+    assert toolchain._count_section(section) == 3
+
+
+@needs_ptxas
+@pytest.mark.parametrize("format", ["cubin", "fatbin"])
+def test_formats(format):
+    kernel = kvcache.compile(GATHER, format=format).kernels["gather"]
+    assert getattr(kernel, format)
+    assert ".entry gather" in kernel.ptx
+    assert kernel.binary.known("cubin") is not None
+
+
+def test_missing_tool(monkeypatch):
+    monkeypatch.setattr(toolchain, "_tool_folders", lambda: iter(()))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("PTXAS", raising=False)
+    kernel = kvcache.compile(GATHER).kernels["gather"]
+    with pytest.raises(kvcache.ToolchainError, match="pip install nvidia-cuda-nvcc"):
+        kernel.registers
+    monkeypatch.setenv("PTXAS", "/nonexistent/ptxas")
+    with pytest.raises(kvcache.ToolchainError, match="PTXAS is '/nonexistent/ptxas'"):
+        kvcache.compile(GATHER, format="cubin")
+
+
+@needs_ptxas
+def test_tool_that_fails():
+    with pytest.raises(kvcache.ToolchainError, match="ptxas failed .*\n.*line 1"):
+        toolchain.assemble("garbage", "sm_90a")
+
+
+# PTX
+
+
+def test_parameters_of_ptx():
+    (entry,) = parse_entries("""
+.visible .entry f(
+  .param .u64 .ptr .global .align 16 f_param_0, // a pointer
+  .param .u8 f_param_1,
+  .param .align 64 .b8 f_param_2[128],
+  .param .f32 f_param_3
+)
+.reqntid 64, 2
+.minnctapersm 2
+{ ret; }
+.func g(.param .b32 x) { ret; }
+""")
+    assert entry.block_size == (64, 2, 1)
+    assert entry.parameters == (
+        Parameter("f_param_0", "ptr", 8, 0),
+        Parameter("f_param_1", "u8", 1, 8),
+        Parameter("f_param_2", "b8[128]", 128, 64),
+        Parameter("f_param_3", "f32", 4, 192),
+    )
+
+
+def test_kernels_without_parameters():
+    text = ".entry a() { ret; }\n.entry b .maxntid 32, 1, 1 { ret; }"
+    assert [(e.name, e.parameters, e.block_size) for e in parse_entries(text)] == [
+        ("a", (), None),
+        ("b", (), (32, 1, 1)),
+    ]
+
+
+# Artifacts
+
+
+@pytest.fixture
+def saved(tmp_path):
+    module = kvcache.compile(GATHER, ["sm_90a", "sm_100a"])
+    module.save(tmp_path / "kernels.kvcache")
+    return module, tmp_path / "kernels.kvcache"
+
+
+def assert_same(module, other):
+    assert list(module.kernels) == list(other.kernels)
+    assert repr(module) == repr(other)
+    for key, kernel in module.kernels.items():
+        assert other.kernels[key].ptx == kernel.ptx
+        assert other.kernels[key].parameters == kernel.parameters
+        assert other.kernels[key].block_size == kernel.block_size
+
+
+def test_artifacts(saved):
+    module, path = saved
+    assert_same(module, kvcache.load(path))
+    assert_same(module, kvcache.load(str(path)))
+
+
+def test_artifacts_are_reproducible(saved, tmp_path):
+    module, path = saved
+    kvcache.load(path).save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+@needs_ptxas
+@needs_nvdisasm
+def test_artifacts_bring_launch_facts_along(tmp_path, monkeypatch):
+    module = kvcache.compile(GATHER, format="cubin")
+    count = module.kernels["gather"].sass_instructions
+    module.save(tmp_path / "a")
+    monkeypatch.setattr(toolchain, "_run", None)
+    loaded = kvcache.load(tmp_path / "a")
+    assert loaded.format == "cubin"
+    for kernel in loaded.kernels.values():
+        assert kernel.cubin == module.kernels[kernel.name].cubin
+        assert kernel.registers == module.kernels[kernel.name].registers
+    assert loaded.kernels["gather"].sass_instructions == count
+
+
+def test_artifacts_load_without_the_compiler(saved, tmp_path):
+    """The package without its extension, as on a machine without LLVM."""
+    module, path = saved
+    package = tmp_path / "site" / "kvcache"
+    package.mkdir(parents=True)
+    for file in Path(kvcache.__file__).parent.glob("*.py"):
+        shutil.copy(file, package)
+    program = f"""
+import kvcache
+print(repr(kvcache.load({str(path)!r})))
+try:
+    kvcache.compile("module {{}}")
+except ImportError as error:
+    print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(package.parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert repr(module) in run.stdout
+    assert "the compiler of the kvcache package can't be loaded" in run.stdout
+
+
+def test_files_that_are_no_artifacts(saved, tmp_path):
+    _, path = saved
+    data = path.read_bytes()
+    wrong = tmp_path / "wrong"
+    damaged = bytearray(data)
+    damaged[len(data) // 2] ^= 0xFF
+    for contents in (b"", b"garbage", data[:-30], data[: len(data) // 2], bytes(damaged)):
+        wrong.write_bytes(contents)
+        with pytest.raises(kvcache.ArtifactError, match=f"{wrong}: not an artifact"):
+            kvcache.load(wrong)
+    with pytest.raises(FileNotFoundError):
+        kvcache.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"version": 2}, "has version 2 of the format, written by kvcache .* reads version 1"),
+        ({"format": "other"}, "not an artifact of kvcache"),
+        ({"binaries": None}, "not an artifact"),
+        ({"binaries": [{"module": "m"}]}, "not an artifact"),
+        (None, "not an artifact"),
+    ],
+)
+def test_manifests_that_are_wrong(tmp_path, saved, change, message):
+    _, path = saved
+    wrong = tmp_path / "wrong"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(wrong, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "manifest.json":
+                data = json.dumps(change and {**json.loads(data), **change})
+            target.writestr(name, data)
+    with pytest.raises(kvcache.ArtifactError, match=message):
+        kvcache.load(wrong)
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", kvcache.__version__)
