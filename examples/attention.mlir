@@ -89,8 +89,8 @@ gpu.module @kernels {
   gpu.func @attention(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                       %max_seq: i32, %max_cache: i32, %layer: index,
                       %scale: f32, %q: memref<?x32x128xbf16>, %out: memref<?x32x128xbf16>)
-      workgroup(%all_max: memref<8x4xf32, #gpu.address_space<workgroup>>,
-                %all_sum: memref<8x4xf32, #gpu.address_space<workgroup>>,
+      workgroup(%all_max: memref<8x4xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64},
+                %all_sum: memref<8x4xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64},
                 %all_acc: memref<8x4x128xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
       kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -228,8 +228,10 @@ gpu.module @kernels {
         : memref<8x4x128xf32, #gpu.address_space<workgroup>>, vector<8xf32>
     %is_first = arith.cmpi eq, %lane, %c0 : index
     scf.if %is_first {
-      vector.store %max, %all_max[%half_warp, %c0] : memref<8x4xf32, #gpu.address_space<workgroup>>, vector<4xf32>
-      vector.store %sum, %all_sum[%half_warp, %c0] : memref<8x4xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      vector.store %max, %all_max[%half_warp, %c0] {alignment = 16 : i64}
+          : memref<8x4xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+      vector.store %sum, %all_sum[%half_warp, %c0] {alignment = 16 : i64}
+          : memref<8x4xf32, #gpu.address_space<workgroup>>, vector<4xf32>
     }
     gpu.barrier
 

@@ -8,12 +8,9 @@
 
 #include "kvcache/Pipelines/Pipelines.h"
 
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -45,29 +42,48 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
   }
 };
 
+/// Replaces a math op by an LLVM intrinsic that NVPTX selects an instruction
+/// for: `ex2.approx.f32`, `sqrt.rn`, `fma.rn`, and so on (PTX ISA, Floating
+/// Point Instructions). Called by name, because `convert-gpu-to-nvvm` rejects
+/// the ops of these intrinsics in favour of libdevice.
+template <typename OpTy> struct ToIntrinsic : OpRewritePattern<OpTy> {
+  ToIntrinsic(MLIRContext *context, StringRef intrinsic)
+      : OpRewritePattern<OpTy>(context), intrinsic(intrinsic) {}
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+        (vector && vector.getRank() != 1))
+      return rewriter.notifyMatchFailure(op, "not f32 or a 1-D vector of it");
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, op.getType(), rewriter.getStringAttr(intrinsic), op->getOperands());
+    return success();
+  }
+
+private:
+  StringRef intrinsic;
+};
+
 struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
-    RewritePatternSet rewrites(context);
-    rewrites.add<ExpToExp2>(context);
-    populateGpuRewritePatterns(rewrites);
-    populateGpuBreakDownSubgroupReducePatterns(rewrites);
-    populateGpuLowerSubgroupReduceToShufflePatterns(rewrites,
+    RewritePatternSet patterns(context);
+    patterns.add<ExpToExp2>(context);
+    patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
+    patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
+    patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
+    patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2");
+    patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
+    patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
+    patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
+    populateGpuRewritePatterns(patterns);
+    populateGpuBreakDownSubgroupReducePatterns(patterns);
+    populateGpuLowerSubgroupReduceToShufflePatterns(patterns,
                                                     /*subgroupSize=*/32);
     populateGpuLowerClusteredSubgroupReduceToShufflePatterns(
-        rewrites, /*subgroupSize=*/32);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(rewrites))))
-      return signalPassFailure();
-
-    LLVMTypeConverter converter(context);
-    RewritePatternSet patterns(context);
-    populateMathToLLVMConversionPatterns(converter, patterns);
-    ConversionTarget target(*context);
-    target.addLegalDialect<LLVM::LLVMDialect>();
-    target.addIllegalOp<math::Exp2Op, math::FmaOp, math::SqrtOp, math::AbsFOp,
-                        math::FloorOp, math::CeilOp, math::CopySignOp>();
-    if (failed(applyPartialConversion(getOperation(), target,
-                                      std::move(patterns))))
+        patterns, /*subgroupSize=*/32);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compile.h"
+#include "Guard.h"
 #include "Source.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -71,8 +72,8 @@ static void collectObjects(ModuleOp module, std::vector<Object> &objects) {
   });
 }
 
-CompileResult kvcache::python::compile(StringRef contents, StringRef filename,
-                                       StringRef passes) {
+static CompileResult compileUnguarded(StringRef contents, StringRef filename,
+                                      StringRef passes) {
   Source source(contents, filename);
   CompileResult result;
   if (source.getModule() && succeeded(source.run(passes))) {
@@ -81,4 +82,20 @@ CompileResult kvcache::python::compile(StringRef contents, StringRef filename,
   }
   result.diagnostics = source.getDiagnostics().take();
   return result;
+}
+
+CompileResult kvcache::python::compile(std::string source, std::string filename,
+                                       std::string passes) {
+  auto result = std::make_shared<CompileResult>();
+  std::optional<std::string> fatalError =
+      runGuarded([result, source = std::move(source),
+                  filename = std::move(filename), passes = std::move(passes)] {
+        *result = compileUnguarded(source, filename, passes);
+      });
+  if (!fatalError)
+    return std::move(*result);
+  CompileResult failed;
+  failed.diagnostics.push_back(
+      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
+  return failed;
 }

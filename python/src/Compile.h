@@ -10,7 +10,6 @@
 #define KVCACHE_PYTHON_COMPILE_H
 
 #include "Diagnostics.h"
-#include "llvm/ADT/StringRef.h"
 
 namespace mlir::kvcache::python {
 
@@ -32,8 +31,8 @@ struct CompileResult {
 
 /// Runs passes on a module and collects the objects of the `gpu.binary` ops that
 /// this leaves.
-CompileResult compile(llvm::StringRef source, llvm::StringRef filename,
-                      llvm::StringRef passes);
+CompileResult compile(std::string source, std::string filename,
+                      std::string passes);
 
 } // namespace mlir::kvcache::python
 

@@ -42,6 +42,13 @@ static DiagnosticRecord convert(Diagnostic &diagnostic) {
   return result;
 }
 
+DiagnosticRecord DiagnosticRecord::makeError(const llvm::Twine &message) {
+  DiagnosticRecord result;
+  result.severity = "error";
+  result.message = message.str();
+  return result;
+}
+
 DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
     : handler(context, [this](Diagnostic &diagnostic) {
         diagnostics.push_back(convert(diagnostic));
@@ -52,11 +59,4 @@ bool DiagnosticCollector::hasError() const {
   return llvm::any_of(diagnostics, [](const DiagnosticRecord &diagnostic) {
     return diagnostic.severity == "error";
   });
-}
-
-void DiagnosticCollector::addError(const llvm::Twine &message) {
-  DiagnosticRecord diagnostic;
-  diagnostic.severity = "error";
-  diagnostic.message = message.str();
-  diagnostics.push_back(std::move(diagnostic));
 }

@@ -24,6 +24,9 @@ struct DiagnosticRecord {
   unsigned line = 0;
   unsigned column = 0;
   std::vector<DiagnosticRecord> notes;
+
+  /// An error without a location.
+  static DiagnosticRecord makeError(const llvm::Twine &message);
 };
 
 /// Collects what is reported in a context while the collector lives.
@@ -32,8 +35,9 @@ public:
   explicit DiagnosticCollector(MLIRContext *context);
 
   bool hasError() const;
-  /// Reports an error that has no location.
-  void addError(const llvm::Twine &message);
+  void addError(const llvm::Twine &message) {
+    diagnostics.push_back(DiagnosticRecord::makeError(message));
+  }
   std::vector<DiagnosticRecord> take() { return std::move(diagnostics); }
 
 private:

@@ -8,6 +8,7 @@
 
 #include "JIT.h"
 #include "CheckedCall.h"
+#include "Guard.h"
 #include "kvcache/IR/KVCache.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
@@ -138,20 +139,36 @@ static void dropArgumentNames(ModuleOp module) {
   });
 }
 
-std::unique_ptr<JIT> JIT::create(StringRef contents, StringRef filename,
-                                 StringRef passes, unsigned optLevel,
-                                 std::vector<DiagnosticRecord> &diagnostics) {
+JIT::CreateResult JIT::create(std::string source, std::string filename,
+                              std::string passes, unsigned optLevel) {
+  auto result = std::make_shared<CreateResult>();
+  std::optional<std::string> fatalError = runGuarded(
+      [result, source = std::move(source), filename = std::move(filename),
+       passes = std::move(passes), optLevel] {
+        *result = createUnguarded(source, filename, passes, optLevel);
+      });
+  if (!fatalError)
+    return std::move(*result);
+  CreateResult failed;
+  failed.diagnostics.push_back(
+      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
+  return failed;
+}
+
+JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
+                                       StringRef passes, unsigned optLevel) {
   Source source(contents, filename);
-  auto jit = std::make_unique<JIT>();
-  bool compiled = false;
+  CreateResult result;
   if (source.getModule()) {
+    auto jit = std::make_unique<JIT>();
     jit->describeFunctions(source.getModule());
     dropArgumentNames(source.getModule());
-    compiled = succeeded(source.run(passes)) &&
-               succeeded(jit->compile(source, optLevel));
+    if (succeeded(source.run(passes)) &&
+        succeeded(jit->compile(source, optLevel)))
+      result.jit = std::move(jit);
   }
-  diagnostics = source.getDiagnostics().take();
-  return compiled ? std::move(jit) : nullptr;
+  result.diagnostics = source.getDiagnostics().take();
+  return result;
 }
 
 void JIT::describeFunctions(ModuleOp module) {

@@ -19,11 +19,16 @@ namespace mlir::kvcache::python {
 /// The compiled public functions of a module.
 class JIT {
 public:
+  /// The functions of a module, or null on errors.
+  struct CreateResult {
+    std::unique_ptr<JIT> jit;
+    std::vector<DiagnosticRecord> diagnostics;
+  };
+
   /// Compiles a module after running `passes`, which must leave the LLVM
-  /// dialect and a C wrapper for every public function. Returns null on errors.
-  static std::unique_ptr<JIT> create(StringRef source, StringRef filename,
-                                     StringRef passes, unsigned optLevel,
-                                     std::vector<DiagnosticRecord> &diagnostics);
+  /// dialect and a C wrapper for every public function.
+  static CreateResult create(std::string source, std::string filename,
+                             std::string passes, unsigned optLevel);
 
   /// The functions, described as a JSON array.
   StringRef getDescription() const { return description; }
@@ -45,6 +50,8 @@ private:
     void (*entry)(void **) = nullptr;
   };
 
+  static CreateResult createUnguarded(StringRef contents, StringRef filename,
+                                      StringRef passes, unsigned optLevel);
   void describeFunctions(ModuleOp module);
   LogicalResult compile(Source &source, unsigned optLevel);
 

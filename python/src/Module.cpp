@@ -30,8 +30,8 @@ static nb::bytes toBytes(llvm::StringRef data) {
   return nb::bytes(data.data(), data.size());
 }
 
-static llvm::StringRef toRef(const nb::bytes &data) {
-  return llvm::StringRef(data.c_str(), data.size());
+static std::string toString(const nb::bytes &data) {
+  return std::string(data.c_str(), data.size());
 }
 
 /// As tuples (severity, message, filename, line, column, notes).
@@ -47,10 +47,11 @@ static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
 
 static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
                            const std::string &passes) {
+  std::string contents = toString(source);
   CompileResult result;
   {
     nb::gil_scoped_release release;
-    result = compile(toRef(source), filename, passes);
+    result = compile(std::move(contents), filename, passes);
   }
   if (!result.succeeded)
     return nb::make_tuple(nb::none(), toPython(result.diagnostics));
@@ -64,13 +65,13 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
 
 static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
                        const std::string &passes, unsigned optLevel) {
-  std::vector<DiagnosticRecord> diagnostics;
-  std::unique_ptr<JIT> jit;
+  std::string contents = toString(source);
+  JIT::CreateResult result;
   {
     nb::gil_scoped_release release;
-    jit = JIT::create(toRef(source), filename, passes, optLevel, diagnostics);
+    result = JIT::create(std::move(contents), filename, passes, optLevel);
   }
-  return nb::make_tuple(std::move(jit), toPython(diagnostics));
+  return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
 }
 
 static nb::object pyCall(const JIT &jit, const std::string &name,

@@ -69,11 +69,46 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
   });
 }
 
+/// The parser recurses with every bracket, and would run out of stack.
+static constexpr unsigned kMaxNesting = 1000;
+
+/// Returns the first bracket in a text that is nested too deep, or null. Strings
+/// and comments are skipped.
+static const char *findDeepNesting(StringRef text) {
+  unsigned depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    StringRef rest = text.substr(i);
+    if (rest.starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (rest.starts_with("\"")) {
+      do
+        i += text[i] == '\\' ? 2 : 1;
+      while (i < text.size() && text[i] != '"' && text[i] != '\n');
+    } else if (rest.starts_with("->") || rest.starts_with(">=")) {
+      ++i;
+    } else if (StringRef("([{<").contains(text[i])) {
+      if (++depth > kMaxNesting)
+        return rest.data();
+    } else if (StringRef(")]}>").contains(text[i])) {
+      depth -= depth > 0;
+    }
+  }
+  return nullptr;
+}
+
 void Source::parse(StringRef contents, StringRef filename) {
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(contents, filename);
   bool isText = !isBytecode(*buffer);
+  StringRef text = isText ? buffer->getBuffer() : StringRef();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  if (const char *deep = findDeepNesting(text)) {
+    auto [line, column] =
+        sourceMgr.getLineAndColumn(SMLoc::getFromPointer(deep));
+    emitError(FileLineColLoc::get(&context, filename, line, column))
+        << "brackets are nested more than " << kMaxNesting << " deep";
+    return;
+  }
 
   Block block;
   AsmParserState state;

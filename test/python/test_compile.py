@@ -208,6 +208,22 @@ def test_errors_carry_diagnostics(tmp_path):
     assert raised.value.diagnostics[0].line > 0
 
 
+def test_fatal_errors_of_llvm_are_errors():
+    """LLVM's back ends end the process on an instruction that the chip lacks."""
+    source = """
+gpu.module @kernels {
+  llvm.func @wait() attributes {gpu.kernel, nvvm.kernel} {
+    llvm.call_intrinsic "llvm.nvvm.tcgen05.wait.ld"() : () -> ()
+    llvm.return
+  }
+}
+"""
+    for _ in range(3):
+        with pytest.raises(kvcache.CompileError, match="LLVM can't compile this: Cannot select"):
+            kvcache.compile(source, "sm_80")
+    assert kvcache.compile(source, "sm_100a").kernels
+
+
 def test_sources_without_kernels():
     assert not kvcache.compile("func.func @f() { return }").kernels
 

@@ -564,6 +564,23 @@ def test_sources_that_are_wrong(source):
     assert raised.value.diagnostics
 
 
+@pytest.mark.parametrize(
+    "opening, closing",
+    [("#a = " + "[" * 10**5, ""), ("module {" * 10**5, "}" * 10**5), ("<" * 10**6, "")],
+    ids=["attribute", "module", "garbage"],
+)
+def test_deep_nesting_is_an_error(opening, closing):
+    with pytest.raises(kvcache.CompileError, match="nested more than 1000 deep"):
+        kvcache.jit(opening + closing)
+
+
+def test_many_brackets_that_are_not_nested():
+    comment = "// " + "{" * 2000 + "\n"
+    arrows = "func.func private @f(" + ", ".join(["() -> i32"] * 2000) + ")\n"
+    text = 'module attributes {a = "' + "(" * 2000 + '\\"("} {}\n'
+    assert not kvcache.jit(comment + arrows + text).functions
+
+
 @pytest.mark.parametrize("source", ["", "  \n", "// nothing", "module {}", b""])
 def test_sources_without_functions(source):
     assert not kvcache.jit(source).functions

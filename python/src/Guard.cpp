@@ -1,0 +1,73 @@
+//===- Guard.cpp - Surviving LLVM's fatal errors --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Guard.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+using namespace mlir::kvcache;
+
+namespace {
+/// What a thread and the one that waits for it share.
+struct Job {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ended = false;
+  std::optional<std::string> fatalError;
+
+  void end(std::optional<std::string> message) {
+    std::lock_guard<std::mutex> lock(mutex);
+    ended = true;
+    fatalError = std::move(message);
+    changed.notify_one();
+  }
+
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [this] { return ended; });
+  }
+};
+} // namespace
+
+static thread_local Job *currentJob = nullptr;
+
+/// LLVM ends the process where this returns.
+static void handleFatalError(void *, const char *reason, bool) {
+  if (!currentJob) {
+    std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
+    return;
+  }
+  currentJob->end(reason);
+  while (true)
+    std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+std::optional<std::string> python::runGuarded(std::function<void()> body) {
+  static std::once_flag installed;
+  std::call_once(installed, [] {
+    llvm::install_fatal_error_handler(handleFatalError);
+  });
+
+  auto job = std::make_shared<Job>();
+  std::thread thread([job, body = std::move(body)] {
+    currentJob = job.get();
+    body();
+    job->end(std::nullopt);
+  });
+  job->wait();
+  if (job->fatalError)
+    thread.detach();
+  else
+    thread.join();
+  return job->fatalError;
+}

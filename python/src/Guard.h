@@ -1,0 +1,26 @@
+//===- Guard.h - Surviving LLVM's fatal errors ------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_PYTHON_GUARD_H
+#define KVCACHE_PYTHON_GUARD_H
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace mlir::kvcache::python {
+
+/// Runs `body` in a thread of its own and waits for it. LLVM's back ends end the
+/// process on what they can't compile, "Cannot select" for example; here, the
+/// thread stops for good instead, with all that it holds, and LLVM's message is
+/// returned. `body` should own what it uses.
+std::optional<std::string> runGuarded(std::function<void()> body);
+
+} // namespace mlir::kvcache::python
+
+#endif // KVCACHE_PYTHON_GUARD_H
