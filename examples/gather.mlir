@@ -10,7 +10,7 @@
 //
 //   kvcache-opt examples/gather.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //
-//   program = kvcache.jit(open("examples/gather.mlir").read(), target="cpu")
+//   program = kvcache.jit(pathlib.Path("examples/gather.mlir"), target="cpu")
 //   program.call("gather_keys", blocks, lengths, lut, max_seq, max_cache, layer, out)
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

@@ -20,11 +20,15 @@ def extension() -> ModuleType:
     try:
         from . import _kvcache
     except ImportError as error:
-        raise ImportError(f"the compiler of the kvcache package can't be loaded: {error}") from error
+        raise ImportError(
+            f"the compiler of the kvcache package can't be loaded: {error}"
+        ) from error
     return _kvcache
 
 
-def read_source(source: Source, filename: str | os.PathLike | None) -> tuple[bytes, str]:
+def read_source(
+    source: Source, filename: str | os.PathLike | None
+) -> tuple[bytes, str]:
     """Returns the contents of a source and its name in locations."""
     if isinstance(source, str):
         contents, name = source.encode(errors="surrogatepass"), "<string>"

@@ -43,7 +43,10 @@ def save(module: CompiledModule, path: str | os.PathLike) -> None:
         "binaries": described,
     }
     with zipfile.ZipFile(path, "w") as file:
-        for name, data in {"manifest.json": json.dumps(manifest, indent=1), **members}.items():
+        for name, data in {
+            "manifest.json": json.dumps(manifest, indent=1),
+            **members,
+        }.items():
             file.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
 
 
@@ -56,10 +59,14 @@ def load(path: str | os.PathLike) -> CompiledModule:
         with zipfile.ZipFile(path) as file:
             manifest = json.loads(file.read("manifest.json"))
             _check_version(manifest, path)
-            binaries = [_read_binary(description, file) for description in manifest["binaries"]]
+            binaries = [
+                _read_binary(description, file) for description in manifest["binaries"]
+            ]
             return CompiledModule(binaries, manifest["output"])
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ArtifactError(f"{os.fspath(path)}: not an artifact, or damaged: {error}") from error
+        raise ArtifactError(
+            f"{os.fspath(path)}: not an artifact, or damaged: {error}"
+        ) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ArtifactError):
             raise
@@ -83,7 +90,8 @@ def _describe_binary(binary: Binary, stem: str) -> dict[str, Any]:
         "chip": binary.chip,
         "opt_level": binary.opt_level,
         "files": stem,
-        "resources": resources and {name: asdict(facts) for name, facts in resources.items()},
+        "resources": resources
+        and {name: asdict(facts) for name, facts in resources.items()},
         "instructions": binary.known("instructions"),
         "kernels": [
             {

@@ -50,10 +50,14 @@ def compile(
     """
     targets = _parse_targets(target)
     if format not in _FORMATS:
-        raise ValueError(f"expects 'format' to be one of {', '.join(_FORMATS)}, got {format!r}")
+        raise ValueError(
+            f"expects 'format' to be one of {', '.join(_FORMATS)}, got {format!r}"
+        )
     _native.check_opt_level(opt_level)
     contents, name = _native.read_source(source, filename)
-    passes = f"kvcache-to-ptx{{chip={','.join(targets)} format=ptx opt-level={opt_level}}}"
+    passes = (
+        f"kvcache-to-ptx{{chip={','.join(targets)} format=ptx opt-level={opt_level}}}"
+    )
     objects, diagnostics = _native.extension().compile(
         contents, name, _native.add_checks(passes, bounds_checks)
     )
@@ -98,7 +102,9 @@ def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
     return kernels
 
 
-def _name_parameters(entry: Entry, described: list[dict[str, str]]) -> tuple[Parameter, ...]:
+def _name_parameters(
+    entry: Entry, described: list[dict[str, str]]
+) -> tuple[Parameter, ...]:
     if len(described) != len(entry.parameters):
         return entry.parameters
     return tuple(

@@ -33,7 +33,9 @@ class Diagnostic:
 
     def __str__(self) -> str:
         place = f"{self.filename}:{self.line}:{self.column}: " if self.filename else ""
-        return "\n".join([f"{place}{self.severity}: {self.message}", *map(str, self.notes)])
+        return "\n".join(
+            [f"{place}{self.severity}: {self.message}", *map(str, self.notes)]
+        )
 
 
 class Error(Exception):

@@ -59,7 +59,9 @@ def _parse_parameters(text: str) -> tuple[Parameter, ...]:
         size = element * int(count or 1)
         kind = "ptr" if ".ptr" in match["after"] else f"{match['kind']}{match['bits']}"
         parameters.append(
-            Parameter(match["name"], f"{kind}[{count}]" if count else kind, size, offset)
+            Parameter(
+                match["name"], f"{kind}[{count}]" if count else kind, size, offset
+            )
         )
         end = offset + size
     return tuple(parameters)

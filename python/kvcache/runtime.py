@@ -54,8 +54,12 @@ def _check_target(target: str) -> None:
     if target == "cpu":
         return
     if target == "cuda" or (isinstance(target, str) and target.startswith("emulator:")):
-        raise TargetError(f"target {target!r} is not available in this build; use 'cpu'")
-    raise ValueError(f"unknown target {target!r}; known are 'cpu', 'cuda' and 'emulator:<chip>'")
+        raise TargetError(
+            f"target {target!r} is not available in this build; use 'cpu'"
+        )
+    raise ValueError(
+        f"unknown target {target!r}; known are 'cpu', 'cuda' and 'emulator:<chip>'"
+    )
 
 
 class JitModule:
@@ -69,7 +73,9 @@ class JitModule:
         self._compiled = compiled
         self._functions = {function.name: function for function in described}
         self.target = target
-        self.functions = MappingProxyType({f.name: f.text for f in self._functions.values()})
+        self.functions = MappingProxyType(
+            {f.name: f.text for f in self._functions.values()}
+        )
 
     def call(self, name: str, *args: Any) -> Any:
         """Calls a function.
@@ -109,5 +115,7 @@ class JitModule:
         return function.decode(result)
 
     def __repr__(self) -> str:
-        functions = "".join(f"\n  {name}{text}" for name, text in self.functions.items())
+        functions = "".join(
+            f"\n  {name}{text}" for name, text in self.functions.items()
+        )
         return f"<kvcache.JitModule for {self.target}:{functions or ' no functions'}>"

@@ -48,9 +48,13 @@ class Integer:
 
     def encode(self, value: Any) -> list[int]:
         try:
-            number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+            number = (
+                int(value) if isinstance(value, np.bool_) else operator.index(value)
+            )
         except TypeError:
-            raise TypeError(f"expects an int for {self.text}, got {_kind(value)}") from None
+            raise TypeError(
+                f"expects an int for {self.text}, got {_kind(value)}"
+            ) from None
         low = 0 if self.signedness == "u" else -(2 ** (self.bits - 1))
         high = 2 ** (self.bits - 1) if self.signedness == "s" else 2**self.bits
         if not low <= number < high:
@@ -80,7 +84,9 @@ class Float:
             with np.errstate(all="ignore"):
                 number = self.dtype.type(float(value))
         except (TypeError, ValueError):
-            raise TypeError(f"expects a float for {self.text}, got {_kind(value)}") from None
+            raise TypeError(
+                f"expects a float for {self.text}, got {_kind(value)}"
+            ) from None
         return [int.from_bytes(number.tobytes(), "little")]
 
     def decode(self, word: int) -> float:
@@ -132,7 +138,9 @@ class MemRef:
                 f"expects {len(self.shape)} dimensions for {self.text}, got {array.ndim} "
                 f"(shape {array.shape})"
             )
-        for dimension, (wanted, size) in enumerate(zip(self.shape, array.shape, strict=True)):
+        for dimension, (wanted, size) in enumerate(
+            zip(self.shape, array.shape, strict=True)
+        ):
             if wanted is not None and size != wanted:
                 raise ValueError(
                     f"expects size {wanted} in dimension {dimension} for {self.text}, got {size} "
@@ -163,7 +171,11 @@ class MemRef:
             matters = array.size > 0 and array.shape[dimension] > 1
             elements, rest = divmod(stride, array.itemsize)
             if matters and (rest or wanted not in (None, elements)):
-                what = "a whole number of elements" if wanted is None else f"{wanted} elements"
+                what = (
+                    "a whole number of elements"
+                    if wanted is None
+                    else f"{wanted} elements"
+                )
                 raise ValueError(
                     f"expects a stride of {what} in dimension {dimension} for {self.text}, got "
                     f"{stride / array.itemsize:g} (strides {array.strides} in bytes)"
@@ -253,7 +265,11 @@ def parse_function(description: dict[str, Any]) -> Function:
             continue
         results.append(result_type)
     return Function(
-        description["name"], description["text"], tuple(arguments), tuple(results), obstacle
+        description["name"],
+        description["text"],
+        tuple(arguments),
+        tuple(results),
+        obstacle,
     )
 
 
@@ -284,4 +300,8 @@ def _parse_type(description: dict[str, Any]) -> Type | None:
 
 
 def _kind(value: Any) -> str:
-    return f"{type(value).__name__} ({value!r:.40})" if np.isscalar(value) else type(value).__name__
+    return (
+        f"{type(value).__name__} ({value!r:.40})"
+        if np.isscalar(value)
+        else type(value).__name__
+    )

@@ -54,7 +54,9 @@ def find_tool(name: str) -> Path:
     variable = os.environ.get(name.upper())
     if variable:
         if not os.access(variable, os.X_OK):
-            raise ToolchainError(f"{name.upper()} is {variable!r}, which is not a program")
+            raise ToolchainError(
+                f"{name.upper()} is {variable!r}, which is not a program"
+            )
         return Path(variable)
     for folder in _tool_folders():
         if os.access(folder / name, os.X_OK):
@@ -70,7 +72,9 @@ def find_tool(name: str) -> Path:
 def _tool_folders() -> Iterator[Path]:
     yield Path(sys.executable).parent
     packages = Path(sysconfig.get_path("purelib")) / "nvidia"
-    yield from (path / "bin" for path in sorted(packages.glob("cu[0-9]*"), reverse=True))
+    yield from (
+        path / "bin" for path in sorted(packages.glob("cu[0-9]*"), reverse=True)
+    )
     if home := os.environ.get("CUDA_HOME"):
         yield Path(home) / "bin"
 
@@ -80,7 +84,9 @@ def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(ptx)
-        log = _run("ptxas", "-v", f"-arch={chip}", f"-O{opt_level}", source, "-o", target)
+        log = _run(
+            "ptxas", "-v", f"-arch={chip}", f"-O{opt_level}", source, "-o", target
+        )
         return Assembly(target.read_bytes(), _parse_resources(log))
 
 
@@ -105,9 +111,12 @@ def count_instructions(cubin: bytes) -> dict[str, int]:
         source = Path(folder, "module.cubin")
         source.write_bytes(cubin)
         sass = _run("nvdisasm", "-c", source)
-    sections = re.split(r"^\s*\.section\s+\.text\.([^,\s]+).*$", sass, flags=re.MULTILINE)
+    sections = re.split(
+        r"^\s*\.section\s+\.text\.([^,\s]+).*$", sass, flags=re.MULTILINE
+    )
     return {
-        name: _count_section(body) for name, body in zip(sections[1::2], sections[2::2], strict=True)
+        name: _count_section(body)
+        for name, body in zip(sections[1::2], sections[2::2], strict=True)
     }
 
 
@@ -146,10 +155,16 @@ def _run(tool: str, *arguments: str | Path) -> str:
     command = [find_tool(tool), *arguments]
     try:
         run = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
     except OSError as error:
         raise ToolchainError(f"{tool} could not be run: {error}") from error
     if run.returncode:
-        raise ToolchainError(f"{tool} failed (exit code {run.returncode}):\n{run.stdout.strip()}")
+        raise ToolchainError(
+            f"{tool} failed (exit code {run.returncode}):\n{run.stdout.strip()}"
+        )
     return run.stdout

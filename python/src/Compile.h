@@ -29,8 +29,8 @@ struct CompileResult {
   std::vector<DiagnosticRecord> diagnostics;
 };
 
-/// Runs passes on a module and collects the objects of the `gpu.binary` ops that
-/// this leaves.
+/// Runs passes on a module and collects the objects of the `gpu.binary` ops
+/// that this leaves.
 CompileResult compile(std::string source, std::string filename,
                       std::string passes);
 

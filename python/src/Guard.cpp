@@ -54,9 +54,8 @@ static void handleFatalError(void *, const char *reason, bool) {
 
 std::optional<std::string> python::runGuarded(std::function<void()> body) {
   static std::once_flag installed;
-  std::call_once(installed, [] {
-    llvm::install_fatal_error_handler(handleFatalError);
-  });
+  std::call_once(installed,
+                 [] { llvm::install_fatal_error_handler(handleFatalError); });
 
   auto job = std::make_shared<Job>();
   std::thread thread([job, body = std::move(body)] {

@@ -15,10 +15,10 @@
 
 namespace mlir::kvcache::python {
 
-/// Runs `body` in a thread of its own and waits for it. LLVM's back ends end the
-/// process on what they can't compile, "Cannot select" for example; here, the
-/// thread stops for good instead, with all that it holds, and LLVM's message is
-/// returned. `body` should own what it uses.
+/// Runs `body` in a thread of its own and waits for it. LLVM's back ends end
+/// the process on what they can't compile, "Cannot select" for example; here,
+/// the thread stops for good instead, with all that it holds, and LLVM's
+/// message is returned. `body` should own what it uses.
 std::optional<std::string> runGuarded(std::function<void()> body);
 
 } // namespace mlir::kvcache::python

@@ -120,8 +120,8 @@ createEngine(ModuleOp module, unsigned optLevel) {
     return machine.takeError();
   static const std::vector<std::string> libraries = getHelperLibraries();
   SmallVector<StringRef> libraryPaths(libraries.begin(), libraries.end());
-  auto transformer = makeOptimizingTransformer(optLevel, /*sizeLevel=*/0,
-                                               machine->get());
+  auto transformer =
+      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
   ExecutionEngineOptions options;
   options.transformer = transformer;
   options.jitCodeGenOptLevel = codeGenOptLevel;
@@ -205,8 +205,8 @@ LogicalResult JIT::compile(Source &source, unsigned optLevel) {
   return success();
 }
 
-std::optional<JIT::CallResult> JIT::call(StringRef name,
-                                         MutableArrayRef<uint64_t> frame) const {
+std::optional<JIT::CallResult>
+JIT::call(StringRef name, MutableArrayRef<uint64_t> frame) const {
   auto found = functions.find(name);
   if (found == functions.end())
     return std::nullopt;

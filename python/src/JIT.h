@@ -42,7 +42,8 @@ public:
 
   /// Calls a function that is described as callable. Any number of threads may.
   /// Fails if there is no such function or the frame has another size.
-  std::optional<CallResult> call(StringRef name, MutableArrayRef<uint64_t> frame) const;
+  std::optional<CallResult> call(StringRef name,
+                                 MutableArrayRef<uint64_t> frame) const;
 
 private:
   struct Function {

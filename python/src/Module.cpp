@@ -38,10 +38,10 @@ static std::string toString(const nb::bytes &data) {
 static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
   nb::list list;
   for (const DiagnosticRecord &diagnostic : diagnostics)
-    list.append(nb::make_tuple(
-        toStr(diagnostic.severity), toStr(diagnostic.message),
-        toStr(diagnostic.filename), diagnostic.line, diagnostic.column,
-        toPython(diagnostic.notes)));
+    list.append(nb::make_tuple(toStr(diagnostic.severity),
+                               toStr(diagnostic.message),
+                               toStr(diagnostic.filename), diagnostic.line,
+                               diagnostic.column, toPython(diagnostic.notes)));
   return list;
 }
 

@@ -133,9 +133,8 @@ llvm::json::Object kvcache::python::describe(func::FuncOp function) {
   llvm::json::Array results;
   for (Type type : function.getResultTypes())
     results.push_back(::describe(type));
-  return llvm::json::Object{
-      {"name", llvm::json::fixUTF8(function.getName())},
-      {"text", toString(function.getFunctionType())},
-      {"arguments", std::move(arguments)},
-      {"results", std::move(results)}};
+  return llvm::json::Object{{"name", llvm::json::fixUTF8(function.getName())},
+                            {"text", toString(function.getFunctionType())},
+                            {"arguments", std::move(arguments)},
+                            {"results", std::move(results)}};
 }

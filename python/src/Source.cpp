@@ -72,8 +72,8 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 /// The parser recurses with every bracket, and would run out of stack.
 static constexpr unsigned kMaxNesting = 1000;
 
-/// Returns the first bracket in a text that is nested too deep, or null. Strings
-/// and comments are skipped.
+/// Returns the first bracket in a text that is nested too deep, or null.
+/// Strings and comments are skipped.
 static const char *findDeepNesting(StringRef text) {
   unsigned depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -26,8 +26,8 @@ public:
 
   /// The module; null if the source has errors.
   ModuleOp getModule() { return *module; }
-  /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module. A
-  /// failure always leaves an error among the diagnostics.
+  /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module.
+  /// A failure always leaves an error among the diagnostics.
   LogicalResult run(StringRef passes);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }

@@ -100,7 +100,9 @@ class Case:
         layout = ""
         if not (self.is_packed and self.is_paged):
             block = self.block_tokens * self.row if self.is_paged else "?"
-            layout = f", strided<[?, ?, {block}, {self.row}, {self.facts['head_size']}, 1]>"
+            layout = (
+                f", strided<[?, ?, {block}, {self.row}, {self.facts['head_size']}, 1]>"
+            )
         return f"memref<{sizes}x{self.element}{layout}>"
 
     @property
@@ -169,7 +171,9 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         expect = self.facts["expect"]
         for op in ("num_kv_rows", "max_prompt_length", "max_context_length"):
             yield Question(self.add_query(op), (), expect[op])
-        yield Question(self.add_query("empty_cache", results="i1"), (), expect["empty_cache"])
+        yield Question(
+            self.add_query("empty_cache", results="i1"), (), expect["empty_cache"]
+        )
         for batch, length in enumerate(expect["cache_length"]):
             yield Question(self.add_query("cache_length", "b"), (batch,), length)
         for batch, token, row in expect["row_idx"]:
@@ -179,7 +183,9 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
             answer = row if encoded >= 0 else encoded
             yield Question(self.add_query("tma_row", "e"), (encoded,), answer)
         # A continuous cache has no pages to give coordinates in.
-        for batch, token, *coordinates in expect["kv_tma_coords"] if self.is_paged else ():
+        for batch, token, *coordinates in (
+            expect["kv_tma_coords"] if self.is_paged else ()
+        ):
             name = self.add_query("tma_coords", "bt", "index, index")
             yield Question(name, (batch, token), tuple(coordinates))
 
@@ -218,9 +224,13 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
                 body,
                 "index",
             )
-            pages = ((i * entry["eff_page"], row) for i, row in enumerate(entry["rows"]))
+            pages = (
+                (i * entry["eff_page"], row) for i, row in enumerate(entry["rows"])
+            )
             for offset, row in (*entry["get_row"], *pages):
-                yield Question(name, (entry["batch"], entry["base_kv_row"], offset), row)
+                yield Question(
+                    name, (entry["batch"], entry["base_kv_row"], offset), row
+                )
 
     def loads(self):
         """The last argument receives the answer."""
@@ -233,7 +243,10 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   %c0 = arith.constant 0 : index
   vector.store %v, %o[%c0] : memref<{vector}>, vector<{vector}>
   return"""
-            parameters = [*(f"{index}: index" for index in "bhtd"), f"o: memref<{vector}>"]
+            parameters = [
+                *(f"{index}: index" for index in "bhtd"),
+                f"o: memref<{vector}>",
+            ]
             name = self.add("load", parameters, body)
             output = np.zeros(len(values), result)
             yield Question(name, (*indices, output), values)
@@ -248,7 +261,10 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   %v = vector.load %i[%c0] : memref<{vector}>, vector<{vector}>
   kvcache.store %v, %k[%b, %h, %t, %d] : vector<{vector}>, {self.cache_type}
   return"""
-            parameters = [*(f"{index}: index" for index in "bhtd"), f"i: memref<{vector}>"]
+            parameters = [
+                *(f"{index}: index" for index in "bhtd"),
+                f"i: memref<{vector}>",
+            ]
             name = self.add(f"store_{len(values)}", parameters, body)
             indices = (store[key] for key in ("bs", "head", "tok", "dim"))
             yield Question(name, (*indices, values), store["changed"])

@@ -112,9 +112,16 @@ def test_parameters_have_names_and_places():
         Parameter("value", "f32", 4, 12),
     )
     names = [parameter.name for parameter in gather.parameters]
-    places = {name: names.index(name) for name in ("blocks", "lengths", "table", "out", "layer")}
+    places = {
+        name: names.index(name)
+        for name in ("blocks", "lengths", "table", "out", "layer")
+    }
     assert sorted(places.values()) == list(places.values())
-    assert len(names) == len(set(names)) == gather.ptx.split(".entry fill")[0].count(".param .u")
+    assert (
+        len(names)
+        == len(set(names))
+        == gather.ptx.split(".entry fill")[0].count(".param .u")
+    )
     for name in ("blocks", "lengths", "table", "out"):
         assert gather.parameters[places[name]].type == "!llvm.ptr"
 
@@ -123,7 +130,10 @@ def test_repr_shows_the_launch():
     module = kvcache.compile(GATHER)
     assert "fill(out: !llvm.ptr, flag: i8, value: f32) for sm_90a" in repr(module)
     assert "block_size=(128, 1, 1)" in repr(module.kernels["gather"])
-    assert repr(kvcache.compile("module {}")) == "<kvcache.CompiledModule for no chip: no kernels>"
+    assert (
+        repr(kvcache.compile("module {}"))
+        == "<kvcache.CompiledModule for no chip: no kernels>"
+    )
 
 
 def test_kernels_of_one_name():
@@ -135,7 +145,9 @@ def test_kernels_of_one_name():
 
 
 def test_unknown_kernel():
-    with pytest.raises(ValueError, match="no kernel 'nothing'; the module has gather, fill"):
+    with pytest.raises(
+        ValueError, match="no kernel 'nothing'; the module has gather, fill"
+    ):
         kvcache.compile(GATHER).kernel("nothing")
     with pytest.raises(ValueError, match="no kernel 'gather' for sm_80"):
         kvcache.compile(GATHER).kernel("gather", "sm_80")
@@ -145,12 +157,20 @@ def test_unknown_kernel():
 
 
 @pytest.mark.parametrize(
-    "target", ["sm_80,sm_100a", "sm_80, sm_100a", ["sm_80", "sm_100a"], ("sm_80", "sm_100a", "sm_80")]
+    "target",
+    [
+        "sm_80,sm_100a",
+        "sm_80, sm_100a",
+        ["sm_80", "sm_100a"],
+        ("sm_80", "sm_100a", "sm_80"),
+    ],
 )
 def test_several_chips(target):
     module = kvcache.compile(GATHER, target)
     assert module.chips == ("sm_80", "sm_100a")
-    assert set(module.kernels) == {(n, c) for n in ("gather", "fill") for c in module.chips}
+    assert set(module.kernels) == {
+        (n, c) for n in ("gather", "fill") for c in module.chips
+    }
     for chip in module.chips:
         kernel = module.kernel("gather", chip)
         assert kernel.chip == chip and f".target {chip}" in kernel.ptx
@@ -169,29 +189,42 @@ def test_every_chip(chip):
     assert f".target {chip}" in kvcache.compile(GATHER, chip).kernels["gather"].ptx
 
 
-@pytest.mark.parametrize("target", ["sm_70", "", "SM_90A", "sm_90a,", "gfx942", ["sm_90a", ""], []])
+@pytest.mark.parametrize(
+    "target", ["sm_70", "", "SM_90A", "sm_90a,", "gfx942", ["sm_90a", ""], []]
+)
 def test_unknown_chips(target):
-    with pytest.raises(ValueError, match="unknown chip .* known are sm_80|at least one chip"):
+    with pytest.raises(
+        ValueError, match="unknown chip .* known are sm_80|at least one chip"
+    ):
         kvcache.compile(GATHER, target)
 
 
 def test_unknown_format():
-    with pytest.raises(ValueError, match="'format' to be one of ptx, cubin, fatbin, got 'sass'"):
+    with pytest.raises(
+        ValueError, match="'format' to be one of ptx, cubin, fatbin, got 'sass'"
+    ):
         kvcache.compile(GATHER, format="sass")
 
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_optimization_levels(level):
-    assert ".entry gather" in kvcache.compile(GATHER, opt_level=level).kernels["gather"].ptx
+    assert (
+        ".entry gather"
+        in kvcache.compile(GATHER, opt_level=level).kernels["gather"].ptx
+    )
 
 
 def test_wrong_optimization_level():
-    with pytest.raises(ValueError, match="expects 'opt_level' to be 0, 1, 2 or 3, got 4"):
+    with pytest.raises(
+        ValueError, match="expects 'opt_level' to be 0, 1, 2 or 3, got 4"
+    ):
         kvcache.compile(GATHER, opt_level=4)
 
 
 def test_bounds_checks_trap_with_the_source_line():
-    kernel = kvcache.compile(GATHER, filename="gather.mlir", bounds_checks=True).kernels["gather"]
+    kernel = kvcache.compile(
+        GATHER, filename="gather.mlir", bounds_checks=True
+    ).kernels["gather"]
     assert "__assertfail" in kernel.ptx or "trap" in kernel.ptx
     # Strings are arrays of bytes in PTX.
     arrays = re.findall(r"\.b8 [^=]*= \{([^}]*)\}", kernel.ptx)
@@ -219,7 +252,9 @@ gpu.module @kernels {
 }
 """
     for _ in range(3):
-        with pytest.raises(kvcache.CompileError, match="LLVM can't compile this: Cannot select"):
+        with pytest.raises(
+            kvcache.CompileError, match="LLVM can't compile this: Cannot select"
+        ):
             kvcache.compile(source, "sm_80")
     assert kvcache.compile(source, "sm_100a").kernels
 
@@ -407,7 +442,13 @@ def test_files_that_are_no_artifacts(saved, tmp_path):
     wrong = tmp_path / "wrong"
     damaged = bytearray(data)
     damaged[len(data) // 2] ^= 0xFF
-    for contents in (b"", b"garbage", data[:-30], data[: len(data) // 2], bytes(damaged)):
+    for contents in (
+        b"",
+        b"garbage",
+        data[:-30],
+        data[: len(data) // 2],
+        bytes(damaged),
+    ):
         wrong.write_bytes(contents)
         with pytest.raises(kvcache.ArtifactError, match=f"{wrong}: not an artifact"):
             kvcache.load(wrong)
@@ -418,7 +459,10 @@ def test_files_that_are_no_artifacts(saved, tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"version": 2}, "has version 2 of the format, written by kvcache .* reads version 1"),
+        (
+            {"version": 2},
+            "has version 2 of the format, written by kvcache .* reads version 1",
+        ),
         ({"format": "other"}, "not an artifact of kvcache"),
         ({"binaries": None}, "not an artifact"),
         ({"binaries": [{"module": "m"}]}, "not an artifact"),

@@ -32,7 +32,20 @@ def test_dtypes(spec, dtype, name):
 
 
 @pytest.mark.parametrize(
-    "spec", ["f8", "i4", "float", "", "nothing", None, 3, complex, object, ">f4", np.dtype(">f4")]
+    "spec",
+    [
+        "f8",
+        "i4",
+        "float",
+        "",
+        "nothing",
+        None,
+        3,
+        complex,
+        object,
+        ">f4",
+        np.dtype(">f4"),
+    ],
 )
 def test_what_is_no_dtype(spec):
     with pytest.raises(TypeError, match="expects a dtype of array elements"):

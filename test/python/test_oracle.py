@@ -36,5 +36,7 @@ def test_stores(case):
     before = memory.copy()
     for question, _ in case.ask("stores", memory):
         changed = np.flatnonzero(memory.view(np.uint8) != before.view(np.uint8))
-        assert sorted(set((changed // memory.itemsize).tolist())) == question.answer, question
+        assert sorted(set((changed // memory.itemsize).tolist())) == question.answer, (
+            question
+        )
         before[:] = memory
