@@ -42,7 +42,7 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
   }
 };
 
-/// Replaces a math op by an LLVM intrinsic that NVPTX selects an instruction
+/// Replaces an op by an LLVM intrinsic that NVPTX selects an instruction
 /// for: `ex2.approx.f32`, `sqrt.rn`, `fma.rn`, and so on (PTX ISA, Floating
 /// Point Instructions). Called by name, because `convert-gpu-to-nvvm` rejects
 /// the ops of these intrinsics in favour of libdevice.
@@ -70,6 +70,8 @@ struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
     patterns.add<ExpToExp2>(context);
+    patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
+    patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
     patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
     patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
     patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");

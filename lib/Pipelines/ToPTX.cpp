@@ -30,6 +30,9 @@ static void addCleanUp(OpPassManager &pm) {
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.
 static void addOutlining(OpPassManager &pm) {
+  // Device functions go into their kernels, and may take caches that way.
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
   GpuMapParallelLoopsPassOptions mapping;
   mapping.mappingPolicyStr = "innermost-first";
   pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));

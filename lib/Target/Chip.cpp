@@ -117,6 +117,11 @@ const Chip *kvcache::getTargetChip(Operation *op) {
   return target ? lookupChip(target.getChip()) : nullptr;
 }
 
+bool kvcache::isInGPUCode(Operation *op) {
+  return op->getParentOfType<gpu::GPUModuleOp>() ||
+         op->getParentOfType<gpu::LaunchOp>();
+}
+
 //===----------------------------------------------------------------------===//
 // Diagnostics
 //===----------------------------------------------------------------------===//

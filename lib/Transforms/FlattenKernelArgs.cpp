@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::kvcache {
@@ -242,12 +243,14 @@ struct FlattenKernelArgs
       if (failed(checkArguments(kernel)))
         return WalkResult::interrupt();
       flattenKernel(kernel, launches.lookup(kernel));
+      alignAttributions(kernel);
       for (gpu::LaunchFuncOp launch : launches.lookup(kernel))
         flattenLaunch(launch);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    dropNames();
   }
 
 private:
@@ -306,6 +309,27 @@ private:
     kernel.setArgAttrsAttr(ArrayAttr::get(context, signature.attrs));
     kernel->setAttr(KVCacheDialect::kParametersAttr,
                     ArrayAttr::get(context, signature.descriptions));
+  }
+
+  static void alignAttributions(gpu::GPUFuncOp kernel) {
+    constexpr int64_t alignment = 16;
+    StringRef attr = LLVM::LLVMDialect::getAlignAttrName();
+    Builder builder(kernel.getContext());
+    for (unsigned index = 0; index < kernel.getNumWorkgroupAttributions();
+         ++index)
+      if (!kernel.getWorkgroupAttributionAttr(index, attr))
+        kernel.setWorkgroupAttributionAttr(
+            index, attr, builder.getI64IntegerAttr(alignment));
+  }
+
+  /// LLVM knows nothing of the names of other functions' arguments.
+  void dropNames() {
+    getOperation().walk([](gpu::GPUModuleOp module) {
+      module.walk([](FunctionOpInterface function) {
+        for (unsigned index = 0; index < function.getNumArguments(); ++index)
+          function.removeArgAttr(index, KVCacheDialect::kArgNameAttr);
+      });
+    });
   }
 
   /// Adds the parameters of one argument.

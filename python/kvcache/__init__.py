@@ -2,7 +2,8 @@
 """KV-cache operations for MLIR: compile kernels for NVIDIA's chips, or run them here.
 
 ``compile`` makes PTX or machine code of the GPU modules of a source, ``jit`` makes its
-functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.save`` wrote.
+functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.save``
+wrote.
 """
 
 from ._version import __version__

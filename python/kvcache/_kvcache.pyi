@@ -4,7 +4,7 @@ def chips() -> list[str]: ...
 def compile(
     source: bytes, filename: str, passes: str
 ) -> tuple[list[tuple[str, str, bytes, str]] | None, list[RawDiagnostic]]:
-    """Returns (module, chip, PTX, properties as JSON) of each object, or None on errors."""
+    """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 
 def jit(
     source: bytes, filename: str, passes: str, opt_level: int

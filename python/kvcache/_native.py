@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The compiled extension, imported on first use: loading an artifact doesn't need it."""
+"""The compiled extension, imported on first use: artifacts load without it."""
 
 from __future__ import annotations
 
 import os
+import pathlib
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
 from types import ModuleType
 
 from .errors import CompileError, CompileWarning, Diagnostic, RawDiagnostic
 
-Source = str | bytes | os.PathLike
+Path = str | os.PathLike[str]
+"""The name of a file."""
+
+Source = str | bytes | os.PathLike[str]
 """MLIR text, MLIR text or bytecode as bytes, or the path of a file with either."""
 
 
@@ -26,16 +29,14 @@ def extension() -> ModuleType:
     return _kvcache
 
 
-def read_source(
-    source: Source, filename: str | os.PathLike | None
-) -> tuple[bytes, str]:
+def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
     """Returns the contents of a source and its name in locations."""
     if isinstance(source, str):
         contents, name = source.encode(errors="surrogatepass"), "<string>"
     elif isinstance(source, bytes | bytearray | memoryview):
         contents, name = bytes(source), "<bytes>"
     elif isinstance(source, os.PathLike):
-        contents, name = Path(source).read_bytes(), os.fsdecode(source)
+        contents, name = pathlib.Path(source).read_bytes(), os.fsdecode(source)
     else:
         raise TypeError(
             f"expects MLIR text, bytes or a path as source, got {type(source).__name__}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Artifacts: compiled modules in a file, to run where there is no compiler.
 
-An artifact is a zip file. ``manifest.json`` describes the kernels, beside it lie the PTX
-and the cubin of each GPU module. Reading one needs neither the extension nor a toolkit.
+An artifact is a zip file. ``manifest.json`` describes the kernels, beside it lie the
+PTX and the cubin of each GPU module. Reading one needs neither the extension nor a
+toolkit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import zlib
 from dataclasses import asdict
 from typing import Any
 
+from ._native import Path
 from ._version import __version__
 from .errors import ArtifactError
 from .kernels import Binary, CompiledModule, Kernel
@@ -25,7 +27,7 @@ _VERSION = 1
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same module gives the same file
 
 
-def save(module: CompiledModule, path: str | os.PathLike) -> None:
+def save(module: CompiledModule, path: Path) -> None:
     """Writes a compiled module to a file."""
     members: dict[str, str | bytes] = {}
     described = []
@@ -50,10 +52,11 @@ def save(module: CompiledModule, path: str | os.PathLike) -> None:
             file.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
 
 
-def load(path: str | os.PathLike) -> CompiledModule:
+def load(path: Path) -> CompiledModule:
     """Reads an artifact that ``CompiledModule.save`` has written.
 
-    Raises ``ArtifactError`` if the file is something else, damaged, or of a newer version.
+    Raises ``ArtifactError`` if the file is something else, damaged, or of another
+    version of the format.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -73,13 +76,14 @@ def load(path: str | os.PathLike) -> CompiledModule:
         raise ArtifactError(f"{os.fspath(path)}: not an artifact: {error!r}") from error
 
 
-def _check_version(manifest: dict[str, Any], path: str | os.PathLike) -> None:
+def _check_version(manifest: dict[str, Any], path: Path) -> None:
     if manifest["format"] != _FORMAT:
         raise ArtifactError(f"{os.fspath(path)}: not an artifact of kvcache")
     if manifest["version"] != _VERSION:
         raise ArtifactError(
-            f"{os.fspath(path)}: has version {manifest['version']} of the format, written by "
-            f"kvcache {manifest['kvcache']}; kvcache {__version__} reads version {_VERSION}"
+            f"{os.fspath(path)}: has version {manifest['version']} of the format, "
+            f"written by kvcache {manifest['kvcache']}; kvcache {__version__} reads "
+            f"version {_VERSION}"
         )
 
 

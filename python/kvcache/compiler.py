@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -18,14 +17,14 @@ _FORMATS = ("ptx", "cubin", "fatbin")
 
 def chips() -> list[str]:
     """Returns the names of the chips that kernels can be compiled for."""
-    return _native.extension().chips()
+    return list(_native.extension().chips())
 
 
 def compile(
     source: _native.Source,
     target: str | Iterable[str] = "sm_90a",
     format: str = "ptx",
-    filename: str | os.PathLike | None = None,
+    filename: _native.Path | None = None,
     *,
     opt_level: int = 3,
     bounds_checks: bool = False,
@@ -34,14 +33,14 @@ def compile(
 
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
-        target: A chip (``"sm_90a"``), several separated by commas, or a sequence of them.
-            A ``gpu.module`` that names its targets itself is compiled for those.
-        format: What is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``. The latter two
-            run ptxas. Whatever it is, each kernel gives all three when asked.
+        target: A chip (``"sm_90a"``), several separated by commas, or a sequence of
+            them. A ``gpu.module`` that names its targets itself is compiled for those.
+        format: What is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``. The latter
+            two run ptxas. Whatever it is, each kernel gives all three when asked.
         filename: The source's name in diagnostics.
         opt_level: 0 to 3, for LLVM and for ptxas.
-        bounds_checks: Whether kernels trap with a message on a bad page id, token, head or
-            misaligned index.
+        bounds_checks: Whether kernels trap with a message on a bad page id, token, head
+            or misaligned index.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.

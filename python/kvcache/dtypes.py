@@ -2,8 +2,8 @@
 """Element types, as NumPy, ml_dtypes and MLIR name them.
 
 Wherever the package takes a dtype it takes a NumPy or ml_dtypes dtype or scalar type
-(``ml_dtypes.bfloat16``), its name (``"bfloat16"``), or MLIR's name (``"bf16"``). NumPy's
-short codes are not names: its ``"i8"`` has 64 bits, MLIR's has 8.
+(``ml_dtypes.bfloat16``), its name (``"bfloat16"``), or MLIR's name (``"bf16"``).
+NumPy's short codes are not names: its ``"i8"`` has 64 bits, MLIR's has 8.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def dtype(spec: DTypeLike) -> np.dtype:
 
     Raises ``TypeError`` if it names none that MLIR has a type for.
     """
-    result: Any = None
+    result: np.dtype[Any] | None = None
     if isinstance(spec, str):
         result = _BY_NAME.get(spec)
     elif isinstance(spec, np.dtype | type):
         result = np.dtype(spec)
-    if result not in _MLIR_NAMES:
+    if result is None or result not in _MLIR_NAMES:
         raise TypeError(
             f"expects a dtype of array elements, like 'float32', 'bf16' or "
             f"ml_dtypes.float8_e4m3fn, got {spec!r}"
@@ -90,8 +90,8 @@ def dtype(spec: DTypeLike) -> np.dtype:
 def mlir_name(spec: DTypeLike) -> str:
     """Returns MLIR's name of a dtype: ``"bf16"`` for ``ml_dtypes.bfloat16``.
 
-    Integers are signless, as MLIR's operations want them. A name that is MLIR's own comes
-    back unchanged. Raises ``TypeError`` like ``dtype``.
+    Integers are signless, as MLIR's operations want them. A name that is MLIR's own
+    comes back unchanged. Raises ``TypeError`` like ``dtype``.
     """
     if isinstance(spec, str) and spec in _ARRAY_DTYPES:
         return spec

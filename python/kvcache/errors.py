@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-RawDiagnostic = tuple[str, str, str, int, int, list]
+RawDiagnostic = tuple[str, str, str, int, int, "list[RawDiagnostic]"]
 """A diagnostic as the extension reports it."""
 
 
@@ -28,8 +28,9 @@ class Diagnostic:
 
     @classmethod
     def from_raw(cls, raw: RawDiagnostic) -> Diagnostic:
-        *fields, notes = raw
-        return cls(*fields, tuple(map(cls.from_raw, notes)))
+        severity, message, filename, line, column, notes = raw
+        converted = tuple(map(cls.from_raw, notes))
+        return cls(severity, message, filename, line, column, converted)
 
     def __str__(self) -> str:
         place = f"{self.filename}:{self.line}:{self.column}: " if self.filename else ""

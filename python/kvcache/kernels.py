@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from . import toolchain
+from ._native import Path
 from .ptx import Parameter
 
 
@@ -44,7 +44,7 @@ class Binary:
         return toolchain.make_fatbin(self.ptx, self.cubin, self.chip)
 
     def known(self, name: str) -> Any:
-        """Returns what the property ``name`` holds, or None if nobody has asked for it."""
+        """Returns the value of a property, or None if nobody has asked for it yet."""
         return self.__dict__.get(name)
 
     def _assemble(self) -> toolchain.Assembly:
@@ -59,9 +59,9 @@ class Kernel:
     """A kernel of a compiled module.
 
     ``name`` is the symbol to launch. ``parameters`` are in the order of the launch.
-    ``block_size`` is the number of threads in x, y and z where the kernel fixes it, else
-    None. ``descriptors`` says how to make the descriptors that the kernel takes as its
-    last parameters.
+    ``block_size`` is the number of threads in x, y and z where the kernel fixes it,
+    else None. ``descriptors`` says how to make the descriptors that the kernel takes as
+    its last parameters.
 
     The properties below need ptxas, ``sass_instructions`` also nvdisasm, unless an
     artifact brought them along: they raise ``ToolchainError`` where it is missing.
@@ -160,20 +160,18 @@ class CompiledModule:
         """
         if chip is None and len(self.chips) > 1:
             raise ValueError(f"expects 'chip', one of {', '.join(self.chips)}")
-        known = chip is None or chip in self.chips
-        kernel = self.kernels.get(name if len(self.chips) == 1 else (name, chip))
-        if not known or not kernel:
-            raise ValueError(
-                f"there is no kernel {name!r}{f' for {chip}' if chip else ''}; the module has "
-                f"{', '.join(map(str, self.kernels)) or 'none'}"
-            )
-        return kernel
+        for key, kernel in self.kernels.items():
+            if key in (name, (name, chip)) and chip in (None, kernel.chip):
+                return kernel
+        known = ", ".join(map(str, self.kernels)) or "none"
+        where = f" for {chip}" if chip else ""
+        raise ValueError(f"there is no kernel {name!r}{where}; the module has {known}")
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: Path) -> None:
         """Writes an artifact, for ``kvcache.load``.
 
         It holds the PTX of each module, its cubin if ``format`` is ``"cubin"`` or
-        ``"fatbin"`` or if it was asked for, and the launch facts that are known by then.
+        ``"fatbin"`` or if it was asked for, and the launch facts known by then.
         """
         from . import artifact
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 def jit(
     source: _native.Source,
     target: str = "cpu",
-    filename: str | os.PathLike | None = None,
+    filename: _native.Path | None = None,
     *,
     opt_level: int = 2,
     bounds_checks: bool = False,
@@ -81,27 +80,27 @@ class JitModule:
         """Calls a function.
 
         A memref is passed as a NumPy array, without a copy. Its dtype is that of the
-        memref's element type (ml_dtypes for bf16, fp8 and the like); a signless integer may
-        be signed or unsigned. Static sizes and strides must agree; a memref with the
-        identity layout wants a C-contiguous array. Arrays must be writeable, unless the
-        function's argument is marked ``llvm.readonly``, and aligned to their elements; the
-        blocks and scales of a cache to 16 bytes.
+        memref's element type (ml_dtypes for bf16, fp8 and the like); a signless integer
+        may be signed or unsigned. Static sizes and strides must agree; a memref with
+        the identity layout wants a C-contiguous array. Arrays must be writeable, unless
+        the function's argument is marked ``llvm.readonly``, and aligned to their
+        elements; the blocks and scales of a cache to 16 bytes.
 
-        Integers, floats and NumPy's scalars are passed for numbers. A signless integer may
-        be given as signed or as unsigned.
+        Integers, floats and NumPy's scalars are passed for numbers. A signless integer
+        may be given as signed or as unsigned.
 
         Returns:
-            The results as Python numbers: None, one, or a tuple. Integers are signed unless
-            their type says otherwise.
+            The results as Python numbers: None, one, or a tuple. Integers are signed
+            unless their type says otherwise.
 
         Raises:
             TypeError: An argument has the wrong kind or dtype, or the function takes or
                 returns something else than memrefs and numbers.
-            ValueError: An array has the wrong shape, strides or alignment, there are too
-                few or too many arguments, or there is no such function.
+            ValueError: An array has the wrong shape, strides or alignment, there are
+                too few or too many arguments, or there is no such function.
             OverflowError: An integer does not fit.
-            CheckError: A run-time check failed. What the function has allocated by then is
-                not freed.
+            CheckError: A run-time check failed. What the function has allocated by then
+                is not freed.
         """
         function = self._functions.get(name)
         if not function:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How compiled functions are called: types, checks and conversions.
 
-A call passes its arguments as one array of 64-bit words. A memref takes the words of its
-descriptor (two pointers, the offset, sizes and strides in elements), a number one word.
-Results come back as a word each.
+A call passes its arguments as one array of 64-bit words. A memref takes the words of
+its descriptor (two pointers, the offset, sizes and strides in elements), a number one
+word. Results come back as a word each.
 """
 
 from __future__ import annotations
@@ -48,19 +48,15 @@ class Integer:
 
     def encode(self, value: Any) -> list[int]:
         try:
-            number = (
-                int(value) if isinstance(value, np.bool_) else operator.index(value)
-            )
+            is_bool = isinstance(value, np.bool_)
+            number = int(value) if is_bool else operator.index(value)
         except TypeError:
-            raise TypeError(
-                f"expects an int for {self.text}, got {_kind(value)}"
-            ) from None
+            raise TypeError(self._expects("an int", _kind(value))) from None
         low = 0 if self.signedness == "u" else -(2 ** (self.bits - 1))
         high = 2 ** (self.bits - 1) if self.signedness == "s" else 2**self.bits
         if not low <= number < high:
-            raise OverflowError(
-                f"expects an int from {low} to {high - 1} for {self.text}, got {number}"
-            )
+            wanted = f"an int from {low} to {high - 1}"
+            raise OverflowError(self._expects(wanted, number))
         return [number & (2**self.bits - 1)]
 
     def decode(self, word: int) -> int | bool:
@@ -69,24 +65,26 @@ class Integer:
         negative = self.signedness != "u" and word >> (self.bits - 1)
         return word - 2**self.bits if negative else word
 
+    def _expects(self, wanted: str, got: Any) -> str:
+        return f"expects {wanted} for {self.text}, got {got}"
+
 
 @dataclass(frozen=True)
 class Float:
     """A floating-point number of any of MLIR's formats."""
 
     text: str
-    dtype: np.dtype
+    dtype: np.dtype[Any]
 
     def encode(self, value: Any) -> list[int]:
-        if not isinstance(value, int | float | np.generic):
-            raise TypeError(f"expects a float for {self.text}, got {_kind(value)}")
         try:
+            if not isinstance(value, int | float | np.generic):
+                raise TypeError
             with np.errstate(all="ignore"):
                 number = self.dtype.type(float(value))
         except (TypeError, ValueError):
-            raise TypeError(
-                f"expects a float for {self.text}, got {_kind(value)}"
-            ) from None
+            message = f"expects a float for {self.text}, got {_kind(value)}"
+            raise TypeError(message) from None
         return [int.from_bytes(number.tobytes(), "little")]
 
     def decode(self, word: int) -> float:
@@ -102,7 +100,7 @@ class MemRef:
     """
 
     text: str
-    dtypes: tuple[np.dtype, ...]
+    dtypes: tuple[np.dtype[Any], ...]
     shape: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     offset: int
@@ -125,74 +123,66 @@ class MemRef:
         if isinstance(value, np.ndarray) and value.dtype in self.dtypes:
             return
         wanted = " or ".join(dtype.name for dtype in self.dtypes)
-        if not isinstance(value, np.ndarray):
-            got = _kind(value)
-        else:
+        got = _kind(value)
+        if isinstance(value, np.ndarray):
             order = "" if value.dtype.isnative else " in another byte order"
             got = f"one of {value.dtype.name}{order}"
-        raise TypeError(f"expects a NumPy array of {wanted} for {self.text}, got {got}")
+        raise TypeError(self._expects(f"a NumPy array of {wanted}", got))
 
     def _check_shape(self, array: np.ndarray) -> None:
         if array.ndim != len(self.shape):
-            raise ValueError(
-                f"expects {len(self.shape)} dimensions for {self.text}, got {array.ndim} "
-                f"(shape {array.shape})"
-            )
-        for dimension, (wanted, size) in enumerate(
-            zip(self.shape, array.shape, strict=True)
-        ):
-            if wanted is not None and size != wanted:
-                raise ValueError(
-                    f"expects size {wanted} in dimension {dimension} for {self.text}, got {size} "
-                    f"(shape {array.shape})"
-                )
+            wanted = f"{len(self.shape)} dimensions"
+            got = f"{array.ndim} (shape {array.shape})"
+            raise ValueError(self._expects(wanted, got))
+        for dimension, size in enumerate(array.shape):
+            if self.shape[dimension] not in (None, size):
+                wanted = f"size {self.shape[dimension]} in dimension {dimension}"
+                got = f"{size} (shape {array.shape})"
+                raise ValueError(self._expects(wanted, got))
 
     def _check_memory(self, array: np.ndarray, address: int) -> None:
         if not (array.flags.writeable or self.readonly):
-            raise ValueError(
-                f"expects a writeable array for {self.text}, got a read-only one: pass a copy, "
-                "or mark the function's argument {llvm.readonly}"
+            got = (
+                "a read-only one: pass a copy, or mark the function's argument "
+                "{llvm.readonly}"
             )
+            raise ValueError(self._expects("a writeable array", got))
         alignment = max(array.itemsize, self.alignment)
         if array.size and address % alignment:
-            raise ValueError(
-                f"expects data at a multiple of {alignment} bytes for {self.text}, got address "
-                f"{address:#x}"
-            )
+            wanted = f"data at a multiple of {alignment} bytes"
+            raise ValueError(self._expects(wanted, f"address {address:#x}"))
 
     def _get_strides(self, array: np.ndarray) -> list[int]:
         """The distance of a dimension that has no second element doesn't matter."""
         if self.contiguous:
             return self._get_contiguous_strides(array)
         strides = []
-        for dimension, (wanted, stride) in enumerate(
-            zip(self.strides, array.strides, strict=True)
-        ):
+        for dimension, wanted in enumerate(self.strides):
+            stride, rest = divmod(array.strides[dimension], array.itemsize)
             matters = array.size > 0 and array.shape[dimension] > 1
-            elements, rest = divmod(stride, array.itemsize)
-            if matters and (rest or wanted not in (None, elements)):
-                what = (
-                    "a whole number of elements"
-                    if wanted is None
-                    else f"{wanted} elements"
-                )
+            if matters and (rest or wanted not in (None, stride)):
+                count = "a whole number of" if wanted is None else str(wanted)
                 raise ValueError(
-                    f"expects a stride of {what} in dimension {dimension} for {self.text}, got "
-                    f"{stride / array.itemsize:g} (strides {array.strides} in bytes)"
+                    self._expects(
+                        f"a stride of {count} elements in dimension {dimension}",
+                        f"{array.strides[dimension] / array.itemsize:g} (strides "
+                        f"{array.strides} in bytes)",
+                    )
                 )
-            strides.append(elements if wanted is None else wanted)
+            strides.append(stride if wanted is None else wanted)
         return strides
 
     def _get_contiguous_strides(self, array: np.ndarray) -> list[int]:
         if not array.flags.c_contiguous:
-            raise ValueError(
-                f"expects a C-contiguous array for {self.text}, whose layout is the identity, got "
-                f"strides {array.strides} in bytes (shape {array.shape})"
-            )
+            got = f"strides {array.strides} in bytes (shape {array.shape})"
+            raise ValueError(self._expects("a C-contiguous array", got))
         strides = [1] * array.ndim
         for dimension in range(array.ndim - 1, 0, -1):
             strides[dimension - 1] = strides[dimension] * array.shape[dimension]
         return strides
+
+    def _expects(self, wanted: str, got: str) -> str:
+        return f"expects {wanted} for {self.text}, got {got}"
 
 
 @dataclass(frozen=True)
@@ -218,13 +208,13 @@ class Function:
     obstacle: str
 
     def encode(self, values: tuple[Any, ...]) -> bytes:
-        """Returns the frame of a call, or raises with the place of the wrong argument."""
+        """Returns the frame of a call, or raises with the place of a wrong argument."""
         if self.obstacle:
             raise TypeError(f"{self.name} can't be called from Python: {self.obstacle}")
         if len(values) != len(self.arguments):
             raise ValueError(
-                f"{self.name}: expects {len(self.arguments)} arguments, got {len(values)}: "
-                f"{self.text}"
+                f"{self.name}: expects {len(self.arguments)} arguments, got "
+                f"{len(values)}: {self.text}"
             )
         words: list[int] = []
         for argument, value in zip(self.arguments, values, strict=True):
@@ -245,31 +235,32 @@ class Function:
 
 def parse_function(description: dict[str, Any]) -> Function:
     """Makes a function from what the extension says about it."""
-    arguments, results, obstacle = [], [], ""
+    arguments: list[Argument] = []
+    results: list[Type] = []
+    obstacles: list[str] = []
     for index, argument in enumerate(description["arguments"]):
-        argument_type = _parse_type(argument)
-        if not argument_type:
-            obstacle = obstacle or (
-                f"argument {index} is {argument['text']}, and only memrefs and numbers can be "
-                "passed"
+        if argument_type := _parse_type(argument):
+            arguments.append(Argument(index, argument.get("name", ""), argument_type))
+        else:
+            obstacles.append(
+                f"argument {index} is {argument['text']}, and only memrefs and numbers "
+                "can be passed"
             )
-            continue
-        arguments.append(Argument(index, argument.get("name", ""), argument_type))
     for result in description["results"]:
         result_type = _parse_type(result)
-        if not result_type or isinstance(result_type, MemRef):
-            obstacle = obstacle or (
-                f"it returns {result['text']}, and only numbers can be returned: write other "
-                "results to memref arguments"
+        if result_type and not isinstance(result_type, MemRef):
+            results.append(result_type)
+        else:
+            obstacles.append(
+                f"it returns {result['text']}, and only numbers can be returned: write "
+                "other results to memref arguments"
             )
-            continue
-        results.append(result_type)
     return Function(
         description["name"],
         description["text"],
         tuple(arguments),
         tuple(results),
-        obstacle,
+        obstacles[0] if obstacles else "",
     )
 
 
@@ -300,8 +291,5 @@ def _parse_type(description: dict[str, Any]) -> Type | None:
 
 
 def _kind(value: Any) -> str:
-    return (
-        f"{type(value).__name__} ({value!r:.40})"
-        if np.isscalar(value)
-        else type(value).__name__
-    )
+    name = type(value).__name__
+    return f"{name} ({value!r:.40})" if np.isscalar(value) else name

@@ -80,7 +80,10 @@ def _tool_folders() -> Iterator[Path]:
 
 
 def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
-    """Assembles a PTX module for ``chip``. Raises ``ToolchainError`` with ptxas's message."""
+    """Assembles a PTX module for ``chip``.
+
+    Raises ``ToolchainError`` with ptxas's message if it fails.
+    """
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(ptx)
@@ -106,7 +109,7 @@ def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
 
 
 def count_instructions(cubin: bytes) -> dict[str, int]:
-    """Returns how many SASS instructions each kernel has, without the padding at its end."""
+    """Returns how many SASS instructions each kernel has, without its padding."""
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source = Path(folder, "module.cubin")
         source.write_bytes(cubin)
@@ -151,7 +154,7 @@ def _find_number(pattern: str, text: str) -> int:
 
 
 def _run(tool: str, *arguments: str | Path) -> str:
-    """Runs a tool and returns what it printed. Raises ``ToolchainError`` if it fails."""
+    """Runs a tool and returns what it printed, or raises ``ToolchainError``."""
     command = [find_tool(tool), *arguments]
     try:
         run = subprocess.run(

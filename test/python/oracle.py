@@ -95,14 +95,13 @@ class Case:
 
     @property
     def blocks_type(self):
+        heads, head_size = self.facts["num_heads"], self.facts["head_size"]
         tokens = self.block_tokens if self.is_paged else "?"
-        sizes = f"?x{self.num_roles}x?x{tokens}x{self.facts['num_heads']}x{self.facts['head_size']}"
+        sizes = f"?x{self.num_roles}x?x{tokens}x{heads}x{head_size}"
         layout = ""
         if not (self.is_packed and self.is_paged):
             block = self.block_tokens * self.row if self.is_paged else "?"
-            layout = (
-                f", strided<[?, ?, {block}, {self.row}, {self.facts['head_size']}, 1]>"
-            )
+            layout = f", strided<[?, ?, {block}, {self.row}, {head_size}, 1]>"
         return f"memref<{sizes}x{self.element}{layout}>"
 
     @property
@@ -123,7 +122,7 @@ class Case:
         )
 
     def add(self, name, parameters, body, results=""):
-        """Adds a function over the view %k; its body ends with the values it returns."""
+        """Adds a function over the view %k; its body ends with a return."""
         if name in self.functions:
             return name
         kind, facts = self.facts["kind"], self.facts
@@ -197,7 +196,8 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   %m, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %tile
          : {tile} -> memref<{self.element}>, index, index, index, index, index
   %tile_address = memref.extract_aligned_pointer_as_index %tile : {tile} -> index
-  %address = memref.extract_aligned_pointer_as_index %blocks : {self.blocks_type} -> index
+  %address = memref.extract_aligned_pointer_as_index %blocks
+         : {self.blocks_type} -> index
   %bytes = arith.subi %tile_address, %address : index
   %size = arith.constant {self.dtype.itemsize} : index
   %elements = arith.divui %bytes, %size : index
@@ -252,7 +252,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
             yield Question(name, (*indices, output), values)
 
     def stores(self):
-        """The answer is which elements of the allocation change, one store after another."""
+        """The answer is which elements of the allocation a store changes, in order."""
         for store in self.facts["expect"].get("store", []):
             values = np.array(store["values"], np.float32).astype(self.dtype)
             vector = f"{len(values)}x{self.element}"

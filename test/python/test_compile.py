@@ -319,7 +319,7 @@ def test_missing_tool(monkeypatch):
     monkeypatch.delenv("PTXAS", raising=False)
     kernel = kvcache.compile(GATHER).kernels["gather"]
     with pytest.raises(kvcache.ToolchainError, match="pip install nvidia-cuda-nvcc"):
-        kernel.registers
+        assert kernel.registers
     monkeypatch.setenv("PTXAS", "/nonexistent/ptxas")
     with pytest.raises(kvcache.ToolchainError, match="PTXAS is '/nonexistent/ptxas'"):
         kvcache.compile(GATHER, format="cubin")
@@ -390,7 +390,7 @@ def test_artifacts(saved):
 
 
 def test_artifacts_are_reproducible(saved, tmp_path):
-    module, path = saved
+    _, path = saved
     kvcache.load(path).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 

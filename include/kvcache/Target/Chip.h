@@ -101,6 +101,9 @@ const Chip *lookupChip(StringRef name);
 /// chip.
 const Chip *getTargetChip(Operation *op);
 
+/// Whether `op` is in a `gpu.module` or in the body of a `gpu.launch`.
+bool isInGPUCode(Operation *op);
+
 /// What a diagnostic calls one feature, such as `gather4`.
 StringRef getFeatureName(Feature feature);
 

@@ -66,6 +66,9 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
     this order. Launches in the module pass these. The kernel records its
     parameters' names in the attribute `kvcache.parameters`.
 
+    Workgroup attributions without `llvm.align` get 16 bytes: LLVM assumes that
+    much of large ones when it merges accesses.
+
     Distinct pointers of a kernel are assumed not to overlap where one of them
     is written to (`llvm.noalias`), as with `__restrict__`, unless a launch in
     the module passes the same buffer twice. `noalias=false` assumes nothing.

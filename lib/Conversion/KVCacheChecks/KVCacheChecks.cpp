@@ -8,6 +8,7 @@
 
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -125,17 +126,12 @@ struct ConvertKVCacheChecks
     HostChecks host(module);
     module.walk([&](CheckOp op) { lowerCheck(op, host); });
     module.walk([&](cf::AssertOp op) {
-      if (!isInGPU(op))
+      if (!isInGPUCode(op))
         lowerAssert(op, host);
     });
   }
 
 private:
-  static bool isInGPU(Operation *op) {
-    return op->getParentOfType<gpu::GPUModuleOp>() ||
-           op->getParentOfType<gpu::LaunchOp>();
-  }
-
   static void lowerCheck(CheckOp op, HostChecks &host) {
     OpBuilder builder(op);
     Location loc = op.getLoc();
@@ -149,13 +145,13 @@ private:
       enterFailure(builder, loc, holds);
       Value value = asI64(builder, loc, op.getValue());
       Value bound = asI64(builder, loc, op.getBound());
-      if (isInGPU(op))
+      if (isInGPUCode(op))
         gpu::PrintfOp::create(builder, loc, format + "\n",
                               ValueRange{value, bound});
       else
         host.createCall(builder, loc, format, value, bound);
     }
-    if (isInGPU(op)) {
+    if (isInGPUCode(op)) {
       // The assertion's own message has a position only for a plain location.
       FileLineColLoc position = findFileLoc(loc);
       cf::AssertOp::create(builder, position ? Location(position) : loc, holds,

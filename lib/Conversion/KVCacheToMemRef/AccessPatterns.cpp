@@ -30,14 +30,24 @@ llvm::Align getAccessAlignment(Operation *op, CacheTypeInterface cache,
   return llvm::Align(alignment);
 }
 
-/// The first element that an access addresses, counted from the view's base.
-template <typename AdaptorT>
-Value getFirstElement(const Bundle &cache, AdaptorT adaptor) {
-  return cache.getElement(
-      getSingle(adaptor.getBatch()), getSingle(adaptor.getHead()),
-      getSingle(adaptor.getToken()), getSingle(adaptor.getElement()),
-      getSingle(adaptor.getPage()));
-}
+/// What a load or store of elements accesses: `memory[element]`.
+struct Elements {
+  template <typename OpTy, typename AdaptorTy>
+  Elements(OpTy op, AdaptorTy adaptor, OpBuilder &builder)
+      : type(op.getCache().getType()),
+        cache(builder, op.getLoc(), type, adaptor.getCache()),
+        element(cache.getElement(
+            getSingle(adaptor.getBatch()), getSingle(adaptor.getHead()),
+            getSingle(adaptor.getToken()), getSingle(adaptor.getElement()),
+            getSingle(adaptor.getPage()))),
+        alignment(getAccessAlignment(op, type, op.getAccessedWidth())) {}
+
+  CacheTypeInterface type;
+  Bundle cache;
+  /// Counted from the view's base.
+  Value element;
+  llvm::Align alignment;
+};
 
 /// `value` as `type`: the same lanes, of the same or another float type.
 Value convertFloat(OpBuilder &builder, Location loc, Value value, Type type) {
@@ -64,21 +74,16 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
   LogicalResult
   matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    Elements source(op, adaptor, rewriter);
     Location loc = op.getLoc();
-    CacheTypeInterface type = op.getCache().getType();
-    Bundle cache(rewriter, loc, type, adaptor.getCache());
-    Value element = getFirstElement(cache, adaptor);
-    llvm::Align alignment = getAccessAlignment(op, type, op.getAccessedWidth());
-
+    Value memory = source.cache.getBlocks();
     Value loaded;
     if (auto result = dyn_cast<VectorType>(op.getType()))
-      loaded = vector::LoadOp::create(rewriter, loc,
-                                      result.clone(type.getElementType()),
-                                      cache.getBlocks(), element,
-                                      /*nontemporal=*/false, alignment);
+      loaded = vector::LoadOp::create(
+          rewriter, loc, result.clone(source.type.getElementType()), memory,
+          source.element, /*nontemporal=*/false, source.alignment);
     else
-      loaded =
-          memref::LoadOp::create(rewriter, loc, cache.getBlocks(), element);
+      loaded = memref::LoadOp::create(rewriter, loc, memory, source.element);
     rewriter.replaceOp(op, convertFloat(rewriter, loc, loaded, op.getType()));
     return success();
   }
@@ -90,20 +95,16 @@ struct LowerStore : OpConversionPattern<StoreOp> {
   LogicalResult
   matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    CacheTypeInterface type = op.getCache().getType();
-    Bundle cache(rewriter, loc, type, adaptor.getCache());
-    Value element = getFirstElement(cache, adaptor);
-    llvm::Align alignment = getAccessAlignment(op, type, op.getAccessedWidth());
-
+    Elements target(op, adaptor, rewriter);
     Value value = getSingle(adaptor.getValue());
+    Value memory = target.cache.getBlocks();
     if (isa<VectorType>(value.getType()))
       rewriter.replaceOpWithNewOp<vector::StoreOp>(
-          op, value, cache.getBlocks(), element, /*nontemporal=*/false,
-          alignment);
+          op, value, memory, target.element, /*nontemporal=*/false,
+          target.alignment);
     else
-      rewriter.replaceOpWithNewOp<memref::StoreOp>(op, value, cache.getBlocks(),
-                                                   element);
+      rewriter.replaceOpWithNewOp<memref::StoreOp>(op, value, memory,
+                                                   target.element);
     return success();
   }
 };
@@ -114,15 +115,14 @@ struct LowerBlockTile : OpConversionPattern<BlockTileOp> {
   LogicalResult
   matchAndRewrite(BlockTileOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Bundle cache(rewriter, loc, op.getCache().getType(), adaptor.getCache());
-    Value element = getFirstElement(cache, adaptor);
-    auto metadata = memref::ExtractStridedMetadataOp::create(
-        rewriter, loc, cache.get(PartKind::Blocks));
+    Elements source(op, adaptor, rewriter);
+    const Bundle &cache = source.cache;
+    auto base = memref::ExtractStridedMetadataOp::create(
+        rewriter, op.getLoc(), cache.get(PartKind::Blocks));
+    Value offset = cache.add(base.getOffset(), source.element);
     MemRefType tile = op.getType();
-    Value offset = cache.add(metadata.getOffset(), element);
     rewriter.replaceOpWithNewOp<memref::ReinterpretCastOp>(
-        op, tile, metadata.getBaseBuffer(), OpFoldResult(offset),
+        op, tile, base.getBaseBuffer(), OpFoldResult(offset),
         getAsIndexOpFoldResult(getContext(), tile.getShape()),
         getAsIndexOpFoldResult(getContext(), {cache.getRowElements(), 1}));
     return success();

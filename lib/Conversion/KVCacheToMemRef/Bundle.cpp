@@ -11,7 +11,6 @@
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -178,11 +177,6 @@ Value Bundle::getBlocks() const {
 //===----------------------------------------------------------------------===//
 // Targets
 //===----------------------------------------------------------------------===//
-
-bool kvcache::isInGPUCode(Operation *op) {
-  return op->getParentOfType<gpu::GPUModuleOp>() ||
-         op->getParentOfType<gpu::LaunchOp>();
-}
 
 int64_t kvcache::getBaseAlignment(Operation *op) {
   const Chip *chip = getTargetChip(op);

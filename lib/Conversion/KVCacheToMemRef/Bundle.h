@@ -103,9 +103,6 @@ inline Value getSingle(ValueRange operand) {
   return operand.empty() ? Value() : llvm::getSingleElement(operand);
 }
 
-/// Whether the op is compiled for a GPU.
-bool isInGPUCode(Operation *op);
-
 /// What is known of the alignment of the blocks and scales that `op` accesses:
 /// 16 bytes, and 32 for a chip with 256-bit loads.
 int64_t getBaseAlignment(Operation *op);

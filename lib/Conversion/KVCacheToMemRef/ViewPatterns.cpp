@@ -15,45 +15,52 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The tensors of a collection, taken apart.
+/// A tensor of a collection, taken apart.
 class TensorParts : public ArithBuilder {
 public:
   TensorParts(OpBuilder &builder, Location loc, Value memref)
-      : ArithBuilder(builder, loc),
-        metadata(
-            memref::ExtractStridedMetadataOp::create(builder, loc, memref)) {}
+      : ArithBuilder(builder, loc) {
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, memref);
+    base = metadata.getBaseBuffer();
+    offset = metadata.getOffset();
+    llvm::append_range(sizes, metadata.getSizes());
+    llvm::append_range(strides, metadata.getStrides());
+  }
 
   /// Where the tensor starts: a rank-0 memref.
-  Value getPointer() {
-    auto base = cast<MemRefType>(metadata.getBaseBuffer().getType());
+  Value getPointer() const {
     auto type = MemRefType::get(
-        {}, base.getElementType(),
+        {}, cast<MemRefType>(base.getType()).getElementType(),
         StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {}));
     return memref::ReinterpretCastOp::create(
-        builder, loc, type, metadata.getBaseBuffer(),
-        OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>(),
-        ArrayRef<OpFoldResult>());
+        builder, loc, type, base, OpFoldResult(offset),
+        ArrayRef<OpFoldResult>(), ArrayRef<OpFoldResult>());
   }
   /// A size, below 2^32, as i32.
-  Value getCount(unsigned dim) { return truncate(metadata.getSizes()[dim]); }
-  Value getStride(unsigned dim) { return metadata.getStrides()[dim]; }
-  Value getCountOfStride(unsigned dim) { return truncate(getStride(dim)); }
+  Value getCount(unsigned dim) const { return truncate(sizes[dim]); }
+  Value getStride(unsigned dim) const { return strides[dim]; }
 
 private:
-  memref::ExtractStridedMetadataOp metadata;
+  Value base, offset;
+  SmallVector<Value> sizes, strides;
 };
 
 /// Appends the parts of the blocks, or of the scales, of a collection.
-void appendTensor(SmallVectorImpl<Value> &parts, TensorParts &tensor,
+void appendTensor(SmallVectorImpl<Value> &parts, const TensorParts &tensor,
                   bool isMLA, bool withLayers) {
-  parts.push_back(tensor.getPointer());
-  parts.push_back(tensor.getCount(0));
+  parts.append({tensor.getPointer(), tensor.getCount(0)});
   if (withLayers)
     parts.push_back(tensor.getCount(2));
   if (!isMLA)
     parts.push_back(tensor.getStride(1));
-  parts.push_back(tensor.getStride(2));
-  parts.push_back(tensor.getStride(0));
+  parts.append({tensor.getStride(2), tensor.getStride(0)});
+}
+
+/// Appends the parts of a lookup table of pages.
+void appendTable(SmallVectorImpl<Value> &parts, const TensorParts &table) {
+  parts.append({table.getPointer(), table.getCount(1),
+                table.truncate(table.getStride(0))});
 }
 
 struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
@@ -62,26 +69,23 @@ struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
   LogicalResult
   matchAndRewrite(PagedCollectionOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     CacheTypeInterface type = op.getCollection().getType();
-    TensorParts blocks(rewriter, loc, adaptor.getBlocks());
-    TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
-    TensorParts table(rewriter, loc, adaptor.getLookupTable());
-
+    auto takeApart = [&](Value tensor) {
+      return TensorParts(rewriter, op.getLoc(), tensor);
+    };
+    TensorParts lengths = takeApart(adaptor.getCacheLengths());
     SmallVector<Value> parts;
-    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
-    parts.append({lengths.getPointer(), lengths.getCount(0), table.getPointer(),
-                  table.getCount(1), table.getCountOfStride(0),
-                  adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});
+    appendTensor(parts, takeApart(adaptor.getBlocks()), type.isMLA(),
+                 /*withLayers=*/true);
+    parts.append({lengths.getPointer(), lengths.getCount(0)});
+    appendTable(parts, takeApart(adaptor.getLookupTable()));
+    parts.append({adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});
     if (adaptor.getScales()) {
-      TensorParts scales(rewriter, loc, adaptor.getScales());
-      appendTensor(parts, scales, type.isMLA(), /*withLayers=*/false);
-      TensorParts scaleTable(rewriter, loc,
-                             adaptor.getScalesLookupTable()
-                                 ? adaptor.getScalesLookupTable()
-                                 : adaptor.getLookupTable());
-      parts.append({scaleTable.getPointer(), scaleTable.getCount(1),
-                    scaleTable.getCountOfStride(0)});
+      appendTensor(parts, takeApart(adaptor.getScales()), type.isMLA(),
+                   /*withLayers=*/false);
+      appendTable(parts, takeApart(adaptor.getScalesLookupTable()
+                                       ? adaptor.getScalesLookupTable()
+                                       : adaptor.getLookupTable()));
     }
     rewriter.replaceOpWithMultiple(op, {parts});
     return success();
@@ -94,12 +98,11 @@ struct LowerContinuousCollection : OpConversionPattern<ContinuousCollectionOp> {
   LogicalResult
   matchAndRewrite(ContinuousCollectionOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
     CacheTypeInterface type = op.getCollection().getType();
+    Location loc = op.getLoc();
     TensorParts blocks(rewriter, loc, adaptor.getBlocks());
     TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
     TensorParts table(rewriter, loc, adaptor.getLookupTable());
-
     SmallVector<Value> parts;
     appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
     parts.append({blocks.getCount(3), lengths.getPointer(), lengths.getCount(0),

@@ -1,0 +1,409 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+
+// (C1) of paged_collection and paged
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects page_size to be positive, got 0}}
+func.func private @c1_no_page_size(!kvcache.paged_collection<bf16, #kv, page_size = 0>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects page_size to be positive, got -64}}
+func.func private @c1_negative_page_size(!kvcache.paged<bf16, #kv, page_size = -64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a page of page_size * num_heads * head_size elements to have fewer than 2^31, got 2097152 * 1024}}
+func.func private @c1_large_page(!kvcache.paged_collection<bf16, #kv, page_size = 2097152>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a page of page_size * num_heads * head_size elements to have fewer than 2^31, got 9007199254740992 * 1024}}
+func.func private @c1_overflowing_page(!kvcache.paged<bf16, #kv, page_size = 9007199254740992>)
+
+// -----
+
+// (C2)
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'f64'}}
+func.func private @c2_wide_float(!kvcache.paged_collection<f64, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'f8E4M3FNUZ'}}
+func.func private @c2_other_8_bit_float(!kvcache.paged<f8E4M3FNUZ, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'f6E2M3FN'}}
+func.func private @c2_other_6_bit_float(!kvcache.paged<f6E2M3FN, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'i16'}}
+func.func private @c2_wide_integer(!kvcache.paged<i16, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'ui8'}}
+func.func private @c2_unsigned_integer(!kvcache.paged<ui8, #kv, page_size = 64, scale = f32, granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'none'}}
+func.func private @c2_no_number(!kvcache.paged<none, #kv, page_size = 64, scale = f32, granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got 'tensor<2xf32>'}}
+func.func private @c2_shaped(!kvcache.paged<tensor<2xf32>, #kv, page_size = 64, scale = f32, granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a scale type for elements of type 'i8'}}
+func.func private @c2_integer_without_scales(!kvcache.paged_collection<i8, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a scale type for elements of type 'f4E2M1FN'}}
+func.func private @c2_4_bit_float_without_scales(!kvcache.paged<f4E2M1FN, #kv, page_size = 64>)
+
+// -----
+
+// (C3)
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c3_granularity_without_scale(
+  // expected-error @below {{expects granularity only with a scale type}}
+  !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects granularity with a scale type}}
+func.func private @c3_scale_without_granularity(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c3_no_granularity(
+  // expected-error @below {{expects granularity to be positive}}
+  !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 0>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c3_negative_granularity(
+  // expected-error @below {{expects granularity to be positive, got -1}}
+  !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = -1>)
+
+// -----
+
+// (C4)
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_wide_scale(
+  // expected-error @below {{expects a scale type of f32, f16, bf16, f8E8M0FNU or f8E4M3FN, got 'f64'}}
+  !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f64, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a scale type of f32, f16, bf16, f8E8M0FNU or f8E4M3FN, got 'i32'}}
+func.func private @c4_integer_scale(!kvcache.paged<i8, #kv, page_size = 64, scale = i32, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_shaped_scale(
+  // expected-error @below {{expects a scale type of f32, f16, bf16, f8E8M0FNU or f8E4M3FN, got 'memref<2xf32>'}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = memref<2xf32>, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_wide_quantized_elements(
+  // expected-error @below {{expects quantized elements of at most 8 bits, got 'bf16'}}
+  !kvcache.paged_collection<bf16, #kv, page_size = 64, scale = f32, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_nvfp4_granularity(
+  // expected-error @below {{expects f4E2M1FN with granularity 16 and scales of f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got 32 and 'f8E4M3FN'}}
+  !kvcache.paged_collection<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_mx_granularity(
+  // expected-error @below {{expects f4E2M1FN with granularity 16 and scales of f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got 16 and 'f8E8M0FNU'}}
+  !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 16>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c4_4_bit_scale_type(
+  // expected-error @below {{expects f4E2M1FN with granularity 16 and scales of f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got 16 and 'f32'}}
+  !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f32, granularity = 16>)
+
+// -----
+
+// (C5)
+
+func.func private @c5_odd_head_size(
+  // expected-error @below {{expects an even head_size for f4E2M1FN, got 63}}
+  !kvcache.paged_collection<f4E2M1FN, #kvcache.params<num_heads = 8, head_size = 63>, page_size = 64, scale = f8E4M3FN, granularity = 16>)
+
+// -----
+
+// (C1) of continuous_collection and continuous
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN or f8E5M2, got 'i8'}}
+func.func private @c1_continuous_collection_of_integers(!kvcache.continuous_collection<i8, #kv>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN or f8E5M2, got 'f4E2M1FN'}}
+func.func private @c1_continuous_cache_of_4_bit_floats(!kvcache.continuous<f4E2M1FN, #kv>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects an element type of f32, f16, bf16, f8E4M3FN or f8E5M2, got 'vector<8xbf16>'}}
+func.func private @c1_continuous_cache_of_vectors(!kvcache.continuous<vector<8xbf16>, #kv>)
+
+// -----
+
+// (C1) of row_indices
+
+// expected-error @below {{expects rows to be positive, got 0}}
+func.func private @c1_no_rows(!kvcache.row_indices<rows = 0, page_size = 64>)
+
+// -----
+
+// expected-error @below {{expects rows to be positive, got -128}}
+func.func private @c1_negative_rows(!kvcache.row_indices<rows = -128>)
+
+// -----
+
+// expected-error @below {{expects page_size to be positive, got -64}}
+func.func private @c1_rows_of_negative_page_size(!kvcache.row_indices<rows = 128, page_size = -64>)
+
+// -----
+
+// (C2) of row_indices
+
+// expected-error @below {{expects rows to be at most page_size or a multiple of it (64), got 96}}
+func.func private @c2_rows_past_a_page(!kvcache.row_indices<rows = 96, page_size = 64>)
+
+// -----
+
+// Syntax
+
+// expected-error @below {{unknown  type `pages` in dialect `kvcache`}}
+func.func private @unknown_type(!kvcache.pages<bf16>)
+
+// -----
+
+// expected-error @below {{expected '<'}}
+// expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'params'}}
+func.func private @missing_params(!kvcache.paged<bf16, page_size = 64>)
+
+// -----
+
+// expected-error @below {{invalid kind of attribute specified}}
+// expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'params'}}
+func.func private @params_of_another_kind(!kvcache.paged<bf16, #gpu.address_space<global>, page_size = 64>)
+
+// -----
+
+// expected-error @below {{undefined symbol alias id 'mla'}}
+// expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'params'}}
+func.func private @undefined_params(!kvcache.paged<bf16, #mla, page_size = 64>)
+
+// -----
+
+func.func private @invalid_params(
+  // expected-error @below {{expects num_heads to be positive, got 0}}
+  // expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'params'}}
+  !kvcache.paged<bf16, #kvcache.params<num_heads = 0, head_size = 128>, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{unknown  type `pages` in dialect `kvcache`}}
+// expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'elementType'}}
+func.func private @invalid_element_type(!kvcache.paged<!kvcache.pages, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected ','}}
+func.func private @missing_page_size(!kvcache.paged<bf16, #kv>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected 'page_size'}}
+func.func private @page_size_without_name(!kvcache.paged<bf16, #kv, 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected ','}}
+func.func private @missing_comma_after_element_type(!kvcache.paged<bf16 #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected ','}}
+func.func private @missing_comma_after_params(!kvcache.paged<bf16, #kv page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected '>'}}
+func.func private @missing_comma_before_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64 scale = f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected valid keyword}}
+func.func private @trailing_comma(!kvcache.paged<bf16, #kv, page_size = 64,>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{integer value too large}}
+// expected-error @below {{failed to parse KVCache_PagedCacheType parameter 'pageSize'}}
+func.func private @page_size_too_large_for_64_bits(!kvcache.paged<bf16, #kv, page_size = 99999999999999999999>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @granularity_too_large_for_64_bits(
+  // expected-error @below {{integer value too large}}
+  !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 99999999999999999999>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @granularity_without_value(
+  // expected-error @below {{expected integer value}}
+  !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = >)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'scale' or 'granularity', each at most once, got 'scale'}}
+func.func private @repeated_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, scale = f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @repeated_granularity(
+  // expected-error @below {{expects 'scale' or 'granularity', each at most once, got 'granularity'}}
+  !kvcache.paged<f8E4M3FN, #kv, page_size = 64, granularity = 64, granularity = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'scale' or 'granularity', each at most once, got 'zero'}}
+func.func private @unknown_keyword(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, zero = f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected '='}}
+func.func private @scale_without_type(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected '>'}}
+func.func private @continuous_with_page_size(!kvcache.continuous<bf16, #kv, page_size = 64>)
+
+// -----
+
+// expected-error @below {{expected ','}}
+func.func private @continuous_without_params(!kvcache.continuous<bf16>)
+
+// -----
+
+// expected-error @below {{struct is missing required parameter: rows}}
+func.func private @row_indices_without_rows(!kvcache.row_indices<page_size = 64>)
+
+// -----
+
+// expected-error @below {{expected valid keyword}}
+// expected-error @below {{expected a parameter name in struct}}
+func.func private @row_indices_without_names(!kvcache.row_indices<128, 64>)
+
+// -----
+
+// expected-error @below {{duplicate or unknown struct parameter name: rows}}
+func.func private @row_indices_with_repeated_rows(!kvcache.row_indices<rows = 1, rows = 1>)
+
+// -----
+
+// expected-error @below {{integer value too large}}
+// expected-error @below {{failed to parse KVCache_RowIndicesType parameter 'rows'}}
+func.func private @row_indices_too_large_for_64_bits(!kvcache.row_indices<rows = 99999999999999999999>)

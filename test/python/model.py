@@ -1,0 +1,285 @@
+"""What a cache holds and answers, in plain NumPy.
+
+A cache is a flat array of encodings (unsigned integers) and the numbers that say where
+things lie in it. The formulas are those of the documentation, one by one; nothing here
+comes from the package, and floats are decoded and rounded from their definition.
+
+Indices may be arrays; tables and lengths are taken as unsigned.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+
+def unsigned(numbers):
+    """32-bit numbers as unsigned ones, in 64 bits."""
+    return np.asarray(numbers).astype(np.int64) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class View:
+    """One layer's keys or values. ``base`` is its first element in ``memory``.
+
+    ``page_distance`` counts elements from page to page (block to block).
+    """
+
+    memory: np.ndarray
+    base: int
+    pages: int
+    page_distance: int
+    page_size: int
+    heads: int
+    head_size: int
+    table: np.ndarray
+    lengths: np.ndarray
+    max_seq: int
+    max_cache: int
+
+    @property
+    def row(self):
+        """Elements in a row."""
+        return self.heads * self.head_size
+
+    @property
+    def row_distance(self):
+        """Rows from page to page: S."""
+        return self.page_distance // self.row
+
+    # Queries
+
+    def num_kv_rows(self):
+        return (self.pages - 1) * self.row_distance + self.page_size
+
+    def col_index(self, h):
+        return h * self.head_size
+
+    def cache_length(self, b):
+        return int(unsigned(self.lengths[b]))
+
+    def max_prompt_length(self):
+        return int(unsigned(self.max_seq))
+
+    def max_context_length(self):
+        return int(unsigned(self.max_cache))
+
+    def empty_cache(self):
+        return self.max_context_length() == 0
+
+    def row_index(self, b, t):
+        return self.page_id(b, t) * self.row_distance + self.row_in_page(t)
+
+    # Access
+
+    def address(self, b, h, t, d):
+        """Where element (b, h, t, d) lies in the memory."""
+        return (
+            self.base
+            + self.page_id(b, t) * self.page_distance
+            + self.row_in_page(t) * self.row
+            + h * self.head_size
+            + d
+        )
+
+    def read(self, b, h, t, d, width=1):
+        """The encodings of ``width`` elements, in a last dimension."""
+        first = np.asarray(self.address(b, h, t, d))
+        return self.memory[first[..., np.newaxis] + np.arange(width)]
+
+    def write(self, b, h, t, d, encodings):
+        first = np.asarray(self.address(b, h, t, d))
+        self.memory[first[..., np.newaxis] + np.arange(np.shape(encodings)[-1])] = encodings
+
+
+class PagedView(View):
+    def page_id(self, b, t):
+        return unsigned(self.table[b, t // self.page_size])
+
+    def row_in_page(self, t):
+        return t % self.page_size
+
+    def tma_row(self, e):
+        if e < 0:
+            return e
+        return (e // self.page_size) * self.row_distance + e % self.page_size
+
+    def tma_coords(self, b, t):
+        return t % self.page_size, int(self.page_id(b, t))
+
+    def tokens(self):
+        """Tokens that a sequence's row of the table has room for."""
+        return self.table.shape[1] * self.page_size
+
+    def get_row(self, b, base, offset, num_rows, alignment):
+        """The row of ``base + offset`` after ``populate`` of ``num_rows`` rows."""
+        P, S = self.page_size, self.row_distance
+        if P >= num_rows:
+            if alignment % P == 0:
+                return int(self.page_id(b, base)) * S + offset
+            return int(self.row_index(b, base)) + offset
+        page = unsigned(self.table[b, base // P + offset // P])
+        return int(page) * S + offset % P
+
+
+class ContinuousView(View):
+    def page_id(self, b, t):
+        return unsigned(self.table[b]) + 0 * t
+
+    def row_in_page(self, t):
+        return t
+
+    def tma_row(self, e):
+        return e
+
+    def tokens(self):
+        return self.page_size
+
+    def get_row(self, b, base, offset, num_rows, alignment):
+        return int(self.row_index(b, base)) + offset
+
+
+@dataclass(frozen=True)
+class Cache:
+    """All layers of a cache: ``memory[base:]`` as ``[NB, D, NL, P, H, E]``.
+
+    ``distances`` count elements between pages, between keys and values, and between
+    layers. ``view_type`` tells a paged cache from a continuous one.
+    """
+
+    view_type: type
+    memory: np.ndarray
+    base: int
+    shape: tuple[int, ...]
+    distances: tuple[int, int, int]
+    table: np.ndarray
+    lengths: np.ndarray
+    max_seq: int = 0
+    max_cache: int = 0
+
+    def view(self, role, layer):
+        pages, roles, layers, page_size, heads, head_size = self.shape
+        assert role < roles and layer < layers
+        return self.view_type(
+            self.memory,
+            self.base + role * self.distances[1] + layer * self.distances[2],
+            pages,
+            self.distances[0],
+            page_size,
+            heads,
+            head_size,
+            self.table,
+            self.lengths,
+            self.max_seq,
+            self.max_cache,
+        )
+
+    def with_memory(self, memory):
+        return replace(self, memory=memory)
+
+    def blocks(self, dtype):
+        """The array that a program is called with."""
+        size = self.memory.itemsize
+        row = self.shape[4] * self.shape[5]
+        strides = (*self.distances, row, self.shape[5], 1)
+        return np.lib.stride_tricks.as_strided(
+            self.memory[self.base :].view(dtype), self.shape, [s * size for s in strides]
+        )
+
+    def arguments(self, dtype):
+        """What every function of a program takes first."""
+        return (self.blocks(dtype), self.lengths, self.table, self.max_seq, self.max_cache)
+
+
+def PagedCache(*arguments, **named):
+    return Cache(PagedView, *arguments, **named)
+
+
+def ContinuousCache(*arguments, **named):
+    return Cache(ContinuousView, *arguments, **named)
+
+
+# Floats
+
+
+@dataclass(frozen=True)
+class Format:
+    """A float format: bits, those of the mantissa, the exponent's bias.
+
+    A format without infinities has one NaN per sign, the largest encoding, and what is
+    written to it saturates. f8E5M2 has infinities and saturates all the same.
+    """
+
+    bits: int
+    mantissa: int
+    bias: int
+    infinities: bool
+    saturates: bool
+
+    @property
+    def uint(self):
+        return np.dtype(f"u{self.bits // 8}")
+
+    @property
+    def sign(self):
+        return 1 << (self.bits - 1)
+
+    def decode(self, encodings):
+        """The values of encodings, as f64, which holds all of them but f64's own NaNs."""
+        encodings = np.asarray(encodings).astype(np.uint64)
+        magnitude = (encodings & np.uint64(self.sign - 1)).astype(np.int64)
+        fraction = (magnitude & ((1 << self.mantissa) - 1)).astype(np.float64)
+        exponent = magnitude >> self.mantissa
+        fraction += np.where(exponent > 0, 2.0**self.mantissa, 0)
+        shift = np.maximum(exponent, 1) - self.bias - self.mantissa
+        value = np.ldexp(fraction, shift.astype(np.int32))
+        if self.infinities:
+            top = ((self.sign - 1) >> self.mantissa) << self.mantissa
+            value = np.where(magnitude == top, np.inf, value)
+            value = np.where(magnitude > top, np.nan, value)
+        else:
+            value = np.where(magnitude == self.sign - 1, np.nan, value)
+        return np.where(encodings & np.uint64(self.sign), -value, value)
+
+    def is_nan(self, encodings):
+        return np.isnan(self.decode(encodings))
+
+    def encode(self, values):
+        """Encodings of f64 values to nearest even; a NaN's is without meaning."""
+        values = np.asarray(values, np.float64)
+        magnitudes = np.abs(values)
+        # Units of the last place, which is that of the smallest numbers for them.
+        finite = np.where(np.isfinite(magnitudes), magnitudes, 1.0)
+        exponent = np.frexp(finite)[1] - 1
+        unit = np.maximum(exponent, 1 - self.bias) - self.mantissa
+        rounded = np.ldexp(np.rint(np.ldexp(finite, -unit)), unit)
+        largest = self.largest()
+        over = np.isinf(magnitudes) | (rounded > largest)
+        rounded = np.minimum(rounded, largest)
+        # A number's encoding counts the numbers below it.
+        exponent = np.maximum(np.frexp(rounded)[1] - 1, 1 - self.bias)
+        exponent = np.where(rounded > 0, exponent, 1 - self.bias)
+        steps = np.ldexp(rounded, self.mantissa - exponent).astype(np.int64)
+        encodings = steps + ((exponent + self.bias - 1).astype(np.int64) << self.mantissa)
+        if not self.saturates:
+            infinity = ((self.sign - 1) >> self.mantissa) << self.mantissa
+            encodings = np.where(over, infinity, encodings)
+        encodings = encodings + np.where(np.signbit(values), self.sign, 0)
+        return encodings.astype(self.uint)
+
+    @cache
+    def largest(self):
+        encoding = self.sign - 2
+        if self.infinities:
+            encoding = (((self.sign - 1) >> self.mantissa) << self.mantissa) - 1
+        return float(self.decode(encoding))
+
+
+FORMATS = {
+    "f32": Format(32, 23, 127, infinities=True, saturates=False),
+    "f16": Format(16, 10, 15, infinities=True, saturates=False),
+    "bf16": Format(16, 7, 127, infinities=True, saturates=False),
+    "f8E4M3FN": Format(8, 3, 7, infinities=False, saturates=True),
+    "f8E5M2": Format(8, 2, 15, infinities=True, saturates=True),
+}
+F64 = Format(64, 52, 1023, infinities=True, saturates=False)
