@@ -25,6 +25,15 @@ namespace {
 /// Technical Specifications per Compute Capability).
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 
+/// Names of functions in PTX (PTX ISA, Identifiers).
+bool isPTXIdentifier(StringRef name) {
+  auto isLetter = [](char c) {
+    return llvm::isAlnum(c) || c == '_' || c == '$';
+  };
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, isLetter);
+}
+
 struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
   using AttachTargetsBase::AttachTargetsBase;
 
@@ -45,6 +54,9 @@ struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
 private:
   static LogicalResult checkKernels(gpu::GPUModuleOp module) {
     for (gpu::GPUFuncOp kernel : module.getOps<gpu::GPUFuncOp>()) {
+      if (!isPTXIdentifier(kernel.getName()))
+        return kernel.emitOpError("expects a name of letters, digits, '_' and "
+                                  "'$', not starting with a digit");
       std::optional<ArrayRef<int32_t>> size = kernel.getKnownBlockSize();
       if (!size)
         continue;

@@ -47,7 +47,7 @@ static void addFloatLowering(OpPassManager &pm) {
 }
 
 void kvcache::buildToCPUPipeline(OpPassManager &pm) {
-  pm.addPass(createCheckHostOnly());
+  pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createConvertKVCacheChecks());

@@ -30,9 +30,6 @@ static void addCleanUp(OpPassManager &pm) {
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.
 static void addOutlining(OpPassManager &pm) {
-  // Device functions go into their kernels, and may take caches that way.
-  pm.addPass(createInlinerPass());
-  pm.addPass(createSymbolDCEPass());
   GpuMapParallelLoopsPassOptions mapping;
   mapping.mappingPolicyStr = "innermost-first";
   pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));
@@ -40,6 +37,10 @@ static void addOutlining(OpPassManager &pm) {
   addCleanUp(pm);
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
+  // Device functions go into their kernels.
+  pm.addPass(createInlinerPass());
+  pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
+  pm.addPass(createSymbolDCEPass());
   pm.addPass(createNameKernelArgs());
 }
 

@@ -18,6 +18,15 @@ def unsigned(numbers):
     return np.asarray(numbers).astype(np.int64) & 0xFFFFFFFF
 
 
+class Blocks(np.ndarray):
+    """An array whose elements nobody asks for, because not all of them may exist."""
+
+    def __repr__(self):
+        return f"<blocks {self.shape}, strides {self.strides}>"
+
+    __str__ = __repr__
+
+
 @dataclass(frozen=True)
 class View:
     """One layer's keys or values. ``base`` is its first element in ``memory``.
@@ -182,9 +191,10 @@ class Cache:
         size = self.memory.itemsize
         row = self.shape[4] * self.shape[5]
         strides = (*self.distances, row, self.shape[5], 1)
-        return np.lib.stride_tricks.as_strided(
-            self.memory[self.base :].view(dtype), self.shape, [s * size for s in strides]
+        array = np.lib.stride_tricks.as_strided(
+            self.memory[self.base :], self.shape, [s * size for s in strides]
         )
+        return array.view(dtype).view(Blocks)
 
     def arguments(self, dtype):
         """What every function of a program takes first."""

@@ -84,7 +84,8 @@ class Shape:
         mla = ", is_mla = true" if self.mla else ""
         page = f", page_size = {self.page_size}" if self.page_size else ""
         kv = f"#kvcache.params<num_heads = {self.heads}, head_size = {self.head_size}{mla}>"
-        table = "memref<?x?xi32>" if self.page_size else "memref<?xi32>"
+        layout = "" if packed else ", strided<[?, 1], offset: ?>"
+        table = f"memref<?x?xi32{layout}>" if self.page_size else "memref<?xi32>"
         return f"""!collection = !kvcache.{self.kind}_collection<{self.dtype}, {kv}{page}>
 !cache = !kvcache.{self.kind}<{self.dtype}, {kv}{page}>
 !blocks = {self.blocks_type(packed)}
@@ -238,7 +239,7 @@ def placements(draw, shape, pages, layers, tokens, row_padding=True):
     return tuple(distances), distance
 
 
-def small_cache(shape, batch=2, columns=3, layers=2, word=0, seed=7, spare_pages=1):
+def small_cache(shape, batch=2, columns=3, layers=2, word=None, seed=7, spare_pages=1):
     """A packed cache of random bits; ``word`` is every length, maximum and table entry.
 
     Without a word the table names each page once, but for the last ``spare_pages``.
@@ -257,10 +258,10 @@ def small_cache(shape, batch=2, columns=3, layers=2, word=0, seed=7, spare_pages
         0,
         (pages, roles, layers, tokens, shape.heads, shape.head_size),
         (roles * layers * layer, layers * layer, layer),
-        np.full_like(table, word) if word else table,
-        np.full(batch, word, np.uint32),
-        word,
-        word,
+        table if word is None else np.full_like(table, word),
+        np.full(batch, word or 0, np.uint32),
+        word or 0,
+        word or 0,
     )
 
 
@@ -268,7 +269,8 @@ def small_cache(shape, batch=2, columns=3, layers=2, word=0, seed=7, spare_pages
 def caches(draw, shape, max_tokens=24, row_padding=True, ids=None):
     """Small caches of random bits, with each page in use at most once.
 
-    ``ids`` gives other entries for the table, for programs that don't follow them.
+    ``ids`` gives other entries for the table, for programs that don't follow them: most
+    of the memory is missing then.
     """
     batch, layers = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     if shape.page_size:
@@ -288,6 +290,8 @@ def caches(draw, shape, max_tokens=24, row_padding=True, ids=None):
     else:
         entries = np.array([draw(ids) for _ in range(used)], np.uint32)
     base = shape.alignment * draw(st.integers(0, 3))
+    if ids is not None:
+        span = 1
     memory = place(random_encodings(rng, base + span, shape.dtype))
     table = entries.reshape(table_shape)
     if draw(st.booleans()) and shape.page_size:

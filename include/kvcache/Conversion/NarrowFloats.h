@@ -15,7 +15,8 @@ class RewritePatternSet;
 namespace kvcache {
 
 /// Adds the patterns that lower `arith.extf` from and `arith.truncf` to
-/// f8E4M3FN and f8E5M2, on scalars and vectors, to integer arithmetic.
+/// f8E4M3FN and f8E5M2, on scalars and vectors, to integer arithmetic, and
+/// conversions between bf16 and f64 to conversions through f32.
 void populateNarrowFloatsPatterns(RewritePatternSet &patterns);
 
 } // namespace kvcache

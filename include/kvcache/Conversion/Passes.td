@@ -47,11 +47,10 @@ def NarrowFloats : Pass<"kvcache-narrow-floats"> {
     Lowers `arith.extf` and `arith.truncf`, on scalars and vectors, from and to
     f8E4M3FN and f8E5M2 to integer arithmetic. Truncation rounds to nearest
     even and saturates: a finite input never gives NaN or infinity, and a NaN
-    stays NaN. Usable on any module.
+    stays NaN. Conversions between bf16 and f64 go through f32, rounding once.
+    Usable on any module.
   }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"
-  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {

@@ -43,8 +43,8 @@ def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
   ];
 }
 
-def CheckHostOnly : Pass<"kvcache-check-host-only", "::mlir::ModuleOp"> {
-  let summary = "Drop kernels, and reject launches, for the CPU";
+def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
+  let summary = "Drop kernels and argument names, and reject launches, for the CPU";
 }
 
 def SerializeKernels : Pass<"kvcache-serialize-kernels", "::mlir::ModuleOp"> {

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_TRANSFORMS_PASSES_H
 #define KVCACHE_TRANSFORMS_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -83,6 +83,16 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
   ];
 }
 
+def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
+                             "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Inline the functions that a kernel calls in its body";
+  let description = [{
+    Upstream's inliner inlines calls in the regions of a `gpu.func`, but none
+    that stand in its body itself, because the gpu dialect does not say that it
+    may. Run `inline` first: calls in a function that is inlined here stay.
+  }];
+}
+
 def HoistUniform : Pass<"kvcache-hoist-uniform"> {
   let summary = "Compute what all threads share once, at a kernel's start";
   let description = [{

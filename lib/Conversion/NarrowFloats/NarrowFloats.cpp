@@ -25,7 +25,6 @@
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -378,6 +377,60 @@ struct TruncateToNarrow : OpRewritePattern<arith::TruncFOp> {
 };
 
 //===----------------------------------------------------------------------===//
+// bf16 and f64
+//===----------------------------------------------------------------------===//
+
+/// Extends bf16 to f64 through f32, which holds it exactly.
+struct ExtendBF16ToF64 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn().getType()).isBF16() ||
+        !getElementTypeOrSelf(op.getType()).isF64())
+      return rewriter.notifyMatchFailure(op, "not from bf16 to f64");
+    Elementwise e(rewriter, op.getLoc(), op.getType());
+    Value single = e.extendFloat(op.getIn(), rewriter.getF32Type());
+    rewriter.replaceOp(op, e.extendFloat(single, rewriter.getF64Type()));
+    return success();
+  }
+};
+
+/// Truncates f64 to bf16 through f32. The first rounding is to odd, which the
+/// second one can't mistake for a tie (Boldo and Melquiond, "When double
+/// rounding is odd", 2005).
+struct TruncateF64ToBF16 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value in = op.getIn();
+    if (!getElementTypeOrSelf(in.getType()).isF64() ||
+        !getElementTypeOrSelf(op.getType()).isBF16())
+      return rewriter.notifyMatchFailure(op, "not from f64 to bf16");
+    Elementwise e(rewriter, op.getLoc(), op.getType());
+    FloatType f32 = rewriter.getF32Type(), f64 = rewriter.getF64Type();
+    Location loc = op.getLoc();
+
+    Value nearest = arith::TruncFOp::create(rewriter, loc, e.typeOf(f32), in);
+    Value back = e.extendFloat(nearest, f64);
+    Value inexact = arith::CmpFOp::create(rewriter, loc,
+                                          arith::CmpFPredicate::ONE, back, in);
+    uint64_t magnitude = Format(f64).signBit() - 1;
+    Value away =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ugt,
+                              e.op<arith::AndIOp>(e.toBits(back), magnitude),
+                              e.op<arith::AndIOp>(e.toBits(in), magnitude));
+    Value bits = e.toBits(nearest);
+    Value toZero = e.select(away, e.op<arith::SubIOp>(bits, 1), bits);
+    bits = e.select(inexact, e.op<arith::OrIOp>(toZero, 1), bits);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(),
+                                                 e.bitcast(bits, f32));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -393,5 +446,7 @@ struct NarrowFloatsPass : kvcache::impl::NarrowFloatsBase<NarrowFloatsPass> {
 } // namespace
 
 void kvcache::populateNarrowFloatsPatterns(RewritePatternSet &patterns) {
-  patterns.add<ExtendNarrow, TruncateToNarrow>(patterns.getContext());
+  patterns
+      .add<ExtendBF16ToF64, ExtendNarrow, TruncateF64ToBF16, TruncateToNarrow>(
+          patterns.getContext());
 }

@@ -1,6 +1,5 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
-
 // (C1) of paged_collection and paged
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

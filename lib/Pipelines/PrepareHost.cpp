@@ -1,4 +1,4 @@
-//===- CheckHostOnly.cpp - Only host code for the CPU ---------------------===//
+//===- PrepareHost.cpp - Host code alone, for the CPU --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,10 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
 namespace mlir::kvcache {
-#define GEN_PASS_DEF_CHECKHOSTONLY
+#define GEN_PASS_DEF_PREPAREHOST
 #include "kvcache/Pipelines/Passes.h.inc"
 } // namespace mlir::kvcache
 
@@ -17,7 +20,7 @@ using namespace mlir;
 
 namespace {
 
-struct CheckHostOnly : kvcache::impl::CheckHostOnlyBase<CheckHostOnly> {
+struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
   void runOnOperation() override {
     for (auto module :
          llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))
@@ -30,7 +33,11 @@ struct CheckHostOnly : kvcache::impl::CheckHostOnlyBase<CheckHostOnly> {
       return WalkResult::interrupt();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    // Only kernels have use for names, and LLVM doesn't know them.
+    for (auto function : getOperation().getOps<FunctionOpInterface>())
+      for (unsigned index = 0; index < function.getNumArguments(); ++index)
+        function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);
   }
 };
 

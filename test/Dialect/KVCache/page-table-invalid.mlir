@@ -1,0 +1,154 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+// (C1) of populate
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_rows_of_another_page_size(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'rows' to have the cache's page_size (64), got 32}}
+  %r = kvcache.populate %k[%b, %base]
+         : !cache -> !kvcache.row_indices<rows = 128, page_size = 32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_rows_of_no_page_size(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'rows' to have the cache's page_size (64), got none}}
+  %r = kvcache.populate %k[%b, %base]
+         : !cache -> !kvcache.row_indices<rows = 128>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c1_rows_of_a_continuous_cache(%k: !continuous, %b: index, %base: index) {
+  // expected-error @below {{expects 'rows' to have no page_size over a continuous cache, got 64}}
+  %r = kvcache.populate %k[%b, %base]
+         : !continuous -> !rows
+  return
+}
+
+// -----
+
+// (C2) of populate
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c2_no_base_alignment(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'base_alignment' to be positive, got 0}}
+  %r = kvcache.populate %k[%b, %base] {base_alignment = 0}
+         : !cache -> !rows
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c2_negative_base_alignment(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'base_alignment' to be positive, got -64}}
+  %r = kvcache.populate %k[%b, %base] {base_alignment = -64}
+         : !cache -> !kvcache.row_indices<rows = 32, page_size = 64>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c2_unaligned_base_over_several_pages(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'base_alignment' to be a multiple of page_size (64) over several pages, got 32}}
+  %r = kvcache.populate %k[%b, %base] {base_alignment = 32}
+         : !cache -> !rows
+  return
+}
+
+// -----
+
+// Types of populate
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @populate_with_a_narrow_alignment(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{attribute 'base_alignment' failed to satisfy constraint: 64-bit signless integer attribute}}
+  %r = kvcache.populate %k[%b, %base] {base_alignment = 64 : i32} : !cache -> !rows
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @populate_from_a_collection(%k: !collection, %b: index, %base: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache, but got '!kvcache.paged_collection<bf16,}}
+  %r = kvcache.populate %k[%b, %base]
+         : !collection -> !rows
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @populate_of_an_index(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{but got 'index'}}
+  %r = kvcache.populate %k[%b, %base]
+         : !cache -> index
+  return
+}
+
+// -----
+
+// (C1) of get_row
+
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c1_offset_past_the_rows(%rows: !rows) {
+  %offset = arith.constant 128 : index
+  // expected-error @below {{expects 'offset' to be in [0, 128), got 128}}
+  %r = kvcache.get_row %rows[%offset] : !rows
+  return
+}
+
+// -----
+
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c1_negative_offset(%rows: !rows) {
+  %offset = arith.constant -1 : index
+  // expected-error @below {{expects 'offset' to be in [0, 128), got -1}}
+  %r = kvcache.get_row %rows[%offset] : !rows
+  return
+}
+
+// -----
+
+// Types of get_row
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @row_of_a_cache(%k: !cache, %offset: index) {
+  // expected-error @below {{but got '!kvcache.paged<bf16,}}
+  %r = kvcache.get_row %k[%offset] : !cache
+  return
+}

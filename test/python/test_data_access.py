@@ -1,0 +1,357 @@
+"""Loads, stores and tiles of a cache against the NumPy model, bit for bit."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model import F64, FORMATS
+from programs import DTYPES, Shape, Source, caches, examples, place, small_cache
+
+WIDTHS = (0, 1, 2, 3, 4, 8, 16, 32, 64)
+RESULTS = {**FORMATS, "f64": F64}
+each_dtype = pytest.mark.parametrize("dtype", FORMATS)
+
+
+def lanes(width, dtype):
+    """The type of an access; width 0 stands for a scalar."""
+    return f"vector<{width}x{dtype}>" if width else dtype
+
+
+def read_all(width, result):
+    """Loads every element of every token into ``%out[b, t, h, d]``."""
+    step, type, out = max(width, 1), lanes(width, result), f"memref<?x?x?x?x{result}>"
+    store = "vector.store" if width else "memref.store"
+    of = f"{out}, {type}" if width else out
+    return ["batch: index", "tokens: index", f"out: {out}"], f"""
+  %heads = memref.dim %out, %c2 : {out}
+  %size = memref.dim %out, %c3 : {out}
+  %step = arith.constant {step} : index
+  scf.for %b = %c0 to %batch step %c1 {{
+    scf.for %t = %c0 to %tokens step %c1 {{
+      scf.for %h = %c0 to %heads step %c1 {{
+        scf.for %d = %c0 to %size step %step {{
+          %v = kvcache.load %k[%b, %h, %t, %d] : !cache -> {type}
+          {store} %v, %out[%b, %t, %h, %d] : {of}
+        }}
+      }}
+    }}
+  }}
+  return"""
+
+
+def write_all(width, dtype):
+    """Stores ``%out[b, t, h, d]`` to every element of every token."""
+    parameters, body = read_all(width, dtype)
+    type, memref = lanes(width, dtype), f"memref<?x?x?x?x{dtype}>"
+    lines = body.splitlines()
+    place = next(i for i, line in enumerate(lines) if "kvcache.load" in line)
+    load = "vector.load" if width else "memref.load"
+    of = f"{memref}, {type}" if width else memref
+    lines[place : place + 2] = [
+        f"          %v = {load} %out[%b, %t, %h, %d] : {of}",
+        f"          kvcache.store %v, %k[%b, %h, %t, %d] : {type}, !cache",
+    ]
+    return parameters, "\n".join(lines)
+
+
+CONSTANTS = """
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index"""
+
+
+def everything(cache):
+    """Indices (b, h, t, d) of all elements, for an array [batch, tokens, heads, size]."""
+    view = cache.view(0, 0)
+    sizes = (len(cache.lengths), view.tokens(), view.heads, view.head_size)
+    b, t, h, d = np.ix_(*map(np.arange, sizes))
+    return sizes, (b, h, t, d)
+
+
+def assert_loaded(result, encodings, source, target):
+    """What was moved keeps its bits; what was converted is rounded to nearest even."""
+    if source == target:
+        np.testing.assert_array_equal(result, encodings)
+        return
+    format = RESULTS[target]
+    is_nan = FORMATS[source].is_nan(encodings)
+    np.testing.assert_array_equal(format.is_nan(result), is_nan)
+    expected = format.encode(np.where(is_nan, 0, FORMATS[source].decode(encodings)))
+    np.testing.assert_array_equal(result[~is_nan], expected[~is_nan])
+
+
+# Every width, every pair of types, with all encodings that 16 bits have
+
+WIDE = {"head_size": 192, "heads": 2}
+
+
+@functools.cache
+def wide_cache(dtype):
+    shape = Shape(dtype, page_size=48, **WIDE)
+    cache = small_cache(shape, batch=2, columns=2, layers=2)
+    if FORMATS[dtype].bits <= 16:
+        # All encodings, in any order, where the values of layer 1 lie.
+        _, (b, h, t, d) = everything(cache)
+        addresses = cache.view(1, 1).address(b, h, t, d).ravel()
+        assert addresses.size >= 1 << 16
+        order = np.random.default_rng(5).permutation(addresses.size)
+        cache.memory[addresses] = order.astype(cache.memory.dtype)
+    else:
+        add_ties(cache)
+    return shape, cache
+
+
+def add_ties(cache):
+    """Numbers at and beside those between two neighbours of each narrower format."""
+    rng = np.random.default_rng(6)
+    numbers = []
+    for format in FORMATS.values():
+        if format.bits == 32:
+            continue
+        codes = np.unique(rng.integers(0, format.sign, 800)).astype(format.uint)
+        values = format.decode(codes)
+        upper = format.decode(codes + format.uint.type(1))
+        middle = ((values + upper) / 2)[np.isfinite(values + upper)].astype(np.float32)
+        largest = np.float32(format.largest())
+        middle = np.concatenate([middle, [largest, largest * np.float32(1 + 2**-12)]])
+        middle = middle.astype(np.float32)
+        for number in (middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)):
+            numbers += [number, -number]
+    encodings = np.concatenate(numbers).astype(np.float32).view(np.uint32)
+    places = rng.permutation(cache.memory.size)[: encodings.size]
+    cache.memory[places] = encodings
+
+
+@each_dtype
+@pytest.mark.parametrize("result", RESULTS)
+def test_loads(dtype, result):
+    shape, cache = wide_cache(dtype)
+    source = Source(shape, packed=True)
+    for width in WIDTHS:
+        for role in shape.roles:
+            parameters, body = read_all(width, result)
+            name = f"read_{role}_{width}"
+            source.add(name, parameters, CONSTANTS + body, views=f"%k = {role}")
+            source.add(
+                f"{name}_1", parameters, CONSTANTS + body, views=f"%k = {role}", layer=1
+            )
+    program = source.compile()
+    before = cache.memory.copy()
+    sizes, indices = everything(cache)
+    uint = RESULTS[result].uint
+    for width in WIDTHS:
+        for role, layer in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            constant = (width + role + layer) % 2 and layer
+            out = np.zeros(sizes, DTYPES[result])
+            program.call(
+                f"read_{shape.roles[role]}_{width}" + ("_1" if constant else ""),
+                *cache.arguments(shape.numpy),
+                99 if constant else layer,
+                *sizes[:2],
+                out,
+            )
+            expected = cache.view(role, layer).read(*indices)[..., 0]
+            if (role, layer) == (1, 1) or width in (0, 8):
+                assert_loaded(out.view(uint), expected, dtype, result)
+            else:
+                # The same in a fraction of the time.
+                assert_loaded(out.view(uint)[::, ::17], expected[::, ::17], dtype, result)
+    np.testing.assert_array_equal(cache.memory, before)
+
+
+@each_dtype
+def test_stores(dtype):
+    shape, cache = wide_cache(dtype)
+    source = Source(shape, packed=True)
+    for width in WIDTHS:
+        for role in shape.roles:
+            parameters, body = write_all(width, dtype)
+            source.add(
+                f"write_{role}_{width}", parameters, CONSTANTS + body, views=f"%k = {role}"
+            )
+    program = source.compile()
+    sizes, indices = everything(cache)
+    for width in WIDTHS:
+        role, layer = width % 2, (width // 2) % 2
+        values = cache.view(1, 1).read(*indices)[..., 0]
+        before, memory = cache.memory.copy(), place(~cache.memory)
+        changed = cache.with_memory(memory)
+        expected = cache.with_memory(memory.copy())
+        expected.view(role, layer).write(*indices, values[..., np.newaxis])
+        program.call(
+            f"write_{shape.roles[role]}_{width}",
+            *changed.arguments(shape.numpy),
+            layer,
+            *sizes[:2],
+            values.view(shape.numpy),
+        )
+        np.testing.assert_array_equal(memory, expected.memory)
+        np.testing.assert_array_equal(cache.memory, before)
+
+
+# Every layout
+
+SHAPES = [
+    Shape("f32", 1, 4, 1),
+    Shape("bf16", 2, 24, 3),
+    Shape("f8E4M3FN", 3, 48, 48),
+    Shape("f16", 4, 64, 64),
+    Shape("f8E5M2", 2, 8, 256),
+    Shape("bf16", 1, 72, 16, mla=True),
+    Shape("bf16", 3, 3, 7),
+    Shape("f8E4M3FN", 1, 1, 1),
+    Shape("f32", 2, 12, None),
+    Shape("f16", 1, 40, None, mla=True),
+    Shape("f8E4M3FN", 5, 24, None),
+]
+each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+def widths_of(shape):
+    return [w for w in (*WIDTHS, 6, 24, 48) if w <= shape.head_size]
+
+
+@functools.cache
+def compile_accesses(shape):
+    source = Source(shape)
+    for width in widths_of(shape):
+        type, memref = lanes(width, shape.dtype), f"memref<?x{shape.dtype}>"
+        of = f"{memref}, {type}" if width else memref
+        kind = "vector" if width else "memref"
+        indices = [f"{index}: index" for index in "bhtd"]
+        for role in shape.roles:
+            source.add(
+                f"load_{role}_{width}",
+                [*indices, f"out: {memref}"],
+                f"""  %v = kvcache.load %k[%b, %h, %t, %d] : !cache -> {type}
+  {kind}.store %v, %out[%c0] : {of}
+  return""",
+                views=f"%k = {role}",
+            )
+            source.add(
+                f"store_{role}_{width}",
+                [*indices, f"in: {memref}"],
+                f"""  %v = {kind}.load %in[%c0] : {of}
+  kvcache.store %v, %k[%b, %h, %t, %d] : {type}, !cache
+  return""",
+                views=f"%k = {role}",
+            )
+    return source.compile()
+
+
+@st.composite
+def places(draw, cache):
+    view = cache.view(0, 0)
+    role = draw(st.integers(0, cache.shape[1] - 1))
+    layer = draw(st.integers(0, cache.shape[2] - 1))
+    b = draw(st.integers(0, len(cache.lengths) - 1))
+    t = draw(st.integers(0, view.tokens() - 1))
+    h = draw(st.integers(0, view.heads - 1))
+    return role, layer, b, h, t
+
+
+def max_tokens(shape):
+    return min(4 * (shape.page_size or 20), 1024 // shape.row + (shape.page_size or 5))
+
+
+@each_shape
+@given(st.data())
+@examples(25)
+def test_accesses_in_any_layout(shape, data):
+    program = compile_accesses(shape)
+    cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
+    arguments = cache.arguments(shape.numpy)
+    for width in widths_of(shape):
+        role, layer, b, h, t = data.draw(places(cache))
+        count = max(width, 1)
+        d = count * data.draw(st.integers(0, shape.head_size // count - 1))
+        view = cache.view(role, layer)
+        out = np.zeros(count, shape.uint)
+        name = f"{shape.roles[role]}_{width}"
+        at = (layer, b, h, t, d)
+        program.call(f"load_{name}", *arguments, *at, out.view(shape.numpy))
+        np.testing.assert_array_equal(out, view.read(b, h, t, d, count))
+
+        expected = cache.with_memory(cache.memory.copy())
+        values = ~out
+        expected.view(role, layer).write(b, h, t, d, values)
+        program.call(f"store_{name}", *arguments, *at, values.view(shape.numpy))
+        np.testing.assert_array_equal(cache.memory, expected.memory)
+
+
+# Tiles
+
+TILES = [
+    (Shape("f32", 1, 4, 1), [(1, 4), (1, 1), (1, 2)]),
+    (Shape("bf16", 2, 24, 3), [(3, 24), (1, 8), (3, 3)]),
+    (Shape("f8E4M3FN", 3, 48, 48), [(48, 48), (16, 16), (3, 24), (1, 48)]),
+    (Shape("bf16", 4, 64, 64), [(64, 64), (32, 32), (8, 1), (1, 64)]),
+    (Shape("f8E5M2", 2, 8, 256), [(256, 8), (64, 4), (2, 8)]),
+    (Shape("bf16", 1, 72, 16, mla=True), [(16, 72), (4, 8), (16, 36)]),
+    (Shape("f16", 2, 12, None), [(1, 12), (4, 6), (5, 4)]),
+]
+
+
+@functools.cache
+def compile_tiles(shape, tiles):
+    source = Source(shape)
+    for tokens, columns in tiles:
+        tile = f"memref<{tokens}x{columns}x{shape.dtype}, strided<[{shape.row}, 1], offset: ?>>"
+        copy = f"memref<{tokens}x{columns}x{shape.dtype}>"
+        for role in shape.roles:
+            for op, (source_tile, target) in (
+                ("read", (("%tile", tile), ("%copy", copy))),
+                ("write", (("%copy", copy), ("%tile", tile))),
+            ):
+                source.add(
+                    f"{op}_{role}_{tokens}_{columns}",
+                    [*(f"{index}: index" for index in "bhtd"), f"copy: {copy}"],
+                    f"""  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> {tile}
+  %rows = arith.constant {tokens} : index
+  %columns = arith.constant {columns} : index
+  scf.for %i = %c0 to %rows step %c1 {{
+    scf.for %j = %c0 to %columns step %c1 {{
+      %v = memref.load {source_tile[0]}[%i, %j] : {source_tile[1]}
+      memref.store %v, {target[0]}[%i, %j] : {target[1]}
+    }}
+  }}
+  return""",
+                    views=f"%k = {role}",
+                )
+                source.add(
+                    f"{op}_{role}_{tokens}_{columns}_copy",
+                    [*(f"{index}: index" for index in "bhtd"), f"copy: {copy}"],
+                    f"""  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> {tile}
+  memref.copy {source_tile[0]}, {target[0]} : {source_tile[1]} to {target[1]}
+  return""",
+                    views=f"%k = {role}",
+                )
+    return source.compile()
+
+
+@pytest.mark.parametrize("shape, tiles", TILES, ids=lambda value: str(value).replace(" ", ""))
+@given(st.data())
+@examples(25)
+def test_tiles(shape, tiles, data):
+    program = compile_tiles(shape, tuple(tiles))
+    cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
+    arguments = cache.arguments(shape.numpy)
+    suffix = data.draw(st.sampled_from(("", "_copy")))
+    for tokens, columns in tiles:
+        role, layer, b, h, t = data.draw(places(cache))
+        view = cache.view(role, layer)
+        if tokens > view.page_size:
+            continue
+        t = min(t, view.tokens() - tokens) // tokens * tokens
+        d = columns * data.draw(st.integers(0, shape.head_size // columns - 1))
+        name = f"{shape.roles[role]}_{tokens}_{columns}{suffix}"
+        rows = np.arange(t, t + tokens)
+        copy = np.zeros((tokens, columns), shape.uint)
+        program.call(f"read_{name}", *arguments, layer, b, h, t, d, copy.view(shape.numpy))
+        np.testing.assert_array_equal(copy, view.read(b, h, rows, d, columns))
+
+        expected = cache.with_memory(cache.memory.copy())
+        expected.view(role, layer).write(b, h, rows, d, ~copy)
+        program.call(f"write_{name}", *arguments, layer, b, h, t, d, (~copy).view(shape.numpy))
+        np.testing.assert_array_equal(cache.memory, expected.memory)
