@@ -34,7 +34,7 @@ import reference
 
 CHIPS = ["sm_80", "sm_90a", "sm_100a"]
 LAYERS, HEADS, HEAD_SIZE, PAGE_SIZE, QUERY_HEADS = 32, 8, 128, 64, 32
-PROMPTS = [2560, 1537, 0, 64, 513, 63]  # tokens in the cache; the third is empty
+PROMPTS = [4095, 1537, 0, 64, 513, 63]  # tokens in the cache; the third is empty
 STEP = [1, 1, 0, 1, 1, 2]  # tokens that one step appends
 SCALE = HEAD_SIZE**-0.5
 

@@ -49,13 +49,19 @@ int64_t BlockTileOp::getAccessedWidth() {
 }
 int64_t BlockTileOp::getAccessedTokens() { return getType().getDimSize(0); }
 
-/// Checks that an access has at most as many lanes as a head has elements.
+/// Checks that an access has at most as many lanes as a head has elements, and
+/// whole bytes of a 4-bit cache.
 static LogicalResult verifyWidth(Operation *op, StringRef name, Type type,
                                  CacheTypeInterface cache) {
   if (getNumLanes(type) > cache.getHeadSize())
     return op->emitOpError("expects '")
            << name << "' to have at most head_size (" << cache.getHeadSize()
            << ") lanes, got " << getNumLanes(type);
+  if (cache.getElementType() != cache.getStorageType() &&
+      getNumLanes(type) % 2 != 0)
+    return op->emitOpError("expects '")
+           << name << "' to have an even number of lanes of "
+           << cache.getElementType() << ", got " << getNumLanes(type);
   return success();
 }
 
@@ -120,14 +126,18 @@ LogicalResult BlockTileOp::verify() {
                        "element type ")
            << cache.getStorageType() << " and layout " << layout << ", got "
            << tile;
+  int64_t tokens = tile.getDimSize(0);
+  if (tokens == 0 || tile.getDimSize(1) == 0)
+    return emitOpError("expects 'tile' to have at least one token and one "
+                       "column, got ")
+           << tile;
   // (C2)
   if (tile.getDimSize(1) > cache.getStoredHeadSize())
     return emitOpError("expects 'tile' to have at most ")
            << cache.getStoredHeadSize() << " columns, got "
            << tile.getDimSize(1);
   // (C3)
-  int64_t tokens = tile.getDimSize(0);
-  if (tokens == 0 || (cache.isPaged() && cache.getPageSize() % tokens != 0))
+  if (cache.isPaged() && cache.getPageSize() % tokens != 0)
     return emitOpError("expects page_size (")
            << cache.getPageSize()
            << ") to be a multiple of the tokens of 'tile', got " << tokens;

@@ -57,6 +57,24 @@ void KVCacheDialect::initialize() {
   addInterfaces<KVCacheAsmInterface, KVCacheInlinerInterface>();
 }
 
+Operation *KVCacheDialect::materializeConstant(OpBuilder &builder,
+                                               Attribute value, Type type,
+                                               Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
+LogicalResult
+KVCacheDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
+                                         unsigned argIndex,
+                                         NamedAttribute attribute) {
+  if (attribute.getName() == kArgNameAttr &&
+      !isa<StringAttr>(attribute.getValue()))
+    return op->emitError("expects '")
+           << kArgNameAttr << "' of argument " << argIndex
+           << " to be a string, got " << attribute.getValue();
+  return success();
+}
+
 Type kvcache::getLaneType(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? vector.getElementType() : type;

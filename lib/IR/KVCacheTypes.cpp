@@ -33,7 +33,8 @@ static ParseResult parseQuantization(AsmParser &parser, Type &scale,
         return failure();
       // 0 stands for an absent granularity.
       if (granularity == 0)
-        return parser.emitError(loc, "expects granularity to be positive");
+        return parser.emitError(loc,
+                                "expects granularity to be positive, got 0");
     } else {
       return parser.emitError(loc, "expects 'scale' or 'granularity', each at "
                                    "most once, got '")
@@ -47,6 +48,43 @@ static void printQuantization(AsmPrinter &printer, Type scale,
                               int64_t granularity) {
   if (scale)
     printer << ", scale = " << scale << ", granularity = " << granularity;
+}
+
+//===----------------------------------------------------------------------===//
+// Row indices: `rows = 128, page_size = 64`, in any order
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseRows(AsmParser &parser, int64_t &rows,
+                             int64_t &pageSize) {
+  bool hasRows = false, hasPageSize = false;
+  SMLoc start = parser.getCurrentLocation();
+  do {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
+      return failure();
+    bool isRows = keyword == "rows";
+    bool &seen = isRows ? hasRows : hasPageSize;
+    if ((!isRows && keyword != "page_size") || seen)
+      return parser.emitError(loc, "expects 'rows' and 'page_size', each at "
+                                   "most once, got '")
+             << keyword << "'";
+    seen = true;
+    if (parser.parseInteger(isRows ? rows : pageSize))
+      return failure();
+  } while (succeeded(parser.parseOptionalComma()));
+  if (!hasRows)
+    return parser.emitError(start, "expects 'rows'");
+  // 0 stands for an absent page size.
+  if (hasPageSize && pageSize == 0)
+    return parser.emitError(start, "expects page_size to be positive, got 0");
+  return success();
+}
+
+static void printRows(AsmPrinter &printer, int64_t rows, int64_t pageSize) {
+  printer << "rows = " << rows;
+  if (pageSize)
+    printer << ", page_size = " << pageSize;
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -207,6 +245,10 @@ LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects rows to be at most page_size or a multiple "
                           "of it ("
                        << pageSize << "), got " << rows;
+  constexpr int64_t maxPages = 1024;
+  if (pageSize != 0 && rows / pageSize > maxPages) // (C3)
+    return emitError() << "expects rows in at most " << maxPages
+                       << " pages, got " << rows / pageSize;
   return success();
 }
 

@@ -60,7 +60,10 @@ bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
       !isConstantBelow(batch, table.getDimSize(0)))
     return false;
   int64_t pageSize = paged.getCollection().getType().getPageSize();
-  return (*first + tokens - 1) / pageSize < table.getDimSize(1);
+  // All in terms that can't overflow: tokens are fewer than 2^31 pages.
+  int64_t lastPage =
+      *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;
+  return lastPage < table.getDimSize(1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,14 +138,4 @@ Speculation::Speculatability GetRowOp::getSpeculatability() {
   RowIndicesType rows = getRows().getType();
   return speculateIf(rows.getNumPages() == 1 ||
                      isConstantBelow(getOffset(), rows.getRows()));
-}
-
-LogicalResult GetRowOp::verify() {
-  // (C1)
-  std::optional<int64_t> offset = getConstantIntValue(getOffset());
-  int64_t rows = getRows().getType().getRows();
-  if (offset && (*offset < 0 || *offset >= rows))
-    return emitOpError("expects 'offset' to be in [0, ")
-           << rows << "), got " << *offset;
-  return success();
 }

@@ -46,11 +46,6 @@ void MaxContextLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
   setResultRange(getResult(), upTo(kMaxEntry));
 }
 
-void NumKVRowsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
-                                    SetIntRangeFn setResultRange) {
-  setResultRange(getResult(), upTo(kMaxRow));
-}
-
 void CacheLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                       SetIntRangeFn setResultRange) {
   setResultRange(getResult(), upTo(kMaxEntry));
@@ -140,16 +135,16 @@ OpFoldResult TMARowOp::fold(FoldAdaptor adaptor) {
     return getEncoded();
   auto encoded = dyn_cast_if_present<IntegerAttr>(adaptor.getEncoded());
   if (encoded && encoded.getInt() < 0)
-    return encoded;
+    return getEncoded();
   return {};
 }
 
 OpFoldResult ColIndexOp::fold(FoldAdaptor adaptor) {
-  int64_t headSize = getCache().getType().getHeadSize();
+  CacheTypeInterface cache = getCache().getType();
   auto head = dyn_cast_if_present<IntegerAttr>(adaptor.getHead());
-  if (!head)
+  if (!head || head.getInt() < 0 || head.getInt() >= cache.getNumHeads())
     return {};
-  return IntegerAttr::get(getType(), head.getInt() * headSize);
+  return IntegerAttr::get(getType(), head.getInt() * cache.getHeadSize());
 }
 
 namespace {

@@ -26,12 +26,23 @@ static void printShape(InFlightDiagnostic &diag, ArrayRef<int64_t> shape) {
   diag << "]";
 }
 
+/// Lowering takes addresses in the default memory space.
+static LogicalResult verifyMemorySpace(Operation *op, StringRef name,
+                                       MemRefType type) {
+  if (type.getMemorySpace())
+    return op->emitOpError("expects '")
+           << name << "' in the default memory space, got " << type;
+  return success();
+}
+
 /// Checks that the blocks or scales of a collection have the element type and
 /// the sizes `expected` (dynamic ones are free, and may be static), and that
 /// their rows are packed.
 static LogicalResult verifyTensor(Operation *op, StringRef name,
                                   MemRefType type, Type elementType,
                                   ArrayRef<int64_t> expected) {
+  if (failed(verifyMemorySpace(op, name, type)))
+    return failure();
   if (type.getElementType() != elementType)
     return op->emitOpError("expects '")
            << name << "' to have element type " << elementType << ", got "
@@ -64,6 +75,8 @@ static LogicalResult verifyTensor(Operation *op, StringRef name,
 /// Checks that the innermost dimension of a table is contiguous.
 static LogicalResult verifyContiguous(Operation *op, StringRef name,
                                       MemRefType type) {
+  if (failed(verifyMemorySpace(op, name, type)))
+    return failure();
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
@@ -96,6 +109,8 @@ LogicalResult PagedCollectionOp::verify() {
     return emitOpError("expects 'scales' for a quantized collection");
   if (!type.isQuantized() && getScales())
     return emitOpError("expects 'scales' only for a quantized collection");
+  if (getScalesLookupTable() && !getScales())
+    return emitOpError("expects 'scales_lookup_table' only with 'scales'");
   if (!getScales())
     return success();
   if (getScalesLookupTable() &&
@@ -141,12 +156,14 @@ LogicalResult PagedViewOp::verify() { return verifyRole(*this); }
 LogicalResult ContinuousViewOp::verify() { return verifyRole(*this); }
 
 LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location>,
+                                            std::optional<Location> loc,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
-  auto type = dyn_cast<PagedCollectionType>(adaptor.getCollection().getType());
+  Type given = adaptor.getCollection().getType();
+  auto type = dyn_cast<PagedCollectionType>(given);
   if (!type)
-    return failure();
+    return emitOptionalError(
+        loc, "expects 'collection' to be a paged collection, got ", given);
   types.push_back(PagedCacheType::get(context, type.getElementType(),
                                       type.getParams(), type.getPageSize(),
                                       type.getScale(), type.getGranularity()));
@@ -154,13 +171,14 @@ LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *context,
 }
 
 LogicalResult ContinuousViewOp::inferReturnTypes(MLIRContext *context,
-                                                 std::optional<Location>,
+                                                 std::optional<Location> loc,
                                                  Adaptor adaptor,
                                                  SmallVectorImpl<Type> &types) {
-  auto type =
-      dyn_cast<ContinuousCollectionType>(adaptor.getCollection().getType());
+  Type given = adaptor.getCollection().getType();
+  auto type = dyn_cast<ContinuousCollectionType>(given);
   if (!type)
-    return failure();
+    return emitOptionalError(
+        loc, "expects 'collection' to be a continuous collection, got ", given);
   types.push_back(ContinuousCacheType::get(context, type.getElementType(),
                                            type.getParams()));
   return success();

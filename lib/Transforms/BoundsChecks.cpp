@@ -108,7 +108,7 @@ private:
       below(last, limit, "last token");
     }
     if (auto populate = dyn_cast<PopulateOp>(*op))
-      multipleOf(token, populate.getKnownBaseAlignment(), "base");
+      checkBase(populate);
     else
       multipleOf(token, tokens, "token");
 
@@ -118,6 +118,23 @@ private:
       below((*page)[0].get(), limitOfPages, "page id");
     else
       checkPages(op, token, limitOfPages);
+  }
+
+  /// The base is as aligned as the op says, and rows that are fewer than a
+  /// page's lie in one page.
+  void checkBase(PopulateOp op) {
+    int64_t alignment = op.getKnownBaseAlignment();
+    multipleOf(op.getBase(), alignment, "base");
+    int64_t pageSize = op.getCache().getType().getPageSize();
+    int64_t rows = op.getRows().getType().getRows();
+    bool staysInPage = alignment % pageSize == 0 ||
+                       (pageSize % rows == 0 && alignment % rows == 0);
+    if (!op.getCache().getType().isPaged() || staysInPage ||
+        op.getRows().getType().getNumPages() > 1)
+      return;
+    Value inPage =
+        arith::RemUIOp::create(builder, loc, op.getBase(), index(pageSize));
+    below(inPage, index(pageSize - rows + 1), "base in its page");
   }
 
   /// Looks up and checks the page of every token that the op accesses.

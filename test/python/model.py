@@ -242,7 +242,8 @@ class Format:
         exponent = magnitude >> self.mantissa
         fraction += np.where(exponent > 0, 2.0**self.mantissa, 0)
         shift = np.maximum(exponent, 1) - self.bias - self.mantissa
-        value = np.ldexp(fraction, shift.astype(np.int32))
+        with np.errstate(over="ignore"):
+            value = np.ldexp(fraction, shift.astype(np.int32))
         if self.infinities:
             top = ((self.sign - 1) >> self.mantissa) << self.mantissa
             value = np.where(magnitude == top, np.inf, value)
@@ -265,7 +266,7 @@ class Format:
         rounded = np.ldexp(np.rint(np.ldexp(finite, -unit)), unit)
         largest = self.largest()
         over = np.isinf(magnitudes) | (rounded > largest)
-        rounded = np.minimum(rounded, largest)
+        rounded = np.where(over, largest, rounded)
         # A number's encoding counts the numbers below it.
         exponent = np.maximum(np.frexp(rounded)[1] - 1, 1 - self.bias)
         exponent = np.where(rounded > 0, exponent, 1 - self.bias)

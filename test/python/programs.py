@@ -266,7 +266,7 @@ def small_cache(shape, batch=2, columns=3, layers=2, word=None, seed=7, spare_pa
 
 
 @st.composite
-def caches(draw, shape, max_tokens=24, row_padding=True, ids=None):
+def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None):
     """Small caches of random bits, with each page in use at most once.
 
     ``ids`` gives other entries for the table, for programs that don't follow them: most
@@ -275,10 +275,11 @@ def caches(draw, shape, max_tokens=24, row_padding=True, ids=None):
     batch, layers = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     if shape.page_size:
         tokens = shape.page_size
-        columns = draw(st.integers(1, max(1, -(-max_tokens // tokens))))
+        least, most = -(-min_tokens // tokens), -(-max_tokens // tokens)
+        columns = draw(st.integers(least, max(least, most)))
         table_shape = (batch, columns)
     else:
-        tokens = draw(st.integers(1, max_tokens))
+        tokens = draw(st.integers(min_tokens, max_tokens))
         table_shape = (batch,)
     used = int(np.prod(table_shape))
     pages = used + draw(st.integers(0, 2))

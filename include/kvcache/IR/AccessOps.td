@@ -76,7 +76,8 @@ def KVCache_StoreOp : KVCache_Op<"store", [
 
     Constraints:
     - (C1) the value's element type is the cache's.
-    - (C2) the value has at most `head_size` lanes.
+    - (C2) the value has at most `head_size` lanes, and an even number of 4-bit
+      ones.
 
     Example:
 
@@ -110,8 +111,8 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
     is a multiple of its number of tokens.
 
     Constraints:
-    - (C1) the tile is two-dimensional with static sizes, the stored element
-      type, strides `[H * E, 1]` and a dynamic offset.
+    - (C1) the tile is two-dimensional with static sizes of at least 1, the
+      stored element type, strides `[H * E, 1]` and a dynamic offset.
     - (C2) the tile has at most `head_size` columns.
     - (C3) the page size is a multiple of the tile's tokens.
 

@@ -36,6 +36,8 @@ def KVCache_Dialect : Dialect {
   ];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let hasRegionArgAttrVerify = 1;
 
   let extraClassDeclaration = [{
     /// The name of a function or kernel argument, a discardable string

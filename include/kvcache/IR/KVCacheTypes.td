@@ -61,7 +61,7 @@ class KVCache_ContinuousType<string name, string typeMnemonic, bit collection>
 
 def KVCache_PagedCollectionType
     : KVCache_PagedType<"PagedCollection", "paged_collection", 1> {
-  let summary = "The paged cache of all layers";
+  let summary = "paged cache of all layers";
   let description = [{
     Keys and values of all layers in pages of `page_size` tokens, found through
     a lookup table. With `scale` and `granularity` the cache is quantized:
@@ -90,7 +90,7 @@ def KVCache_PagedCollectionType
 }
 
 def KVCache_PagedCacheType : KVCache_PagedType<"PagedCache", "paged", 0> {
-  let summary = "One layer's keys or values in a paged cache";
+  let summary = "paged cache of one layer's keys or values";
   let description = [{
     A view of one layer's keys or values: a window `[pages, page_size,
     num_heads, head_size]` with a distance between pages that is known only at
@@ -108,7 +108,7 @@ def KVCache_PagedCacheType : KVCache_PagedType<"PagedCache", "paged", 0> {
 def KVCache_ContinuousCollectionType
     : KVCache_ContinuousType<"ContinuousCollection", "continuous_collection",
                              1> {
-  let summary = "The continuous cache of all layers";
+  let summary = "continuous cache of all layers";
   let description = [{
     Keys and values of all layers, one block of rows for each sequence. The
     lookup table names each sequence's block.
@@ -127,7 +127,7 @@ def KVCache_ContinuousCollectionType
 
 def KVCache_ContinuousCacheType
     : KVCache_ContinuousType<"ContinuousCache", "continuous", 0> {
-  let summary = "One layer's keys or values in a continuous cache";
+  let summary = "continuous cache of one layer's keys or values";
   let description = [{
     A view of one layer's keys or values. Parameters and constraints are those
     of `continuous_collection`.
@@ -147,7 +147,7 @@ def KVCache_ContinuousCacheType
 
 def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
-  let summary = "The rows of consecutive tokens";
+  let summary = "cache rows of consecutive tokens";
   let description = [{
     The cache rows of `rows` consecutive tokens of a sequence, read from the
     lookup table once per page. No `page_size` over a continuous cache.
@@ -155,6 +155,7 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
     Constraints:
     - (C1) `rows` is positive, and `page_size`, if given, too.
     - (C2) `rows` is at most `page_size` or a multiple of it.
+    - (C3) the rows lie in at most 1024 pages: each is a value.
 
     Example:
 
@@ -164,9 +165,9 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
   }];
   let parameters = (ins
     "int64_t":$rows,
-    OptionalParameter<"int64_t">:$page_size
+    OptionalParameter<"int64_t">:$pageSize
   );
-  let assemblyFormat = "`<` struct(params) `>`";
+  let assemblyFormat = "`<` custom<Rows>($rows, $pageSize) `>`";
   let extraClassDeclaration = [{
     /// Rows that one entry of the lookup table covers.
     int64_t getRowsPerPage() const {

@@ -21,7 +21,8 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
     as the alignment of `base` allows: with n pages,
     `min(lowpow2(n), lowpow2(base_alignment / P), 8)` entries, where lowpow2(x)
     is the largest power of two that divides x. Without `base_alignment`, base
-    is a multiple of the number of rows.
+    is a multiple of the number of rows. Rows that are fewer than a page's lie
+    in one page.
 
     Constraints:
     - (C1) the page size of `rows` is the cache's; none over a continuous cache.
@@ -70,9 +71,6 @@ def KVCache_GetRowOp : KVCache_Op<"get_row", [NoMemoryEffect,
     `populate` read. Any other reads its entry of the lookup table again: it is
     in the cache, and an index into registers would cost local memory.
 
-    Constraints:
-    - (C1) a constant `offset` is in `[0, rows)`.
-
     Example:
 
     ```mlir
@@ -92,7 +90,6 @@ def KVCache_GetRowOp : KVCache_Op<"get_row", [NoMemoryEffect,
   let assemblyFormat = [{
     $rows `[` $offset `]` attr-dict `:` qualified(type($rows))
   }];
-  let hasVerifier = 1;
 }
 
 #endif // KVCACHE_IR_PAGETABLEOPS_TD

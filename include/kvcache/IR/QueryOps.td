@@ -88,7 +88,7 @@ def KVCache_MaxContextLengthOp : KVCache_Op<"max_context_length", [Pure, KVCache
   let hasCanonicalizer = 1;
 }
 
-def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure, KVCache_Ranged]> {
+def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
   let summary = "Rows from the first to the last of a view";
   let description = [{
     `(NB - 1) * S + P`: a row is `H * E` consecutive elements, and the rows

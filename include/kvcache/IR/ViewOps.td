@@ -35,6 +35,7 @@ def KVCache_PagedCollectionOp : KVCache_Op<"paged_collection", [
       `scales_lookup_table` only with it.
     - (C5) `scales` has shape `[?, D, ?, P, H, hg]`, the scale type, and static
       strides `[H * hg, hg, 1]`.
+    - (C6) all memrefs are in the default memory space.
 
     Example:
 
@@ -97,6 +98,7 @@ def KVCache_ContinuousCollectionOp : KVCache_Op<"continuous_collection",
     - (C2) strides 3 to 5 of `blocks` are static and those of packed rows,
       `[H * E, E, 1]`.
     - (C3) `cache_lengths` and `lookup_table` are contiguous.
+    - (C4) all memrefs are in the default memory space.
 
     Example:
 

@@ -98,6 +98,12 @@ struct LowerStore : OpConversionPattern<StoreOp> {
     Elements target(op, adaptor, rewriter);
     Value value = getSingle(adaptor.getValue());
     Value memory = target.cache.getBlocks();
+    // Pairs of 4-bit elements are stored as bytes, the first one low.
+    Type stored = target.type.getStorageType();
+    if (stored != target.type.getElementType())
+      value = vector::BitCastOp::create(
+          rewriter, op.getLoc(),
+          VectorType::get(op.getAccessedWidth() / 2, stored), value);
     if (isa<VectorType>(value.getType()))
       rewriter.replaceOpWithNewOp<vector::StoreOp>(
           op, value, memory, target.element, /*nontemporal=*/false,

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -155,12 +156,30 @@ struct ExpandSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
+/// A cache that is never used, part by part.
+struct ExpandPoison : OpConversionPattern<ub::PoisonOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ub::PoisonOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = dyn_cast<ExpandableTypeInterface>(op.getType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "not of a cache type");
+    SmallVector<Value> parts;
+    for (Part part : type.getParts())
+      parts.push_back(ub::PoisonOp::create(rewriter, op.getLoc(), part.type));
+    rewriter.replaceOpWithMultiple(op, {parts});
+    return success();
+  }
+};
+
 } // namespace
 
 void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           ConversionTarget &target) {
-  patterns.add<ExpandFunction, ExpandLaunch, ExpandSelect>(
+  patterns.add<ExpandFunction, ExpandLaunch, ExpandPoison, ExpandSelect>(
       converter, patterns.getContext());
   populateCallOpTypeConversionPattern(patterns, converter);
   populateReturnOpTypeConversionPattern(patterns, converter);

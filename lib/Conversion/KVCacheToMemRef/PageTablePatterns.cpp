@@ -104,7 +104,8 @@ struct LowerGetRow : OpConversionPattern<GetRowOp> {
       rewriter.replaceOp(op, rows.add(firstRows.front(), offset));
       return success();
     }
-    if (std::optional<int64_t> constant = getConstantIntValue(offset)) {
+    std::optional<int64_t> constant = getConstantIntValue(offset);
+    if (constant && *constant >= 0 && *constant < type.getRows()) {
       rewriter.replaceOp(op, rows.add(firstRows[*constant / pageRows],
                                       rows.index(*constant % pageRows)));
       return success();

@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not=kvcache.
+// RUN: kvcache-opt %s --convert-kvcache-to-memref --cse --split-input-file | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>

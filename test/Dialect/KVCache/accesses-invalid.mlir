@@ -396,7 +396,7 @@ func.func @c3_tile_across_pages(%k: !cache, %b: index, %h: index, %t: index, %d:
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_tile_without_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 0}}
+  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16}}
   %m = kvcache.block_tile %k[%b, %h, %t, %d]
          : !cache -> memref<0x128xbf16, strided<[1024, 1], offset: ?>>
   return
@@ -413,5 +413,55 @@ func.func @tile_of_rank_1(%k: !cache, %b: index, %h: index, %t: index, %d: index
   // expected-error @below {{result #0 must be 2D memref of any type values, but got 'memref<16xbf16, strided<[1024], offset: ?>>'}}
   %m = kvcache.block_tile %k[%b, %h, %t, %d]
          : !cache -> memref<16xbf16, strided<[1024], offset: ?>>
+  return
+}
+
+// -----
+
+// A tile has elements.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @tile_without_columns(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<16x0xbf16,}}
+  %m = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x0xbf16, strided<[1024, 1], offset: ?>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @tile_without_tokens_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16,}}
+  %m = kvcache.block_tile %k[%b, %h, %t, %d] : !continuous -> memref<0x128xbf16, strided<[1024, 1], offset: ?>>
+  return
+}
+
+// -----
+
+// Two elements of a 4-bit cache share a byte: an odd number of them would write
+// half of one.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+
+func.func @store_of_one_4_bit_element(%x: f4E2M1FN, %k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to have an even number of lanes of 'f4E2M1FN', got 1}}
+  kvcache.store %x, %k[%b, %h, %t, %d] : f4E2M1FN, !mxfp4
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+
+func.func @store_of_odd_4_bit_elements(%x: vector<3xf4E2M1FN>, %k: !mxfp4, %b: index, %h: index, %t: index,
+                                       %d: index) {
+  // expected-error @below {{expects 'value' to have an even number of lanes of 'f4E2M1FN', got 3}}
+  kvcache.store %x, %k[%b, %h, %t, %d] : vector<3xf4E2M1FN>, !mxfp4
   return
 }

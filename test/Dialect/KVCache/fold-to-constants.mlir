@@ -1,5 +1,4 @@
 // RUN: kvcache-opt %s --canonicalize | FileCheck %s
-// XFAIL: *
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>

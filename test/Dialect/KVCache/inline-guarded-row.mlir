@@ -1,5 +1,4 @@
 // RUN: kvcache-opt %s --inline | FileCheck %s
-// XFAIL: *
 
 // A guard keeps the row from being read: that its offset becomes a constant past
 // the rows is no error.

@@ -118,30 +118,6 @@ func.func @populate_of_an_index(%k: !cache, %b: index, %base: index) {
 
 // -----
 
-// (C1) of get_row
-
-!rows = !kvcache.row_indices<rows = 128, page_size = 64>
-
-func.func @c1_offset_past_the_rows(%rows: !rows) {
-  %offset = arith.constant 128 : index
-  // expected-error @below {{expects 'offset' to be in [0, 128), got 128}}
-  %r = kvcache.get_row %rows[%offset] : !rows
-  return
-}
-
-// -----
-
-!rows = !kvcache.row_indices<rows = 128, page_size = 64>
-
-func.func @c1_negative_offset(%rows: !rows) {
-  %offset = arith.constant -1 : index
-  // expected-error @below {{expects 'offset' to be in [0, 128), got -1}}
-  %r = kvcache.get_row %rows[%offset] : !rows
-  return
-}
-
-// -----
-
 // Types of get_row
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

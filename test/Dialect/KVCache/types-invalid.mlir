@@ -387,22 +387,33 @@ func.func private @continuous_without_params(!kvcache.continuous<bf16>)
 
 // -----
 
-// expected-error @below {{struct is missing required parameter: rows}}
+// expected-error @below {{expects 'rows'}}
 func.func private @row_indices_without_rows(!kvcache.row_indices<page_size = 64>)
 
 // -----
 
 // expected-error @below {{expected valid keyword}}
-// expected-error @below {{expected a parameter name in struct}}
 func.func private @row_indices_without_names(!kvcache.row_indices<128, 64>)
 
 // -----
 
-// expected-error @below {{duplicate or unknown struct parameter name: rows}}
+// expected-error @below {{expects 'rows' and 'page_size', each at most once, got 'rows'}}
 func.func private @row_indices_with_repeated_rows(!kvcache.row_indices<rows = 1, rows = 1>)
 
 // -----
 
 // expected-error @below {{integer value too large}}
-// expected-error @below {{failed to parse KVCache_RowIndicesType parameter 'rows'}}
 func.func private @row_indices_too_large_for_64_bits(!kvcache.row_indices<rows = 99999999999999999999>)
+
+// -----
+
+// (C1) of row_indices
+
+// expected-error @below {{expects page_size to be positive, got 0}}
+func.func private @c1_rows_of_no_page_size(!kvcache.row_indices<rows = 128, page_size = 0>)
+
+// -----
+
+// A bundle holds a row for each page.
+// expected-error @below {{expects rows in at most 1024 pages, got 9223372036854775807}}
+func.func private @rows_of_too_many_pages(!kvcache.row_indices<rows = 9223372036854775807, page_size = 1>)
