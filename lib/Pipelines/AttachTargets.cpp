@@ -10,6 +10,7 @@
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_ATTACHTARGETS
@@ -24,6 +25,8 @@ namespace {
 /// Threads that a block may have on every chip (CUDA C++ Programming Guide,
 /// Technical Specifications per Compute Capability).
 constexpr int64_t kMaxThreadsPerBlock = 1024;
+
+constexpr StringLiteral kTriple{"nvptx64-nvidia-cuda"};
 
 /// Names of functions in PTX (PTX ISA, Identifiers).
 bool isPTXIdentifier(StringRef name) {
@@ -76,8 +79,8 @@ private:
       llvm::append_range(targets, given);
     else
       for (const std::string &chip : chips)
-        targets.push_back(NVVM::NVVMTargetAttr::get(
-            &getContext(), optLevel, "nvptx64-nvidia-cuda", chip));
+        targets.push_back(
+            NVVM::NVVMTargetAttr::get(&getContext(), optLevel, kTriple, chip));
     if (targets.empty())
       return module.emitOpError("expects a target: '#nvvm.target' on the "
                                 "module, or the pipeline option 'chip'");
@@ -92,7 +95,11 @@ private:
       given = *known;
     }
 
+    // Without it, translation aligns 64-bit accesses to 4 bytes.
     Builder builder(&getContext());
+    std::string layout = llvm::Triple(kTriple).computeDataLayout();
+    module->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
+                    builder.getStringAttr(layout));
     for (Attribute target : ArrayRef(targets).drop_front()) {
       auto clone = cast<gpu::GPUModuleOp>(module->clone());
       clone.setTargetsAttr(builder.getArrayAttr({target}));

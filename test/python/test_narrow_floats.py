@@ -192,3 +192,58 @@ def test_model_agrees_with_ml_dtypes_below_saturation(narrow):
     np.testing.assert_array_equal(
         saturating_nearest_even(values, dtype), values.astype(dtype).view(np.uint8)
     )
+
+
+# --- bf16 and f64 -----------------------------------------------------------------
+
+
+def nearest_bf16(values):
+    """f64 to bf16 in one rounding, to even, by comparing with the neighbours."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        truncated = values.astype(np.float32).view(np.uint32)
+    bits = (truncated >> 16).astype(np.int64)
+    magnitude = np.abs(values)
+    best = np.full(values.shape, -1, np.int64)
+    least = np.full(values.shape, np.inf)
+    for candidate in (bits - 1, bits, bits + 1):
+        candidate = np.where((candidate & 0x7FFF) > 0x7F80, bits, candidate) & 0xFFFF
+        size = candidate & 0x7FFF
+        decoded = (size << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+        # Infinity stands where the next number would be.
+        decoded = np.where(size == 0x7F80, 2.0**128, decoded)
+        distance = np.abs(decoded - magnitude)
+        same_sign = (candidate >> 15) == np.signbit(values)
+        better = (distance < least) | ((distance == least) & (candidate & 1 == 0))
+        best = np.where(better & same_sign, candidate, best)
+        least = np.where(better & same_sign, distance, least)
+    return best.astype(np.uint16)
+
+
+@lane_counts
+def test_f64_rounds_to_bf16_once(lanes):
+    finite = np.arange(0x7F80, dtype=np.uint32) << 16
+    values = finite.view(np.float32).astype(np.float64)
+    ties = values + np.diff(values, append=2.0**128) / 2
+    # Just off a tie: rounded to f32 first, these would become the tie.
+    off = [ties * (1 + sign * 2.0**-40) for sign in (-1, 1)]
+    values = np.concatenate([values, ties, *off, -ties, *(-x for x in off)])
+    result = convert("truncf", values, "f64", "bf16", WIDE["bf16"], lanes)
+    np.testing.assert_array_equal(result.view(np.uint16), nearest_bf16(values))
+
+
+@lane_counts
+def test_f64_specials_to_bf16(lanes):
+    values = np.array([np.inf, -np.inf, 0.0, -0.0, 1e-300, -1e-300, 1e300, np.nan])
+    result = convert("truncf", values, "f64", "bf16", WIDE["bf16"], lanes)
+    expected = [0x7F80, 0xFF80, 0, 0x8000, 0, 0x8000, 0x7F80]
+    assert result.view(np.uint16)[:-1].tolist() == expected
+    assert np.isnan(result[-1].astype(np.float32))
+
+
+@lane_counts
+def test_bf16_extends_to_f64_exactly(lanes):
+    values = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(WIDE["bf16"])
+    result = convert("extf", values, "bf16", "f64", WIDE["f64"], lanes)
+    expected = (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result, expected.astype(np.float64))

@@ -80,8 +80,10 @@ func.func @scalars_have_their_own_alignment(%k: !cache, %b: index, %h: index, %t
 
 // CHECK-LABEL: func.func @block_tile_is_a_window_of_rows(
 // CHECK-SAME:      %[[BLOCKS:[^:]*]]: memref<bf16, strided<[], offset: ?>>,
-// CHECK:         %[[PAGE_OFFSET:.*]] = arith.muli %{{.*}}, %{{.*}} overflow<nsw, nuw> : index
-// CHECK:         %[[ELEMENT:.*]] = arith.addi %[[PAGE_OFFSET]], %{{.*}} : index
+// CHECK:         %[[ENTRY:.*]] = memref.load
+// CHECK:         %[[PAGE:.*]] = arith.index_castui %[[ENTRY]] : i32 to index
+// CHECK:         %[[PAGE_OFFSET:.*]] = arith.muli %[[PAGE]], %{{.*}} overflow<nsw, nuw> : index
+// CHECK:         %[[ELEMENT:.*]] = arith.addi %[[PAGE_OFFSET]], %{{.*}} overflow<nsw, nuw> : index
 // CHECK:         %[[BASE:.*]], %[[OFFSET:.*]] = memref.extract_strided_metadata %[[BLOCKS]]
 // CHECK:         %[[START:.*]] = arith.addi %[[OFFSET]], %[[ELEMENT]]
 // CHECK:         %[[TILE:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[START]]], sizes: [16, 64], strides: [1024, 1] : memref<bf16> to memref<16x64xbf16, strided<[1024, 1], offset: ?>>
