@@ -27,5 +27,7 @@ config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir
 config.substitutions.append(("%python", config.python))
 
 # Assembling is checked wherever ptxas is, which `scripts/setup.sh` installs.
-if shutil.which("ptxas", path=config.environment["PATH"]):
+ptxas = shutil.which("ptxas", path=config.environment["PATH"])
+if ptxas:
     config.available_features.add("ptxas")
+    config.substitutions.append(("%toolkit", os.path.dirname(os.path.dirname(os.path.realpath(ptxas)))))

@@ -98,7 +98,9 @@ class View:
 
     def write(self, b, h, t, d, encodings):
         first = np.asarray(self.address(b, h, t, d))
-        self.memory[first[..., np.newaxis] + np.arange(np.shape(encodings)[-1])] = encodings
+        self.memory[first[..., np.newaxis] + np.arange(np.shape(encodings)[-1])] = (
+            encodings
+        )
 
 
 class PagedView(View):
@@ -186,6 +188,9 @@ class Cache:
     def with_memory(self, memory):
         return replace(self, memory=memory)
 
+    def with_tables(self, table, lengths):
+        return replace(self, table=table, lengths=lengths)
+
     def blocks(self, dtype):
         """The array that a program is called with."""
         size = self.memory.itemsize
@@ -198,7 +203,13 @@ class Cache:
 
     def arguments(self, dtype):
         """What every function of a program takes first."""
-        return (self.blocks(dtype), self.lengths, self.table, self.max_seq, self.max_cache)
+        return (
+            self.blocks(dtype),
+            self.lengths,
+            self.table,
+            self.max_seq,
+            self.max_cache,
+        )
 
 
 def PagedCache(*arguments, **named):
@@ -271,7 +282,9 @@ class Format:
         exponent = np.maximum(np.frexp(rounded)[1] - 1, 1 - self.bias)
         exponent = np.where(rounded > 0, exponent, 1 - self.bias)
         steps = np.ldexp(rounded, self.mantissa - exponent).astype(np.int64)
-        encodings = steps + ((exponent + self.bias - 1).astype(np.int64) << self.mantissa)
+        encodings = steps + (
+            (exponent + self.bias - 1).astype(np.int64) << self.mantissa
+        )
         if not self.saturates:
             infinity = ((self.sign - 1) >> self.mantissa) << self.mantissa
             encodings = np.where(over, infinity, encodings)

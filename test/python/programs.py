@@ -76,29 +76,38 @@ class Shape:
 
     def blocks_type(self, packed=False):
         tokens = self.page_size or "?"
-        sizes = f"?x{len(self.roles)}x?x{tokens}x{self.heads}x{self.head_size}x{self.dtype}"
+        sizes = (
+            f"?x{len(self.roles)}x?x{tokens}x{self.heads}x{self.head_size}x{self.dtype}"
+        )
         layout = f", strided<[?, ?, ?, {self.row}, {self.head_size}, 1], offset: ?>"
         return f"memref<{sizes}{'' if packed else layout}>"
 
-    def aliases(self, packed=False):
+    def aliases(self, packed=False, tables=None):
         mla = ", is_mla = true" if self.mla else ""
         page = f", page_size = {self.page_size}" if self.page_size else ""
         kv = f"#kvcache.params<num_heads = {self.heads}, head_size = {self.head_size}{mla}>"
-        layout = "" if packed else ", strided<[?, 1], offset: ?>"
-        table = f"memref<?x?xi32{layout}>" if self.page_size else "memref<?xi32>"
+        layout = "" if packed or tables else ", strided<[?, 1], offset: ?>"
+        batch, columns = tables or ("?", "?")
+        paged = f"memref<{batch}x{columns}xi32{layout}>"
+        table = paged if self.page_size else f"memref<{batch}xi32>"
         return f"""!collection = !kvcache.{self.kind}_collection<{self.dtype}, {kv}{page}>
 !cache = !kvcache.{self.kind}<{self.dtype}, {kv}{page}>
 !blocks = {self.blocks_type(packed)}
 !table = {table}
+!lengths = memref<{batch}xi32>
 """
 
 
 @dataclass
 class Source:
-    """A module of functions over a cache of one shape."""
+    """A module of functions over a cache of one shape.
+
+    ``tables`` gives the sizes of the table and the lengths, where the types have them.
+    """
 
     shape: Shape
     packed: bool = False
+    tables: tuple[int, int] | None = None
     functions: list[str] = field(default_factory=list)
 
     def add(self, name, parameters, body, results="", views="%k = key", layer=None):
@@ -115,19 +124,21 @@ class Source:
         made = ""
         for view in views.split(", "):
             value, role = view.split(" = ")
-            made += f"  {value} = kvcache.{kind}_view {role} %c[{chosen}] : !collection\n"
+            made += (
+                f"  {value} = kvcache.{kind}_view {role} %c[{chosen}] : !collection\n"
+            )
         self.functions.append(
-            f"func.func @{name}(%blocks: !blocks, %lengths: memref<?xi32>, %table: !table, "
+            f"func.func @{name}(%blocks: !blocks, %lengths: !lengths, %table: !table, "
             f"%max_seq: i32, %max_cache: i32, %layer: index{more}) -> ({results}) {{\n"
             f"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n{layer or ''}"
             f"  %c = kvcache.{kind}_collection %blocks, %lengths, %table, %max_seq, "
-            "%max_cache : !blocks, memref<?xi32>, !table -> !collection\n"
+            "%max_cache : !blocks, !lengths, !table -> !collection\n"
             f"{made}{body}\n}}\n"
         )
 
     @property
     def text(self):
-        return self.shape.aliases(self.packed) + "".join(self.functions)
+        return self.shape.aliases(self.packed, self.tables) + "".join(self.functions)
 
     def compile(self, *pipelines, **options):
         """Compiles what is left after running passes over the text."""

@@ -24,7 +24,9 @@ def read_all(width, result):
     step, type, out = max(width, 1), lanes(width, result), f"memref<?x?x?x?x{result}>"
     store = "vector.store" if width else "memref.store"
     of = f"{out}, {type}" if width else out
-    return ["batch: index", "tokens: index", f"out: {out}"], f"""
+    return (
+        ["batch: index", "tokens: index", f"out: {out}"],
+        f"""
   %heads = memref.dim %out, %c2 : {out}
   %size = memref.dim %out, %c3 : {out}
   %step = arith.constant {step} : index
@@ -38,7 +40,8 @@ def read_all(width, result):
       }}
     }}
   }}
-  return"""
+  return""",
+    )
 
 
 def write_all(width, dtype):
@@ -125,7 +128,11 @@ def add_ties(cache):
         largest = np.float32(format.largest())
         middle = np.concatenate([middle, [largest, largest * np.float32(1 + 2**-12)]])
         middle = middle.astype(np.float32)
-        for number in (middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)):
+        for number in (
+            middle,
+            np.nextafter(middle, np.inf),
+            np.nextafter(middle, -np.inf),
+        ):
             numbers += [number, -number]
     encodings = np.concatenate(numbers).astype(np.float32).view(np.uint32)
     places = rng.permutation(cache.memory.size)[: encodings.size]
@@ -135,59 +142,62 @@ def add_ties(cache):
 @each_dtype
 @pytest.mark.parametrize("result", RESULTS)
 def test_loads(dtype, result):
+    """From keys of any layer without optimization, from values of one layer with it."""
     shape, cache = wide_cache(dtype)
-    source = Source(shape, packed=True)
+    keys, values = Source(shape, packed=True), Source(shape, packed=True)
     for width in WIDTHS:
         parameters, body = read_all(width, result)
         body = CONSTANTS + body
-        source.add(f"keys_{width}", parameters, body)
-        source.add(f"values_{width}", parameters, body, views="%k = value", layer=1)
-    program = source.compile()
+        keys.add(f"read_{width}", parameters, body)
+        values.add(f"read_{width}", parameters, body, views="%k = value", layer=1)
     before = cache.memory.copy()
     sizes, indices = everything(cache)
 
-    def load(function, layer):
+    def load(program, width, layer):
         out = np.zeros(sizes, DTYPES[result])
-        program.call(function, *cache.arguments(shape.numpy), layer, *sizes[:2], out)
+        arguments = (*cache.arguments(shape.numpy), layer, *sizes[:2], out)
+        program.call(f"read_{width}", *arguments)
         return out.view(RESULTS[result].uint)
 
+    program = keys.compile(opt_level=0)
     for layer in (0, 1):
         expected = Converted(cache.view(0, layer).read(*indices)[..., 0], dtype, result)
-        for width in WIDTHS[layer::2]:
-            expected.check(load(f"keys_{width}", layer))
+        for width in WIDTHS:
+            expected.check(load(program, width, layer))
+    program = values.compile()
     expected = Converted(cache.view(1, 1).read(*indices)[..., 0], dtype, result)
     for width in WIDTHS:
-        expected.check(load(f"values_{width}", 99))
+        expected.check(load(program, width, 99))
     np.testing.assert_array_equal(cache.memory, before)
 
 
 @each_dtype
-def test_stores(dtype):
+@pytest.mark.parametrize("opt_level", [0, 2])
+def test_stores(dtype, opt_level):
     shape, cache = wide_cache(dtype)
     source = Source(shape, packed=True)
-    for width in WIDTHS:
-        for role in shape.roles:
-            parameters, body = write_all(width, dtype)
-            source.add(
-                f"write_{role}_{width}", parameters, CONSTANTS + body, views=f"%k = {role}"
-            )
-    program = source.compile()
+    widths = WIDTHS if opt_level == 0 else WIDTHS[::2]
+    for width in widths:
+        parameters, body = write_all(width, dtype)
+        role = shape.roles[width % 2]
+        source.add(f"write_{width}", parameters, CONSTANTS + body, views=f"%k = {role}")
+    program = source.compile(opt_level=opt_level)
     sizes, indices = everything(cache)
-    for width in WIDTHS:
+    values = cache.view(1, 1).read(*indices)[..., 0]
+    before = cache.memory.copy()
+    for width in widths:
         role, layer = width % 2, (width // 2) % 2
-        values = cache.view(1, 1).read(*indices)[..., 0]
-        before, memory = cache.memory.copy(), place(~cache.memory)
-        changed = cache.with_memory(memory)
-        expected = cache.with_memory(memory.copy())
+        changed = cache.with_memory(place(~cache.memory))
+        expected = cache.with_memory(changed.memory.copy())
         expected.view(role, layer).write(*indices, values[..., np.newaxis])
         program.call(
-            f"write_{shape.roles[role]}_{width}",
+            f"write_{width}",
             *changed.arguments(shape.numpy),
             layer,
             *sizes[:2],
             values.view(shape.numpy),
         )
-        np.testing.assert_array_equal(memory, expected.memory)
+        np.testing.assert_array_equal(changed.memory, expected.memory)
         np.testing.assert_array_equal(cache.memory, before)
 
 
@@ -331,7 +341,9 @@ def compile_tiles(shape, tiles):
     return source.compile()
 
 
-@pytest.mark.parametrize("shape, tiles", TILES, ids=lambda value: str(value).replace(" ", ""))
+@pytest.mark.parametrize(
+    "shape, tiles", TILES, ids=lambda value: str(value).replace(" ", "")
+)
 @given(st.data())
 @examples(25)
 def test_tiles(shape, tiles, data):
@@ -349,10 +361,73 @@ def test_tiles(shape, tiles, data):
         name = f"{shape.roles[role]}_{tokens}_{columns}{suffix}"
         rows = np.arange(t, t + tokens)
         copy = np.zeros((tokens, columns), shape.uint)
-        program.call(f"read_{name}", *arguments, layer, b, h, t, d, copy.view(shape.numpy))
+        program.call(
+            f"read_{name}", *arguments, layer, b, h, t, d, copy.view(shape.numpy)
+        )
         np.testing.assert_array_equal(copy, view.read(b, h, rows, d, columns))
 
         expected = cache.with_memory(cache.memory.copy())
         expected.view(role, layer).write(b, h, rows, d, ~copy)
-        program.call(f"write_{name}", *arguments, layer, b, h, t, d, (~copy).view(shape.numpy))
+        program.call(
+            f"write_{name}", *arguments, layer, b, h, t, d, (~copy).view(shape.numpy)
+        )
+        np.testing.assert_array_equal(cache.memory, expected.memory)
+
+
+# Pages that are known
+
+
+@functools.cache
+def compile_known_pages(shape):
+    source = Source(shape)
+    memref, vector = f"memref<?x{shape.dtype}>", f"vector<4x{shape.dtype}>"
+    tile = f"memref<1x4x{shape.dtype}, strided<[{shape.row}, 1], offset: ?>>"
+    indices = [f"{index}: index" for index in ("b", "h", "t", "d", "page")]
+    at = "%k[%b, %h, %t, %d] page %page"
+    for name, body in (
+        (
+            "load",
+            f"""  %v = kvcache.load {at} : !cache -> {vector}
+  vector.store %v, %io[%c0] : {memref}, {vector}""",
+        ),
+        (
+            "store",
+            f"""  %v = vector.load %io[%c0] : {memref}, {vector}
+  kvcache.store %v, {at} : {vector}, !cache""",
+        ),
+        (
+            "tile",
+            f"""  %m = kvcache.block_tile {at} : !cache -> {tile}
+  %v = vector.load %m[%c0, %c0] : {tile}, {vector}
+  vector.store %v, %io[%c0] : {memref}, {vector}""",
+        ),
+    ):
+        source.add(name, [*indices, f"io: {memref}"], f"{body}\n  return")
+    return source.compile()
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:5] + SHAPES[8:], ids=str)
+@given(st.data())
+@examples(15)
+def test_known_pages(shape, data):
+    """The page is taken as given, and the table not read: it has nothing to say."""
+    program = compile_known_pages(shape)
+    cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
+    _, layer, b, h, t = data.draw(places(cache))
+    page = data.draw(st.integers(0, cache.shape[0] - 1))
+    d = 4 * data.draw(st.integers(0, shape.head_size // 4 - 1))
+    model = cache.with_tables(np.full_like(cache.table, page), cache.lengths).view(
+        0, layer
+    )
+    cache = cache.with_tables(cache.table[:0], cache.lengths)
+    arguments = (*cache.arguments(shape.numpy), layer, b, h, t, d, page)
+    for name in ("load", "tile", "store", "load"):
+        io = np.arange(4).astype(shape.uint)
+        expected = cache.with_memory(cache.memory.copy())
+        if name == "store":
+            address = model.address(b, h, t, d)
+            expected.memory[address : address + 4] = io
+        program.call(name, *arguments, io.view(shape.numpy))
+        if name != "store":
+            np.testing.assert_array_equal(io, model.read(b, h, t, d, 4))
         np.testing.assert_array_equal(cache.memory, expected.memory)

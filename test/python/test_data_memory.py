@@ -16,7 +16,6 @@ from programs import (
     Source,
     examples,
     guard,
-    place,
     random_encodings,
     small_cache,
     sparse,
@@ -25,19 +24,9 @@ from programs import (
 each_end = pytest.mark.parametrize("where", ["at_end", "at_start"])
 
 
-def with_tables(cache, where):
+def beside_guards(cache, where):
     """The same with a table and lengths beside memory that can't be touched."""
-    return Cache(
-        cache.view_type,
-        cache.memory,
-        cache.base,
-        cache.shape,
-        cache.distances,
-        guard(cache.table, where),
-        guard(cache.lengths, where),
-        cache.max_seq,
-        cache.max_cache,
-    )
+    return cache.with_tables(guard(cache.table, where), guard(cache.lengths, where))
 
 
 # The table and the lengths
@@ -108,7 +97,7 @@ def compile_lookups(shape):
 @pytest.mark.parametrize("columns", [1, 2, 3, 8, 17])
 def test_lookups_stay_in_the_table(shape, where, columns):
     program = compile_lookups(shape)
-    cache = with_tables(small_cache(shape, batch=3, columns=columns), where)
+    cache = beside_guards(small_cache(shape, batch=3, columns=columns), where)
     view = cache.view(0, 0)
     arguments = (*cache.arguments(shape.numpy), 0)
     for b in range(3):
@@ -124,7 +113,7 @@ def test_lookups_stay_in_the_table(shape, where, columns):
 @pytest.mark.parametrize("columns", [1, 2, 3, 8, 17])
 def test_populate_stays_in_the_table(shape, where, columns):
     program = compile_lookups(shape)
-    cache = with_tables(small_cache(shape, batch=3, columns=columns), where)
+    cache = beside_guards(small_cache(shape, batch=3, columns=columns), where)
     view = cache.view(0, 0)
     P = shape.page_size or 1
     for pages in PAGES_OF_ROWS:
@@ -144,7 +133,9 @@ def test_populate_stays_in_the_table(shape, where, columns):
                         base,
                         offset,
                     )
-                    expected = (view.get_row(b, base, o, rows, P) for o in (offset, rows - 1))
+                    expected = (
+                        view.get_row(b, base, o, rows, P) for o in (offset, rows - 1)
+                    )
                     assert got == tuple(expected)
 
 
@@ -153,7 +144,7 @@ def test_populate_stays_in_the_table(shape, where, columns):
 @pytest.mark.parametrize("op", ["cache_length", "row_index", "page_id", "load"])
 def test_loops_that_do_not_run_read_nothing(shape, where, op):
     program = compile_lookups(shape)
-    cache = with_tables(small_cache(shape, batch=3, columns=2), where)
+    cache = beside_guards(small_cache(shape, batch=3, columns=2), where)
     arguments = (*cache.arguments(shape.numpy), 0)
     last = cache.view(0, 0).tokens() - 1
     out = np.zeros(1, shape.numpy if op == "load" else np.int64)
@@ -274,7 +265,10 @@ def compile_big(shape):
         "index",
     )
     source.add(
-        "rows", [], "  %r = kvcache.num_kv_rows %k : !cache\n  return %r : index", "index"
+        "rows",
+        [],
+        "  %r = kvcache.num_kv_rows %k : !cache\n  return %r : index",
+        "index",
     )
     return source.compile()
 
@@ -296,12 +290,18 @@ def check_big(cache, shape):
                     values = random_encodings(rng, 8, shape.dtype)
                     out = np.zeros_like(values)
                     at = (b, h, t, d)
-                    program.call(f"store_{role}", *arguments, *at, values.view(shape.numpy))
-                    np.testing.assert_array_equal(cache.memory[address : address + 8], values)
+                    program.call(
+                        f"store_{role}", *arguments, *at, values.view(shape.numpy)
+                    )
+                    np.testing.assert_array_equal(
+                        cache.memory[address : address + 8], values
+                    )
                     assert not cache.memory[address - 8 : address].any()
                     for op in ("load", "tile"):
                         out[...] = 0
-                        program.call(f"{op}_{role}", *arguments, *at, out.view(shape.numpy))
+                        program.call(
+                            f"{op}_{role}", *arguments, *at, out.view(shape.numpy)
+                        )
                         np.testing.assert_array_equal(out, values)
                     cache.memory[address : address + 8] = 0
                     assert program.call("row", *arguments, b, t) == view.row_index(b, t)
@@ -314,7 +314,9 @@ def test_pages_beyond_2_31_elements(shape, pages, layers):
     distance = roles * layers * layer
     # The last pages, and those on both sides of element 2^31.
     border = 2**31 // distance
-    table = np.array([[pages - 1, border - 1, border], [0, border + 1, pages - 2]], np.uint32)
+    table = np.array(
+        [[pages - 1, border - 1, border], [0, border + 1, pages - 2]], np.uint32
+    )
     cache = Cache(
         PagedView,
         sparse(pages * distance, shape.uint),
@@ -377,7 +379,13 @@ def test_tokens_past_the_used_pages(shape, data):
         for layer in (0, 1):
             view = cache.view(0, layer)
             out = np.zeros(1, shape.uint)
-            arguments = (*cache.arguments(shape.numpy), layer, 1, t, out.view(shape.numpy))
+            arguments = (
+                *cache.arguments(shape.numpy),
+                layer,
+                1,
+                t,
+                out.view(shape.numpy),
+            )
             program.call("load", *arguments)
             assert out[0] == view.read(1, 0, t, 0)[0]
             if t // shape.page_size >= used:
@@ -403,15 +411,7 @@ def test_sequences_may_share_rows_of_the_table():
     shape = SHAPES[1]
     cache = small_cache(shape, batch=1, columns=4)
     shared = np.lib.stride_tricks.as_strided(cache.table, (3, 4), (0, 4))
-    cache = Cache(
-        cache.view_type,
-        cache.memory,
-        cache.base,
-        cache.shape,
-        cache.distances,
-        shared,
-        place(np.arange(3, dtype=np.uint32)),
-    )
+    cache = cache.with_tables(shared, np.arange(3, dtype=np.uint32))
     program = compile_lookups(shape)
     for b in range(3):
         got = program.call("row_index", *cache.arguments(shape.numpy), 0, b, 11)

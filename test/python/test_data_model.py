@@ -42,9 +42,7 @@ def test_encode(source, dtype):
     if format.saturates:
         values = np.clip(values, -format.largest(), format.largest())
     with np.errstate(over="ignore", under="ignore"):
-        expected = values.astype(DTYPES[source]).astype(
-            DTYPES[dtype]
-        )
+        expected = values.astype(DTYPES[source]).astype(DTYPES[dtype])
     np.testing.assert_array_equal(format.encode(values), expected.view(format.uint))
 
 

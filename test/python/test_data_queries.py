@@ -38,7 +38,9 @@ def add_query(source, op, view, name, indices="", results="index"):
     values = ", ".join(f"%r{i}" for i, _ in enumerate(results.split(", ")))
     body = f"  {values} = kvcache.{op} {view}{operands} : {type}\n  return {values} : {results}"
     role = "value" if name.endswith("value") else "key"
-    source.add(name, [f"{index}: index" for index in indices], body, results, f"%k = {role}")
+    source.add(
+        name, [f"{index}: index" for index in indices], body, results, f"%k = {role}"
+    )
 
 
 @functools.cache
@@ -60,7 +62,9 @@ def compile_queries(shape):
         ):
             add_query(source, op, "%k", f"{op}_{role}", indices)
         if shape.page_size:
-            add_query(source, "tma_coords", "%k", f"tma_coords_{role}", "bt", "index, index")
+            add_query(
+                source, "tma_coords", "%k", f"tma_coords_{role}", "bt", "index, index"
+            )
         for extent in ("batch", "pages", "tokens"):
             add_query(source, f"extent {extent}", "%k", f"extent_{extent}_{role}")
         add_query(source, "row_index", "%k", f"row_index_of_page_{role}", "bt")
@@ -95,7 +99,10 @@ def queries(draw, shape):
         draw(st.integers(0, len(cache.lengths) - 1)),
         draw(st.integers(0, shape.heads - 1)),
         draw(tokens),
-        draw(st.integers(0, (shape.page_size or 1) * 2**32 - 1) | st.integers(-(2**63), -1)),
+        draw(
+            st.integers(0, (shape.page_size or 1) * 2**32 - 1)
+            | st.integers(-(2**63), -1)
+        ),
         draw(any_word),
     )
 

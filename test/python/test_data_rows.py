@@ -29,8 +29,15 @@ def variants(page_size):
         if page_size:
             if rows > page_size and rows % page_size or rows > 40 * page_size:
                 continue
-            alignments |= {page_size, 2 * page_size, 4 * page_size, 8 * page_size, 64 * page_size}
+            alignments |= {
+                page_size,
+                2 * page_size,
+                4 * page_size,
+                8 * page_size,
+                64 * page_size,
+            }
             if rows > page_size:
+                # (C2) of populate
                 alignments = {a for a in alignments if a % page_size == 0}
         found.append((rows, rows, ""))
         for alignment in sorted(alignments):
@@ -41,7 +48,11 @@ def variants(page_size):
 def constant_offsets(rows, page_size):
     """The first and last offset of each page, and some between."""
     step = page_size or rows
-    edges = {o for first in range(0, rows, step) for o in (first, first + 1, first + step - 1)}
+    edges = {
+        o
+        for first in range(0, rows, step)
+        for o in (first, first + 1, first + step - 1)
+    }
     return sorted(o for o in edges | {0, rows // 2, rows - 1} if o < rows)[:24]
 
 
@@ -49,7 +60,9 @@ def add_variant(source, name, rows, attribute):
     page_size = source.shape.page_size
     page = f", page_size = {page_size}" if page_size else ""
     type = f"!kvcache.row_indices<rows = {rows}{page}>"
-    populate = f"  %rows = kvcache.populate %k[%b, %base]{attribute} : !cache -> {type}\n"
+    populate = (
+        f"  %rows = kvcache.populate %k[%b, %base]{attribute} : !cache -> {type}\n"
+    )
     source.add(
         f"{name}_dynamic",
         ["b: index", "base: index", "o: index"],
@@ -111,16 +124,14 @@ def test_rows(shape, rows, data):
             base = base // P * P if (base // P * P) % alignment == 0 else 0
         name = f"rows_{alignment}_{len(attribute)}"
 
-        def row(offset):
-            return view.get_row(b, base, offset, rows, alignment)
-
         for offset in {0, rows - 1, data.draw(st.integers(0, rows - 1))}:
             got = program.call(f"{name}_dynamic", *arguments, base, offset)
-            assert got == row(offset)
+            assert got == view.get_row(b, base, offset, rows, alignment)
         offsets = constant_offsets(rows, shape.page_size)
         out = np.zeros(len(offsets), np.int64)
         program.call(f"{name}_constant", *arguments, base, out)
-        assert out.tolist() == [row(offset) for offset in offsets]
+        expected = [view.get_row(b, base, o, rows, alignment) for o in offsets]
+        assert out.tolist() == expected
 
 
 TRAVELLING = """
@@ -163,7 +174,9 @@ def compile_travelling(shape, pages):
     rows = pages * (shape.page_size or 5)
     page = f", page_size = {shape.page_size}" if shape.page_size else ""
     source = Source(shape)
-    source.functions.append(f"!rows = !kvcache.row_indices<rows = {rows}{page}>{TRAVELLING}")
+    source.functions.append(
+        f"!rows = !kvcache.row_indices<rows = {rows}{page}>{TRAVELLING}"
+    )
     source.add(
         "travel",
         [f"{name}: index" for name in ("b", "first", "second", "o", "n")],

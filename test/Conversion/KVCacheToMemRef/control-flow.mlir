@@ -277,7 +277,7 @@ module attributes {gpu.container_module} {
   // CHECK:         %[[ENTRY:.*]] = memref.load %{{.*}}[%[[B]]]
   // CHECK:         %[[LENGTH:.*]] = arith.index_castui %[[ENTRY]]
   // CHECK:         %[[START:.*]] = gpu.wait async
-  // CHECK:         gpu.launch_func async [%[[START]]] @kernels::@kernel blocks in (%[[LENGTH]], {{.*}}) threads in (%[[LENGTH]], {{.*}})
+  // CHECK:         gpu.launch_func async [%[[START]]] @kernels::@kernel blocks in (%[[LENGTH]], {{[^)]*}}) threads in (%[[LENGTH]], {{[^)]*}})
   // CHECK-SAME:        args(%[[LENGTH]] : index, %[[K0]] : memref<bf16, strided<[], offset: ?>>, %[[K1]] : i32, %[[K2]] : index, {{.*}}, %[[OUT]] : memref<?xindex>)
   func.func @launch_func_passes_parts(%k: !cache, %out: memref<?xindex>, %b: index) {
     %c1 = arith.constant 1 : index

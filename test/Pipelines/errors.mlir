@@ -1,0 +1,135 @@
+// What a user gets wrong is a message with a location, and a non-zero exit.
+
+// RUN: split-file %s %t
+
+//--- kernel.mlir
+// RUN: not kvcache-opt %t/kernel.mlir --kvcache-to-ptx=chip=sm_99 2>&1 | FileCheck %s --check-prefix=UNKNOWN-CHIP
+// RUN: not kvcache-opt %t/kernel.mlir --kvcache-to-ptx=chip=sm_75 2>&1 | FileCheck %s --check-prefix=OLD-CHIP
+// RUN: not kvcache-opt %t/kernel.mlir --kvcache-to-ptx=chip=sm_90a,h100 2>&1 | FileCheck %s --check-prefix=SECOND-CHIP
+// RUN: not kvcache-opt %t/kernel.mlir --kvcache-to-ptx 2>&1 | FileCheck %s --check-prefix=NO-CHIP
+// RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a format=elf" 2>&1 | FileCheck %s --check-prefix=UNKNOWN-FORMAT
+// RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a opt-level=7" 2>&1 | FileCheck %s --check-prefix=OPT-LEVEL
+// RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a opt-level=-1" 2>&1 | FileCheck %s --check-prefix=OPT-LEVEL
+// RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a speed=high" 2>&1 | FileCheck %s --check-prefix=UNKNOWN-OPTION
+// RUN: not %python %S/Inputs/without_path.py kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a format=cubin" 2>&1 | FileCheck %s --check-prefix=NO-PTXAS
+// UNKNOWN-CHIP:   kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'sm_99'; known are sm_80, {{.*}}sm_121f
+// OLD-CHIP:       kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'sm_75'; known are sm_80,
+// SECOND-CHIP:    kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'h100'; known are sm_80,
+// NO-CHIP:        kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op expects a target: '#nvvm.target' on the module, or the pipeline option 'chip'
+// UNKNOWN-FORMAT: error: unknown format 'elf'; known are ptx, cubin and fatbin
+// OPT-LEVEL:      error: expects opt-level to be 0 to 3, got
+// UNKNOWN-OPTION: no such option speed
+// NO-PTXAS:       kernel.mlir:[[#]]:[[#]]: error: Couldn't find the `ptxas` binary. Please specify the toolkit path
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xf32>) kernel {
+    gpu.return
+  }
+}
+
+//--- host-only.mlir
+// RUN: not kvcache-opt %t/host-only.mlir --kvcache-to-ptx=chip=sm_90a --emit-ptx 2>&1 | FileCheck %s --check-prefix=NO-KERNELS
+// RUN: not kvcache-opt %t/host-only.mlir --emit-ptx 2>&1 | FileCheck %s --check-prefix=NO-KERNELS
+// RUN: not kvcache-opt %t/host-only.mlir --kvcache-to-cpu --emit-ptx 2>&1 | FileCheck %s --check-prefix=NO-KERNELS
+// NO-KERNELS: host-only.mlir:[[#]]:[[#]]: error: expects kernels, found none: nested 'scf.parallel' loops or a 'gpu.func' with 'kernel' become one
+func.func @nothing() {
+  return
+}
+
+//--- binary.mlir
+// RUN: not kvcache-opt %t/binary.mlir --emit-ptx 2>&1 | FileCheck %s --check-prefix=NOT-PTX
+// NOT-PTX: binary.mlir:[[#]]:[[#]]: error: 'gpu.binary' op expects PTX, which format=ptx gives
+gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, bin = "cubin">]
+
+//--- files.mlir
+// RUN: not kvcache-opt %t/missing.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=NO-INPUT
+// RUN: not kvcache-opt %t/missing.mlir --kvcache-to-ptx=chip=sm_90a --emit-ptx 2>&1 | FileCheck %s --check-prefix=NO-INPUT
+// RUN: not kvcache-opt %t/kernel.mlir --kvcache-to-ptx=chip=sm_90a --emit-ptx -o %t/nowhere/out.ptx 2>&1 | FileCheck %s --check-prefix=NO-OUTPUT
+// NO-INPUT:  cannot open input file '{{.*}}missing.mlir': No such file or directory
+// NO-OUTPUT: cannot open output file '{{.*}}out.ptx': No such file or directory
+
+// A failure leaves no half-written file.
+
+// RUN: rm -f %t/out.ptx
+// RUN: not kvcache-opt %t/host-only.mlir --kvcache-to-ptx=chip=sm_90a --emit-ptx -o %t/out.ptx
+// RUN: not ls %t/out.ptx
+
+//--- large-block.mlir
+// RUN: not kvcache-opt %t/large-block.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LARGE-BLOCK
+// LARGE-BLOCK: large-block.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects at most 1024 threads in a block, got 1040
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xf32>) kernel attributes {known_block_size = array<i32: 65, 16, 1>} {
+    gpu.return
+  }
+}
+
+//--- large-parallel-block.mlir
+// RUN: not kvcache-opt %t/large-parallel-block.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LARGE-PARALLEL
+// LARGE-PARALLEL: large-parallel-block.mlir:[[#]]:[[#]]: error: {{.*}}expects at most 1024 threads in a block, got 2048
+func.func @fill(%m: memref<?x2048xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2048 = arith.constant 2048 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    scf.parallel (%j) = (%c0) to (%c2048) step (%c1) {
+      memref.store %zero, %m[%i, %j] : memref<?x2048xf32>
+    }
+  }
+  return
+}
+
+//--- other-target.mlir
+// RUN: not kvcache-opt %t/other-target.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=OTHER-TARGET
+// OTHER-TARGET: other-target.mlir:[[#]]:[[#]]: error: 'gpu.module' op expects targets of #nvvm.target, got #rocdl.target
+gpu.module @kernels [#rocdl.target] {
+  gpu.func @kernel(%m: memref<8xf32>) kernel {
+    gpu.return
+  }
+}
+
+//--- launch-on-cpu.mlir
+// RUN: not kvcache-opt %t/launch-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-ON-CPU
+// LAUNCH-ON-CPU: launch-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops
+func.func @launch(%i: index) {
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %i, %gy = %i, %gz = %i)
+             threads(%tx, %ty, %tz) in (%sx = %i, %sy = %i, %sz = %i) {
+    gpu.terminator
+  }
+  return
+}
+
+//--- launch-func-on-cpu.mlir
+// RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
+// LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%m: memref<8xf32>) kernel {
+      gpu.return
+    }
+  }
+  func.func @launch(%m: memref<8xf32>, %i: index) {
+    gpu.launch_func @kernels::@kernel blocks in (%i, %i, %i) threads in (%i, %i, %i) args(%m : memref<8xf32>)
+    return
+  }
+}
+
+//--- libdevice.mlir
+// RUN: not kvcache-opt %t/libdevice.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LIBDEVICE
+// LIBDEVICE: libdevice.mlir:[[#]]:[[#]]: error: needs '__nv_sinf' of CUDA's libdevice: pass the pipeline option 'toolkit'
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<f32>) kernel {
+    %x = memref.load %m[] : memref<f32>
+    %y = math.sin %x : f32
+    memref.store %y, %m[] : memref<f32>
+    gpu.return
+  }
+}
+
+//--- unranked.mlir
+// RUN: not kvcache-opt %t/unranked.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=UNRANKED
+// UNRANKED: unranked.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects argument 0 to be a ranked memref, got 'memref<*xf32>'
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<*xf32>) kernel {
+    gpu.return
+  }
+}
