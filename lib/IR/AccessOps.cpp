@@ -73,10 +73,13 @@ LogicalResult LoadOp::verify() {
   CacheTypeInterface cache = getCache().getType();
   Type lane = getLaneType(getType());
   // (C1)
+  bool converts = isa<Float64Type, Float32Type, Float16Type, BFloat16Type,
+                      Float8E4M3FNType, Float8E5M2Type>(lane);
   if (lane != cache.getElementType() &&
-      !(isa<FloatType>(lane) && isa<FloatType>(cache.getElementType())))
+      !(converts && isa<FloatType>(cache.getElementType())))
     return emitOpError("expects 'result' to have the cache's element type (")
-           << cache.getElementType() << ") or another float type, got " << lane;
+           << cache.getElementType()
+           << "), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got " << lane;
   // (C2)
   if (failed(verifyWidth(*this, "result", getType(), cache)))
     return failure();

@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Chip.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -25,8 +27,12 @@ namespace {
 /// Threads that a block may have on every chip (CUDA C++ Programming Guide,
 /// Technical Specifications per Compute Capability).
 constexpr int64_t kMaxThreadsPerBlock = 1024;
+constexpr int64_t kMaxBlockDepth = 64;
 
 constexpr StringLiteral kTriple{"nvptx64-nvidia-cuda"};
+
+/// The newest PTX version that ptxas 13.0 reads, as major * 10 + minor.
+constexpr unsigned kNewestPTX = 90;
 
 /// Names of functions in PTX (PTX ISA, Identifiers).
 bool isPTXIdentifier(StringRef name) {
@@ -43,9 +49,11 @@ struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
   void runOnOperation() override {
     if (optLevel < 0 || optLevel > 3) {
       getOperation().emitError("expects opt-level to be 0 to 3, got ")
-          << optLevel;
+          << static_cast<int64_t>(optLevel);
       return signalPassFailure();
     }
+    if (failed(checkOutlined()))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     SmallVector<gpu::GPUModuleOp> modules(
         getOperation().getOps<gpu::GPUModuleOp>());
@@ -55,6 +63,20 @@ struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
   }
 
 private:
+  /// Upstream leaves parallel loops that it can't map as they are.
+  LogicalResult checkOutlined() {
+    WalkResult result = getOperation().walk([](scf::ParallelOp loop) {
+      if (isInGPUCode(loop))
+        return WalkResult::advance();
+      loop.emitOpError("can't become a kernel: outer and inner parallel loops "
+                       "take no reductions, and nothing but plain loads, "
+                       "stores and arithmetic directly in their bodies (put "
+                       "cf.assert and gpu.printf under an scf.if)");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   static LogicalResult checkKernels(gpu::GPUModuleOp module) {
     for (gpu::GPUFuncOp kernel : module.getOps<gpu::GPUFuncOp>()) {
       if (!isPTXIdentifier(kernel.getName()))
@@ -64,8 +86,15 @@ private:
       if (!size)
         continue;
       int64_t threads = 1;
-      for (int32_t side : *size)
+      for (int32_t side : *size) {
+        if (side < 1)
+          return kernel.emitOpError("expects block sizes of at least 1, got ")
+                 << side;
         threads *= side;
+      }
+      if (size->back() > kMaxBlockDepth)
+        return kernel.emitOpError("expects a block size of at most ")
+               << kMaxBlockDepth << " along z, got " << size->back();
       if (threads > kMaxThreadsPerBlock)
         return kernel.emitOpError("expects at most ")
                << kMaxThreadsPerBlock << " threads in a block, got " << threads;
@@ -103,7 +132,7 @@ private:
     for (Attribute target : ArrayRef(targets).drop_front()) {
       auto clone = cast<gpu::GPUModuleOp>(module->clone());
       clone.setTargetsAttr(builder.getArrayAttr({target}));
-      clone->setAttr(kCloneOfAttr,
+      clone->setAttr(KVCacheDialect::kCloneOfAttr,
                      FlatSymbolRefAttr::get(module.getNameAttr()));
       symbols.insert(clone, std::next(Block::iterator(module)));
     }
@@ -120,8 +149,17 @@ private:
       return failure();
     }
     std::string features = target.getFeatures().str();
-    if (!StringRef(features).contains("+ptx"))
+    unsigned ptxVersion = 0;
+    auto [before, after] = target.getFeatures().split("+ptx");
+    if (after.empty())
       features += (features.empty() ? "" : ",") + chip->getFeatures();
+    else if (after.split(',').first.getAsInteger(10, ptxVersion) ||
+             ptxVersion < chip->ptxVersion || ptxVersion > kNewestPTX) {
+      module.emitOpError("expects a PTX version from ")
+          << chip->getFeatures() << " to +ptx" << kNewestPTX << " for "
+          << chip->name << ", got '" << target.getFeatures() << "'";
+      return failure();
+    }
     return NVVM::NVVMTargetAttr::get(
         &getContext(), target.getO(), target.getTriple(), target.getChip(),
         features, target.getFlags(), target.getLink(),

@@ -47,15 +47,16 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
 /// Point Instructions). Called by name, because `convert-gpu-to-nvvm` rejects
 /// the ops of these intrinsics in favour of libdevice.
 template <typename OpTy> struct ToIntrinsic : OpRewritePattern<OpTy> {
-  ToIntrinsic(MLIRContext *context, StringRef intrinsic)
-      : OpRewritePattern<OpTy>(context), intrinsic(intrinsic) {}
+  ToIntrinsic(MLIRContext *context, StringRef intrinsic, bool hasF64 = true)
+      : OpRewritePattern<OpTy>(context), intrinsic(intrinsic), hasF64(hasF64) {}
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
     auto vector = dyn_cast<VectorType>(op.getType());
-    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!(element.isF32() || (hasF64 && element.isF64())) ||
         (vector && vector.getRank() != 1))
-      return rewriter.notifyMatchFailure(op, "not f32 or a 1-D vector of it");
+      return rewriter.notifyMatchFailure(op, "no instruction for this type");
     rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
         op, op.getType(), rewriter.getStringAttr(intrinsic), op->getOperands());
     return success();
@@ -63,6 +64,7 @@ template <typename OpTy> struct ToIntrinsic : OpRewritePattern<OpTy> {
 
 private:
   StringRef intrinsic;
+  bool hasF64;
 };
 
 struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
@@ -75,7 +77,8 @@ struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
     patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
     patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
     patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
-    patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2");
+    patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2",
+                                            /*hasF64=*/false);
     patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
     patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
     patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");

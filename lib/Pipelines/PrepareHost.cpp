@@ -26,6 +26,11 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
          llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))
       module.erase();
     WalkResult result = getOperation().walk([](Operation *op) {
+      if (!op->isRegistered()) {
+        op->emitError("unregistered operation '")
+            << op->getName() << "' has no lowering";
+        return WalkResult::interrupt();
+      }
       if (!isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
         return WalkResult::advance();
       op->emitOpError("can't run on the CPU: write the kernel as nested "

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CUDATools.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
-#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_SERIALIZEKERNELS
@@ -62,8 +64,9 @@ LogicalResult checkLibdevice(gpu::GPUModuleOp module) {
         user = uses->begin()->getUser();
     return user->emitError("needs '")
            << function.getSymName()
-           << "' of CUDA's libdevice: pass the pipeline option 'toolkit', or "
-              "write it with ops that chips have (such as math.exp2)";
+           << "' of CUDA's libdevice: pass the pipeline option 'toolkit' with "
+              "a toolkit that has it, or write it with ops that chips have "
+              "(such as math.exp2)";
   }
   return success();
 }
@@ -84,41 +87,78 @@ struct SerializeKernels
     llvm::StringMap<DictionaryAttr> kernels;
     llvm::StringMap<StringAttr> originals;
     for (auto module : getOperation().getOps<gpu::GPUModuleOp>()) {
-      if (toolkit.empty() && failed(checkLibdevice(module)))
+      if (!hasLibdevice() && failed(checkLibdevice(module)))
         return signalPassFailure();
       kernels[module.getName()] = describeKernels(module);
-      if (auto original =
-              module->getAttrOfType<FlatSymbolRefAttr>(kCloneOfAttr))
+      if (auto original = module->getAttrOfType<FlatSymbolRefAttr>(
+              KVCacheDialect::kCloneOfAttr))
         originals[module.getName()] = original.getAttr();
     }
 
-    gpu::TargetOptions options(toolkit, {}, {}, {}, *parseFormat(format));
+    // Upstream makes the PTX; from there on the tools are ours to find.
+    gpu::TargetOptions options(hasLibdevice() ? StringRef(toolkit) : "", {}, {},
+                               {}, gpu::CompilationTarget::Assembly);
     if (failed(gpu::transformGpuModulesToBinaries(getOperation(), nullptr,
                                                   options)))
       return signalPassFailure();
-    describeObjects(kernels);
+    for (auto binary : getOperation().getOps<gpu::BinaryOp>()) {
+      auto found = kernels.find(binary.getName());
+      if (found != kernels.end() &&
+          failed(finishObjects(binary, found->second)))
+        return signalPassFailure();
+    }
     mergeClones(originals);
   }
 
 private:
-  void describeObjects(const llvm::StringMap<DictionaryAttr> &kernels) {
+  bool hasLibdevice() const {
+    SmallString<128> path(toolkit.getValue());
+    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
+    return !toolkit.empty() && llvm::sys::fs::exists(path);
+  }
+
+  /// Assembles the PTX as the format asks, and adds what is known of kernels.
+  LogicalResult finishObjects(gpu::BinaryOp binary, DictionaryAttr kernels) {
     Builder builder(&getContext());
-    for (auto binary : getOperation().getOps<gpu::BinaryOp>()) {
-      auto found = kernels.find(binary.getName());
-      if (found == kernels.end())
-        continue;
-      SmallVector<Attribute> objects;
-      for (auto object :
-           binary.getObjectsAttr().getAsRange<gpu::ObjectAttr>()) {
-        NamedAttrList properties(object.getProperties());
-        properties.set("kvcache.kernels", found->second);
-        objects.push_back(gpu::ObjectAttr::get(
-            &getContext(), object.getTarget(), object.getFormat(),
-            object.getObject(), properties.getDictionary(&getContext()),
-            object.getKernels()));
-      }
-      binary.setObjectsAttr(builder.getArrayAttr(objects));
+    SmallVector<Attribute> objects;
+    for (auto object : binary.getObjectsAttr().getAsRange<gpu::ObjectAttr>()) {
+      FailureOr<StringAttr> content = assemble(binary.getLoc(), object);
+      if (failed(content))
+        return failure();
+      NamedAttrList properties(object.getProperties());
+      properties.set("kvcache.kernels", kernels);
+      objects.push_back(gpu::ObjectAttr::get(
+          &getContext(), object.getTarget(), *parseFormat(format), *content,
+          properties.getDictionary(&getContext()), object.getKernels()));
     }
+    binary.setObjectsAttr(builder.getArrayAttr(objects));
+    return success();
+  }
+
+  FailureOr<StringAttr> assemble(Location loc, gpu::ObjectAttr object) {
+    gpu::CompilationTarget wanted = *parseFormat(format);
+    if (wanted == gpu::CompilationTarget::Assembly)
+      return object.getObject();
+    auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());
+    // LLVM ends the text with a zero byte for the driver.
+    StringRef ptx = object.getObject().getValue().rtrim('\0');
+    FailureOr<std::string> ptxas = findCUDATool(loc, "ptxas", toolkit);
+    if (failed(ptxas))
+      return failure();
+    FailureOr<std::string> content =
+        assemblePTX(loc, *ptxas, ptx, target.getChip(), target.getO());
+    if (failed(content))
+      return failure();
+    if (wanted == gpu::CompilationTarget::Fatbin) {
+      FailureOr<std::string> fatbinary =
+          findCUDATool(loc, "fatbinary", toolkit);
+      if (failed(fatbinary))
+        return failure();
+      content = makeFatBinary(loc, *fatbinary, ptx, *content, target.getChip());
+      if (failed(content))
+        return failure();
+    }
+    return StringAttr::get(&getContext(), *content);
   }
 
   /// Moves the objects of a clone for another target to the original binary.

@@ -57,10 +57,15 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   addCleanUp(pm);
   pm.addPass(createLowerAffinePass());
   pm.addPass(createConvertVectorToSCFPass());
+  pm.addPass(createConvertMathToFuncs());
   pm.addPass(createSCFToControlFlowPass());
   pm.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
   pm.addPass(createConvertVectorToLLVMPass());
+  // What LLVM has intrinsics for goes first; the math library has the rest.
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCheckLowered());
 }

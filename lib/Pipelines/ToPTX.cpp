@@ -64,6 +64,7 @@ static void addKernelLowering(OpPassManager &pm) {
   addCleanUp(pm);
   pm.addPass(createLowerAffinePass());
   pm.addPass(createLowerGPUMath());
+  pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertGpuOpsToNVVMOps());
   pm.addPass(createConvertVectorToLLVMPass());
@@ -72,6 +73,7 @@ static void addKernelLowering(OpPassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
+  pm.addPass(createCheckLowered());
 }
 
 void kvcache::buildToPTXPipeline(OpPassManager &pm,

@@ -10,6 +10,7 @@
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::kvcache {
@@ -27,6 +28,16 @@ class Checker {
 public:
   explicit Checker(Operation *op)
       : builder(op), loc(op->getLoc()), name(op->getName().getStringRef()) {}
+
+  /// What a collection's tensors promise each other: a row of the lookup table
+  /// for every sequence, and distances that keep pages as aligned as accesses.
+  template <typename OpTy> void checkCollection(OpTy op) {
+    Value sequences = size(op.getCacheLengths(), 0);
+    Value rows = size(op.getLookupTable(), 0);
+    below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
+          "number of sequences with a row in 'lookup_table'");
+    checkDistances(op.getBlocks(), "blocks");
+  }
 
   void checkView(Value collection, Value layer) {
     below(layer, extent(Extent::Layers, collection), "layer");
@@ -77,6 +88,33 @@ private:
     return ExtentOp::create(builder, loc, builder.getIndexType(), kind, cache);
   }
 
+  Value size(Value memref, int64_t dim) {
+    return memref::DimOp::create(builder, loc, memref, dim);
+  }
+
+  /// The outer strides are no negative numbers, and multiples of the alignment
+  /// that accesses count on.
+  void checkDistances(TypedValue<MemRefType> tensor, StringRef name) {
+    MemRefType type = tensor.getType();
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return;
+    uint64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    uint64_t row = type.getDimSize(4) * type.getDimSize(5) * bytes;
+    int64_t factor = llvm::MinAlign(row, 16) / std::min<uint64_t>(bytes, 16);
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, tensor);
+    for (int64_t dim : {0, 1, 2}) {
+      if (type.getDimSize(dim) == 1)
+        continue;
+      std::string what = ("stride " + Twine(dim) + " of '" + name + "'").str();
+      Value stride = metadata.getStrides()[dim];
+      below(stride, index(std::numeric_limits<int64_t>::max()), what);
+      multipleOf(stride, std::max<int64_t>(factor, 1), what);
+    }
+  }
+
   void below(Value value, Value bound, StringRef what) {
     CheckOp::create(builder, loc, value, bound,
                     ("'" + name + "' op " + what).str());
@@ -102,7 +140,9 @@ private:
     int64_t tokens = op.getAccessedTokens();
     Value limit = extent(Extent::Tokens, cache);
     below(token, limit, "token");
-    if (tokens > 1) {
+    // Rows of a block that lie past its end are named, but not read.
+    bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
+    if (tokens > 1 && !isNamed) {
       Value last =
           arith::AddIOp::create(builder, loc, token, index(tokens - 1));
       below(last, limit, "last token");
@@ -174,6 +214,10 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
       Checker checker(op);
       if (auto access = dyn_cast<AccessOpInterface>(op))
         checker.checkAccess(access);
+      else if (auto collection = dyn_cast<PagedCollectionOp>(op))
+        checker.checkCollection(collection);
+      else if (auto collection = dyn_cast<ContinuousCollectionOp>(op))
+        checker.checkCollection(collection);
       else if (auto view = dyn_cast<PagedViewOp>(op))
         checker.checkView(view.getCollection(), view.getLayer());
       else if (auto view = dyn_cast<ContinuousViewOp>(op))

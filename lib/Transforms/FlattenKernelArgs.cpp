@@ -13,8 +13,8 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -33,12 +33,19 @@ namespace {
 // What is known of a kernel's pointers
 //===----------------------------------------------------------------------===//
 
+/// Whether a value of this type can't lead to memory.
+bool isPlain(Type type) {
+  return type.isIntOrIndexOrFloat() || isa<VectorType>(type);
+}
+
 /// Whether the kernel reads the memory behind `memref`, and no more.
 bool isOnlyRead(Value memref) {
   return llvm::all_of(memref.getUsers(), [](Operation *user) {
     if (isa<ViewLikeOpInterface, memref::ExtractStridedMetadataOp>(user))
       return llvm::all_of(user->getResults(), [](Value result) {
-        return !isa<MemRefType>(result.getType()) || isOnlyRead(result);
+        return isa<BaseMemRefType>(result.getType())
+                   ? isOnlyRead(result)
+                   : isPlain(result.getType());
       });
     // An address may be written through.
     if (isa<memref::ExtractAlignedPointerAsIndexOp>(user))
@@ -46,23 +53,31 @@ bool isOnlyRead(Value memref) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(user);
     return effects && user->getNumRegions() == 0 &&
            !isa<BranchOpInterface, RegionBranchTerminatorOpInterface>(user) &&
-           llvm::none_of(user->getResultTypes(), llvm::IsaPred<MemRefType>) &&
+           llvm::all_of(user->getResultTypes(), isPlain) &&
            (effects.onlyHasEffect<MemoryEffects::Read>() ||
             effects.hasNoEffect());
   });
 }
 
-/// The buffer that a memref on the host is a window of.
+/// The buffer that a memref on the host is a window of, as far as it can be
+/// told from others: a function's argument, an allocation or a global. Null for
+/// any other.
 Value getBuffer(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(op))
       memref = view.getViewSource();
     else if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op))
       memref = metadata.getSource();
+    else if (isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp,
+                 gpu::AllocOp>(op))
+      return memref;
     else
-      break;
+      return {};
   }
-  return memref;
+  Block *block = cast<BlockArgument>(memref).getOwner();
+  bool ofFunction =
+      block->isEntryBlock() && isa<FunctionOpInterface>(block->getParentOp());
+  return ofFunction ? memref : Value();
 }
 
 /// The arguments of `kernel` that must not be `noalias`: a launch passes their
@@ -77,9 +92,10 @@ llvm::SmallBitVector findOverlaps(gpu::GPUFuncOp kernel,
       for (size_t j = i + 1; j < operands.size(); ++j) {
         if (!isa<MemRefType>(operands[i].getType()) ||
             !isa<MemRefType>(operands[j].getType()) ||
-            getBuffer(operands[i]) != getBuffer(operands[j]))
+            (readOnly[i] && readOnly[j]))
           continue;
-        if (!readOnly[i] || !readOnly[j])
+        Value one = getBuffer(operands[i]), other = getBuffer(operands[j]);
+        if (!one || !other || one == other)
           overlaps.set(i).set(j);
       }
   }
@@ -121,11 +137,14 @@ void appendOperands(OpBuilder &builder, Location loc, Value memref,
       memref::ExtractStridedMetadataOp::create(builder, loc, memref);
   Value address =
       memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
+  // What the type says of the offset, the kernel adds.
+  Value open = metadata.getOffset();
+  if (!ShapedType::isDynamic(parameters.offset))
+    open = arith::ConstantIndexOp::create(builder, loc, 0);
   int64_t bytes = DataLayout::closest(memref.getParentRegion()->getParentOp())
                       .getTypeSize(parameters.type.getElementType());
   Value offset = arith::MulIOp::create(
-      builder, loc, metadata.getOffset(),
-      arith::ConstantIndexOp::create(builder, loc, bytes));
+      builder, loc, open, arith::ConstantIndexOp::create(builder, loc, bytes));
   address = arith::AddIOp::create(builder, loc, address, offset);
   address =
       arith::IndexCastOp::create(builder, loc, builder.getI64Type(), address);
@@ -193,13 +212,17 @@ Value rebuild(OpBuilder &builder, Location loc, ValueRange values,
   SmallVector<int64_t> staticStrides;
   SmallVector<Value> dynamicStrides;
   dispatchIndexOpFoldResults(strides, dynamicStrides, staticStrides);
+  int64_t offset =
+      ShapedType::isDynamic(parameters.offset) ? 0 : parameters.offset;
   auto strided = MemRefType::get(
       type.getShape(), type.getElementType(),
-      StridedLayoutAttr::get(builder.getContext(), 0, staticStrides));
+      StridedLayoutAttr::get(builder.getContext(), offset, staticStrides));
   Value memref = memref::ReinterpretCastOp::create(
-      builder, loc, strided, base, OpFoldResult(builder.getIndexAttr(0)), sizes,
-      strides);
-  return builder.createOrFold<memref::CastOp>(loc, type, memref);
+      builder, loc, strided, base, OpFoldResult(builder.getIndexAttr(offset)),
+      sizes, strides);
+  MemRefType inDefaultSpace = MemRefType::Builder(type).setMemorySpace({});
+  memref = builder.createOrFold<memref::CastOp>(loc, inDefaultSpace, memref);
+  return builder.createOrFold<memref::MemorySpaceCastOp>(loc, type, memref);
 }
 
 //===----------------------------------------------------------------------===//
@@ -230,36 +253,64 @@ struct FlattenKernelArgs
   using FlattenKernelArgsBase::FlattenKernelArgsBase;
 
   void runOnOperation() override {
-    SymbolTableCollection symbols;
-    DenseMap<Operation *, SmallVector<gpu::LaunchFuncOp>> launches;
-    getOperation().walk([&](gpu::LaunchFuncOp launch) {
-      if (auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
-              launch, launch.getKernelAttr()))
-        launches[kernel].push_back(launch);
+    SmallVector<gpu::GPUFuncOp> kernels;
+    getOperation().walk([&](gpu::GPUFuncOp kernel) {
+      if (kernel.isKernel())
+        kernels.push_back(kernel);
     });
-    WalkResult result = getOperation().walk([&](gpu::GPUFuncOp kernel) {
-      if (!kernel.isKernel())
-        return WalkResult::advance();
+    for (gpu::GPUFuncOp kernel : kernels)
       if (failed(checkArguments(kernel)))
-        return WalkResult::interrupt();
-      flattenKernel(kernel, launches.lookup(kernel));
-      alignAttributions(kernel);
-      for (gpu::LaunchFuncOp launch : launches.lookup(kernel))
-        flattenLaunch(launch);
-      return WalkResult::advance();
+        return signalPassFailure();
+
+    llvm::StringMap<SmallVector<gpu::LaunchFuncOp>> launches;
+    getOperation().walk([&](gpu::LaunchFuncOp launch) {
+      launches[getKey(launch.getKernelModuleName(), launch.getKernelName())]
+          .push_back(launch);
     });
-    if (result.wasInterrupted())
-      return signalPassFailure();
+    for (gpu::GPUFuncOp kernel : kernels) {
+      flattenKernel(kernel, launches.lookup(getKey(kernel)));
+      alignAttributions(kernel);
+    }
+    for (auto &entry : launches)
+      llvm::for_each(entry.second, flattenLaunch);
     dropNames();
   }
 
 private:
+  static std::string getKey(StringAttr module, StringAttr kernel) {
+    return (module.getValue() + "::" + kernel.getValue()).str();
+  }
+
+  /// How launches name a kernel: those of a clone name the original.
+  static std::string getKey(gpu::GPUFuncOp kernel) {
+    auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
+    auto original =
+        module->getAttrOfType<FlatSymbolRefAttr>(KVCacheDialect::kCloneOfAttr);
+    return getKey(original ? original.getAttr() : module.getNameAttr(),
+                  kernel.getNameAttr());
+  }
+
+  /// Memory spaces that a pointer from the host may be in.
+  static bool isGlobalMemory(MemRefType type) {
+    Attribute space = type.getMemorySpace();
+    if (auto number = dyn_cast_if_present<IntegerAttr>(space))
+      return number.getInt() ==
+             static_cast<int64_t>(NVVM::NVVMMemorySpace::Global);
+    if (auto named = dyn_cast_if_present<gpu::AddressSpaceAttr>(space))
+      return named.getValue() == gpu::AddressSpace::Global;
+    return !space;
+  }
+
   static LogicalResult checkArguments(gpu::GPUFuncOp kernel) {
     for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
       if (isa<UnrankedMemRefType>(type))
         return kernel.emitOpError("expects argument ")
                << index << " to be a ranked memref, got " << type;
       auto memref = dyn_cast<MemRefType>(type);
+      if (memref && !isGlobalMemory(memref))
+        return kernel.emitOpError("expects argument ")
+               << index << " in the default or global memory space, got "
+               << type;
       if (memref && !MemRefParameters(memref).isStrided)
         return kernel.emitOpError("expects argument ")
                << index << " to have a strided layout, got " << type;

@@ -10,6 +10,7 @@
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -42,6 +43,17 @@ bool areDefinedOutside(LoopLikeOpInterface loop, ValueRange values) {
       values, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
 }
 
+/// Whether a loop holds something that stops the program: what it protects must
+/// not move before it.
+bool holdsCheck(LoopLikeOpInterface loop) {
+  return loop
+      ->walk([](Operation *op) {
+        return isa<CheckOp, cf::AssertOp>(op) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// A nest of loops that a value does not depend on, outermost last.
 using Nest = SmallVector<LoopLikeOpInterface>;
 
@@ -50,7 +62,7 @@ using Nest = SmallVector<LoopLikeOpInterface>;
 Nest getInvariantNest(Operation *op, ValueRange operands) {
   Nest nest;
   while (LoopLikeOpInterface loop = getLoopAround(op)) {
-    bool invariant = areDefinedOutside(loop, operands);
+    bool invariant = areDefinedOutside(loop, operands) && !holdsCheck(loop);
     for (LoopLikeOpInterface inner : nest)
       invariant &= areDefinedOutside(loop, inner->getOperands());
     if (!invariant)
@@ -120,16 +132,9 @@ bool isLookup(Operation *op) {
 
 struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
   void runOnOperation() override {
-    // A check stands before what it protects: nothing may pass it.
-    bool hasChecks = false;
     SmallVector<AccessOpInterface> accesses;
-    getOperation()->walk([&](Operation *op) {
-      hasChecks |= isa<CheckOp>(op);
-      if (auto access = dyn_cast<AccessOpInterface>(op))
-        accesses.push_back(access);
-    });
-    if (hasChecks)
-      return;
+    getOperation()->walk(
+        [&](AccessOpInterface access) { accesses.push_back(access); });
     for (AccessOpInterface access : accesses)
       if (hoistLookupOf(access))
         ++numHoisted;

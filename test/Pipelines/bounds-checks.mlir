@@ -1,6 +1,13 @@
 // RUN: kvcache-opt %s --kvcache-bounds-checks --kvcache-to-ptx=chip=sm_90a --emit-ptx | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-bounds-checks --kvcache-to-ptx=chip=sm_90a --emit-ptx -o %t.ptx
 // RUN: %python %S/Inputs/strings.py %t.ptx | FileCheck %s --check-prefix=TEXT
+// RUN: kvcache-opt %examples/gather.mlir --kvcache-bounds-checks --kvcache-to-ptx=chip=sm_90a --emit-ptx | FileCheck %s --check-prefix=PARALLEL
+
+// Parallel loops with checks become kernels as well.
+
+// PARALLEL: .visible .entry gather_keys_kernel(
+// PARALLEL: __assertfail
+
 
 // CHECK-DAG:     .extern .func __assertfail
 // CHECK-DAG:     .extern .func {{.*}} vprintf

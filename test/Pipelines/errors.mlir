@@ -12,14 +12,16 @@
 // RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a opt-level=-1" 2>&1 | FileCheck %s --check-prefix=OPT-LEVEL
 // RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a speed=high" 2>&1 | FileCheck %s --check-prefix=UNKNOWN-OPTION
 // RUN: not %python %S/Inputs/without_path.py kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a format=cubin" 2>&1 | FileCheck %s --check-prefix=NO-PTXAS
+// RUN: not kvcache-opt %t/kernel.mlir "--kvcache-to-ptx=chip=sm_90a format=cubin toolkit=%t/nowhere" 2>&1 | FileCheck %s --check-prefix=NO-TOOLKIT
 // UNKNOWN-CHIP:   kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'sm_99'; known are sm_80, {{.*}}sm_121f
 // OLD-CHIP:       kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'sm_75'; known are sm_80,
 // SECOND-CHIP:    kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op unknown chip 'h100'; known are sm_80,
 // NO-CHIP:        kernel.mlir:[[#]]:[[#]]: error: 'gpu.module' op expects a target: '#nvvm.target' on the module, or the pipeline option 'chip'
 // UNKNOWN-FORMAT: error: unknown format 'elf'; known are ptx, cubin and fatbin
-// OPT-LEVEL:      error: expects opt-level to be 0 to 3, got
+// OPT-LEVEL:      error: expects opt-level to be 0 to 3, got {{7|-1}}{{$}}
+// NO-TOOLKIT:     kernel.mlir:[[#]]:[[#]]: error: expects the toolkit to have '{{.*}}nowhere/bin/ptxas'
 // UNKNOWN-OPTION: no such option speed
-// NO-PTXAS:       kernel.mlir:[[#]]:[[#]]: error: Couldn't find the `ptxas` binary. Please specify the toolkit path
+// NO-PTXAS:       kernel.mlir:[[#]]:[[#]]: error: 'ptxas' is not on PATH: pass the pipeline option 'toolkit'
 gpu.module @kernels {
   gpu.func @kernel(%m: memref<8xf32>) kernel {
     gpu.return
@@ -132,4 +134,94 @@ gpu.module @kernels {
   gpu.func @kernel(%m: memref<*xf32>) kernel {
     gpu.return
   }
+}
+
+//--- old-ptx.mlir
+// RUN: not kvcache-opt %t/old-ptx.mlir --kvcache-to-ptx 2>&1 | FileCheck %s --check-prefix=OLD-PTX
+// OLD-PTX: old-ptx.mlir:[[#]]:[[#]]: error: 'gpu.module' op expects a PTX version from +ptx88 to +ptx90 for sm_100a, got '+ptx60'
+gpu.module @kernels [#nvvm.target<chip = "sm_100a", features = "+ptx60">] {
+  gpu.func @kernel(%m: memref<8xf32>) kernel {
+    gpu.return
+  }
+}
+
+//--- deep-block.mlir
+// RUN: not kvcache-opt %t/deep-block.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=DEEP-BLOCK
+// DEEP-BLOCK: deep-block.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects a block size of at most 64 along z, got 128
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xf32>) kernel attributes {known_block_size = array<i32: 1, 1, 128>} {
+    gpu.return
+  }
+}
+
+//--- empty-block.mlir
+// RUN: not kvcache-opt %t/empty-block.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=EMPTY-BLOCK
+// EMPTY-BLOCK: empty-block.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects block sizes of at least 1, got 0
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xf32>) kernel attributes {known_block_size = array<i32: 0, 1, 1>} {
+    gpu.return
+  }
+}
+
+//--- kernel-name.mlir
+// RUN: not kvcache-opt %t/kernel-name.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=KERNEL-NAME
+// KERNEL-NAME: kernel-name.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects a name of letters, digits, '_' and '$', not starting with a digit
+gpu.module @kernels {
+  gpu.func @"a.b"(%m: memref<8xf32>) kernel {
+    gpu.return
+  }
+}
+
+//--- memory-space.mlir
+// RUN: not kvcache-opt %t/memory-space.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=MEMORY-SPACE
+// MEMORY-SPACE: memory-space.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects argument 0 in the default or global memory space, got 'memref<8xf32, 3>'
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xf32, 3>) kernel {
+    gpu.return
+  }
+}
+
+//--- unmapped-loop.mlir
+// RUN: not kvcache-opt %t/unmapped-loop.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=UNMAPPED-LOOP
+// UNMAPPED-LOOP: unmapped-loop.mlir:[[#]]:[[#]]: error: 'scf.parallel' op can't become a kernel: outer and inner parallel loops take no reductions
+func.func @fill(%m: memref<?x32xf32>, %n: index, %ok: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    scf.parallel (%j) = (%c0) to (%c32) step (%c1) {
+      cf.assert %ok, "not ok"
+      memref.store %zero, %m[%i, %j] : memref<?x32xf32>
+    }
+  }
+  return
+}
+
+//--- leftover-in-kernel.mlir
+// RUN: not kvcache-opt %t/leftover-in-kernel.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LEFTOVER
+// LEFTOVER: leftover-in-kernel.mlir:[[#]]:[[#]]: error: {{.*}}async.runtime.num_worker_threads
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xindex>) kernel {
+    %n = async.runtime.num_worker_threads : index
+    %c0 = arith.constant 0 : index
+    memref.store %n, %m[%c0] : memref<8xindex>
+    gpu.return
+  }
+}
+
+//--- unregistered.mlir
+// RUN: not kvcache-opt %t/unregistered.mlir --allow-unregistered-dialect --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=UNREGISTERED
+// UNREGISTERED: unregistered.mlir:[[#]]:[[#]]: error: unregistered operation 'my.op' has no lowering
+func.func @host() {
+  "my.op"() : () -> ()
+  return
+}
+
+//--- fp8-arithmetic.mlir
+// RUN: not kvcache-opt %t/fp8-arithmetic.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=FP8-ARITHMETIC
+// FP8-ARITHMETIC: fp8-arithmetic.mlir:[[#]]:[[#]]: error: 'arith.addf' op computes on 'f8E4M3FN', which has no lowering: extend to f32 first
+func.func @add(%x: f8E4M3FN) -> f8E4M3FN {
+  %y = arith.addf %x, %x : f8E4M3FN
+  return %y : f8E4M3FN
 }

@@ -218,8 +218,9 @@ func.func @continuous_cache(%c: !collection, %layer: index, %b: index, %t: index
 
 // CHECK-LABEL: func.func @populate_of_a_continuous_cache(
 // CHECK-NOT:     scf.for
-// CHECK:         kvcache.check %{{.*}} below %{{.*}}, "'kvcache.populate' op last token"
-// CHECK-NOT:     scf.for
+// CHECK:         kvcache.check %{{.*}} below %{{.*}}, "'kvcache.populate' op token"
+// CHECK-NOT:     last token
+// CHECK:         kvcache.check %{{.*}} below %{{.*}}, "'kvcache.populate' op page id"
 // CHECK:         kvcache.populate
 func.func @populate_of_a_continuous_cache(%k: !cache, %b: index, %base: index) -> !kvcache.row_indices<rows = 100> {
   %rows = kvcache.populate %k[%b, %base] : !cache -> !kvcache.row_indices<rows = 100>

@@ -416,3 +416,26 @@ func.func @guarded_where_the_entry_need_not_exist(%blocks: memref<?x2x?x64x8x128
   }
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// An assertion stands before what it protects, wherever it is in the loop.
+
+// CHECK-LABEL: func.func @not_past_an_assertion(
+// CHECK:         scf.for
+// CHECK:           cf.assert
+// CHECK:           kvcache.row_index
+func.func @not_past_an_assertion(%k: !cache, %b: index, %t: index, %n: index, %out: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %inside = arith.cmpi ult, %t, %n : index
+    cf.assert %inside, "token"
+    %r = kvcache.row_index %k[%b, %t] : !cache
+    memref.store %r, %out[%i] : memref<?xindex>
+  }
+  return
+}

@@ -40,7 +40,8 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     blocks, which is 16 bytes.
 
     Constraints:
-    - (C1) the result's element type is the cache's, or both are floats.
+    - (C1) the result's element type is the cache's, or the cache holds floats
+      and it is f64, f32, f16, bf16, f8E4M3FN or f8E5M2.
     - (C2) the result has at most `head_size` lanes.
     - (C3) the cache is not quantized: its values mean nothing without their
       scales.

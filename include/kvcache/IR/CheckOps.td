@@ -11,8 +11,9 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-def KVCache_CheckOp : KVCache_Op<"check", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
+// No memory effects are declared, so that passes assume all of them: nothing
+// moves across a check.
+def KVCache_CheckOp : KVCache_Op<"check"> {
   let summary = "Stops with a message unless a value is below a bound";
   let description = [{
     Compares as unsigned, so that a negative value is out of range as well. The

@@ -48,6 +48,9 @@ def KVCache_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kParametersAttr{
         "kvcache.parameters"};
 
+    /// On a gpu.module cloned for another target: the module it is a clone of.
+    static constexpr ::llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
+
     void registerAttributes();
     void registerTypes();
   }];

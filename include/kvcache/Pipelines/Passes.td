@@ -47,6 +47,14 @@ def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Drop kernels and argument names, and reject launches, for the CPU";
 }
 
+def CheckLowered : Pass<"kvcache-check-lowered"> {
+  let summary = "Reject what no pass has lowered to LLVM";
+  let description = [{
+    The last look before translation: an op that is left over gets an error at
+    its own location.
+  }];
+}
+
 def SerializeKernels : Pass<"kvcache-serialize-kernels", "::mlir::ModuleOp"> {
   let summary = "Compile every gpu.module to PTX, a cubin or a fat binary";
   let description = [{

@@ -21,9 +21,6 @@ namespace mlir::kvcache {
 #define GEN_PASS_REGISTRATION
 #include "kvcache/Pipelines/Passes.h.inc"
 
-/// Names the gpu.module that a clone for another target was made of.
-inline constexpr llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
-
 /// Options of `kvcache-to-ptx`.
 struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
   ListOption<std::string> chips{

@@ -15,14 +15,15 @@ def BoundsChecks : Pass<"kvcache-bounds-checks"> {
   let summary = "Check every index, page id and alignment at run time";
   let description = [{
     Puts a `kvcache.check` before every access for each thing that its author
-    promised: layer, sequence, head, token and element in range, an element
+    promised: a row of the lookup table for each sequence, pages as far apart as
+    alignment asks, layer, sequence, head, token and element in range, an element
     that is a multiple of the access's width, a base that is as aligned as
     `populate` says, and a page id below the number of pages. Run it before any
     other pass, while every op still knows its source line.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
   let statistics = [
     Statistic<"numChecks", "num-checks", "Number of checks inserted">

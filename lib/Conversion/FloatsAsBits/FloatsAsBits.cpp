@@ -8,9 +8,12 @@
 
 #include "kvcache/Conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_FLOATSASBITS
@@ -25,6 +28,8 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   using FloatsAsBitsBase::FloatsAsBitsBase;
 
   void runOnOperation() override {
+    if (failed(checkOnlyMoved()))
+      return signalPassFailure();
     AttrTypeReplacer replacer;
     replacer.addReplacement([&](FloatType type) -> std::optional<Type> {
       if (!isMoved(type))
@@ -49,6 +54,26 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   }
 
 private:
+  /// Arithmetic on the floats would become arithmetic on their bits.
+  LogicalResult checkOnlyMoved() {
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      if (!isa_and_present<arith::ArithDialect, math::MathDialect>(
+              op->getDialect()) ||
+          isa<arith::BitcastOp, arith::ConstantOp, arith::SelectOp>(op))
+        return WalkResult::advance();
+      SmallVector<Type> types(op->getOperandTypes());
+      llvm::append_range(types, op->getResultTypes());
+      for (Type type : types)
+        if (Type element = getElementTypeOrSelf(type); isMoved(element)) {
+          op->emitOpError("computes on ")
+              << element << ", which has no lowering: extend to f32 first";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   bool isMoved(Type type) const {
     return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
                Float4E2M1FNType>(type) ||

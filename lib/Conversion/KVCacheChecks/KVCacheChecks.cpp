@@ -123,11 +123,20 @@ struct ConvertKVCacheChecks
                                   "a builtin.module");
       return signalPassFailure();
     }
-    HostChecks host(module);
-    module.walk([&](CheckOp op) { lowerCheck(op, host); });
-    module.walk([&](cf::AssertOp op) {
-      if (!isInGPUCode(op))
-        lowerAssert(op, host);
+    // Modules may nest, and each needs strings and a declaration of its own.
+    module.walk([&](ModuleOp nested) {
+      HostChecks host(nested);
+      auto isOurs = [&](Operation *op) {
+        return op->getParentOfType<ModuleOp>() == nested;
+      };
+      nested.walk([&](CheckOp op) {
+        if (isOurs(op))
+          lowerCheck(op, host);
+      });
+      nested.walk([&](cf::AssertOp op) {
+        if (isOurs(op) && !isInGPUCode(op))
+          lowerAssert(op, host);
+      });
     });
   }
 

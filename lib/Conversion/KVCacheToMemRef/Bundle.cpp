@@ -59,6 +59,16 @@ Value ArithBuilder::mul(Value lhs, int64_t rhs) const {
   return mul(lhs, constantLike(lhs, rhs));
 }
 
+Value ArithBuilder::addSigned(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs,
+                                             arith::IntegerOverflowFlags::nsw);
+}
+
+Value ArithBuilder::mulSigned(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs,
+                                             arith::IntegerOverflowFlags::nsw);
+}
+
 Value ArithBuilder::div(Value lhs, int64_t rhs) const {
   return builder.createOrFold<arith::DivUIOp>(loc, lhs, constantLike(lhs, rhs));
 }
@@ -72,7 +82,8 @@ Value ArithBuilder::advance(Value pointer, Value offset) const {
       memref::ExtractStridedMetadataOp::create(builder, loc, pointer);
   return memref::ReinterpretCastOp::create(
       builder, loc, cast<MemRefType>(pointer.getType()),
-      metadata.getBaseBuffer(), OpFoldResult(add(metadata.getOffset(), offset)),
+      metadata.getBaseBuffer(),
+      OpFoldResult(addSigned(metadata.getOffset(), offset)),
       ArrayRef<OpFoldResult>(), ArrayRef<OpFoldResult>());
 }
 

@@ -38,6 +38,9 @@ public:
   Value add(Value lhs, Value rhs) const;
   Value mul(Value lhs, Value rhs) const;
   Value mul(Value lhs, int64_t rhs) const;
+  /// The same for distances, which may be negative.
+  Value addSigned(Value lhs, Value rhs) const;
+  Value mulSigned(Value lhs, Value rhs) const;
   /// Unsigned quotient and remainder by a constant. Powers of two become
   /// shifts and masks, others multiply-high, in LLVM.
   Value div(Value lhs, int64_t rhs) const;

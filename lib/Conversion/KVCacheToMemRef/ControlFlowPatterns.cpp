@@ -16,10 +16,12 @@
 #include "Bundle.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/ControlFlow/Transforms/StructuralTypeConversions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Func/Transforms/FuncConversions.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -55,14 +57,17 @@ ArrayAttr expandAttributes(MLIRContext *context, TypeRange types,
   SmallVector<Attribute> expanded;
   for (auto [index, type] : llvm::enumerate(types)) {
     auto attr = attrs ? cast<DictionaryAttr>(attrs[index]) : none;
-    auto expandable = dyn_cast<ExpandableTypeInterface>(type);
-    if (!expandable) {
-      expanded.push_back(attr);
-      continue;
-    }
     std::string name = ofKernel ? ("arg" + Twine(index)).str() : "";
     if (auto given = attr.getAs<StringAttr>(KVCacheDialect::kArgNameAttr))
       name = given.str();
+    auto expandable = dyn_cast<ExpandableTypeInterface>(type);
+    if (!expandable) {
+      NamedAttrList named(attr);
+      if (!name.empty())
+        named.set(KVCacheDialect::kArgNameAttr, StringAttr::get(context, name));
+      expanded.push_back(named.getDictionary(context));
+      continue;
+    }
     for (Part part : expandable.getParts())
       expanded.push_back(getPartAttributes(context, attr, name, part));
   }
@@ -156,6 +161,59 @@ struct ExpandSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
+/// Expands the arguments of a switch's destinations.
+struct ExpandSwitch : OpConversionPattern<cf::SwitchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(cf::SwitchOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<SmallVector<Value>> caseOperands;
+    for (ArrayRef<ValueRange> operands : adaptor.getCaseOperands())
+      caseOperands.push_back(flatten(operands));
+    SmallVector<ValueRange> caseRanges(caseOperands.begin(),
+                                       caseOperands.end());
+    rewriter.replaceOpWithNewOp<cf::SwitchOp>(
+        op, getSingle(adaptor.getFlag()), op.getDefaultDestination(),
+        flatten(adaptor.getDefaultOperands()), op.getCaseValuesAttr(),
+        op.getCaseDestinations(), caseRanges);
+    return success();
+  }
+};
+
+/// Expands the results of a region that is executed where it stands.
+struct ExpandExecuteRegion : OpConversionPattern<scf::ExecuteRegionOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(scf::ExecuteRegionOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> types;
+    SmallVector<size_t> counts;
+    for (Type type : op.getResultTypes()) {
+      size_t before = types.size();
+      if (failed(typeConverter->convertType(type, types)))
+        return failure();
+      counts.push_back(types.size() - before);
+    }
+    auto expanded = scf::ExecuteRegionOp::create(rewriter, op.getLoc(), types);
+    expanded->setAttrs(op->getAttrs());
+    rewriter.inlineRegionBefore(op.getRegion(), expanded.getRegion(),
+                                expanded.getRegion().end());
+    if (failed(
+            rewriter.convertRegionTypes(&expanded.getRegion(), *typeConverter)))
+      return failure();
+    SmallVector<ValueRange> results;
+    ValueRange rest = expanded.getResults();
+    for (size_t count : counts) {
+      results.push_back(rest.take_front(count));
+      rest = rest.drop_front(count);
+    }
+    rewriter.replaceOpWithMultiple(op, results);
+    return success();
+  }
+};
+
 /// A cache that is never used, part by part.
 struct ExpandPoison : OpConversionPattern<ub::PoisonOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -179,14 +237,18 @@ struct ExpandPoison : OpConversionPattern<ub::PoisonOp> {
 void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           ConversionTarget &target) {
-  patterns.add<ExpandFunction, ExpandLaunch, ExpandPoison, ExpandSelect>(
-      converter, patterns.getContext());
+  patterns.add<ExpandExecuteRegion, ExpandFunction, ExpandLaunch, ExpandPoison,
+               ExpandSelect, ExpandSwitch>(converter, patterns.getContext());
   populateCallOpTypeConversionPattern(patterns, converter);
   populateReturnOpTypeConversionPattern(patterns, converter);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   cf::populateCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                      target);
+
+  // Upstream's patterns convert every scf.yield, but ask only for some.
+  target.addDynamicallyLegalOp<scf::YieldOp, scf::ExecuteRegionOp>(
+      [&](Operation *op) { return converter.isLegal(op); });
 
   target.markUnknownOpDynamicallyLegal([&](Operation *op) {
     if (auto function = dyn_cast<FunctionOpInterface>(op))

@@ -68,7 +68,9 @@ SmallVector<Value> lowerNumKVRows(NumKVRowsOp op, const Bundle &cache,
                               : cache.getIndex(PartKind::BlockTokens);
   Value lastPage = cache.builder.createOrFold<arith::SubIOp>(
       cache.loc, cache.getIndex(PartKind::NumPages), cache.index(1));
-  return {cache.getRow(lastPage, rows)};
+  // Of no pages at all the result is of no use, but must not be poison.
+  return {
+      cache.addSigned(cache.mulSigned(lastPage, cache.getRowsPerPage()), rows)};
 }
 
 SmallVector<Value> lowerCacheLength(CacheLengthOp, const Bundle &cache,

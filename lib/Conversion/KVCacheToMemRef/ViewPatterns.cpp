@@ -145,9 +145,9 @@ private:
   Value moveToLayer(OpTy op, const Bundle &collection, Value pointer,
                     Value layer, PartKind roleStride,
                     PartKind layerStride) const {
-    Value offset = collection.mul(layer, collection.get(layerStride));
+    Value offset = collection.mulSigned(layer, collection.get(layerStride));
     if (op.getRole() == Role::Value)
-      offset = collection.add(offset, collection.get(roleStride));
+      offset = collection.addSigned(offset, collection.get(roleStride));
     return collection.advance(pointer, offset);
   }
 };

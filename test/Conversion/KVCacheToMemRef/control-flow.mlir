@@ -201,7 +201,7 @@ func.func @row_indices_travel_like_caches(%c: i1, %x: !rows, %y: !rows) -> !rows
 // names, because others know its parameters by them.
 
 // CHECK-LABEL: gpu.func @kernel_with_attributions(
-// CHECK-SAME:      %[[OUT:[^:]*]]: memref<?xindex> {llvm.noalias}, %{{[^:]*}}: memref<bf16, strided<[], offset: ?>> {{[{]}}kvcache.name = "arg1.blocks"{{[}]}}, %{{[^:]*}}: i32 {{[{]}}kvcache.name = "arg1.num_pages"{{[}]}},
+// CHECK-SAME:      %[[OUT:[^:]*]]: memref<?xindex> {{[{]}}kvcache.name = "arg0", llvm.noalias{{[}]}}, %{{[^:]*}}: memref<bf16, strided<[], offset: ?>> {{[{]}}kvcache.name = "arg1.blocks"{{[}]}}, %{{[^:]*}}: i32 {{[{]}}kvcache.name = "arg1.num_pages"{{[}]}},
 // CHECK-SAME:      %{{[^:]*}}: i32 {{[{]}}kvcache.name = "arg1.max_cache_length"{{[}]}}, %[[B:[^:]*]]: index {{[{]}}kvcache.name = "b"{{[}]}})
 // CHECK-SAME:      workgroup(%[[SHARED:[^:]*]] : memref<16xindex, #gpu.address_space<workgroup>> {{[{]}}llvm.align = 16 : i64{{[}]}})
 // CHECK-SAME:      private(%[[PRIVATE:[^:]*]] : memref<4xindex, #gpu.address_space<private>>)
@@ -289,4 +289,39 @@ module attributes {gpu.container_module} {
     gpu.wait [%done]
     return
   }
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// CHECK-LABEL: func.func @execute_region(
+// CHECK:         %[[CACHE:.*]]:10 = scf.execute_region -> (memref<bf16, strided<[], offset: ?>>, i32, index,
+// CHECK:           scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}
+// CHECK:         memref.extract_strided_metadata %[[CACHE]]#5
+func.func @execute_region(%a: !cache, %b: !cache, %c: i1, %x: index) -> index {
+  %k = scf.execute_region -> !cache {
+    cf.cond_br %c, ^bb1, ^bb2
+  ^bb1:
+    scf.yield %a : !cache
+  ^bb2:
+    scf.yield %b : !cache
+  }
+  %r = kvcache.row_index %k[%x, %x] : !cache
+  return %r : index
+}
+
+// CHECK-LABEL: func.func @switch(
+// CHECK:         cf.switch %{{.*}} : i32, [
+// CHECK-NEXT:      default: ^[[BLOCK:.*]](%{{.*}}, %{{.*}} : memref<bf16, strided<[], offset: ?>>, i32,
+// CHECK-NEXT:      7: ^[[BLOCK]](%{{.*}}, %{{.*}} : memref<bf16, strided<[], offset: ?>>, i32,
+func.func @switch(%a: !cache, %b: !cache, %f: i32, %x: index) -> index {
+  cf.switch %f : i32, [
+    default: ^bb1(%a : !cache),
+    7: ^bb1(%b : !cache)
+  ]
+^bb1(%k: !cache):
+  %r = kvcache.row_index %k[%x, %x] : !cache
+  return %r : index
 }

@@ -57,7 +57,7 @@ func.func @strides_of_the_blocks_are_kept(%blocks: !strided, %lengths: memref<?x
 // CHECK-SAME:      %[[BLOCKS:[^:]*]]: memref<bf16, strided<[], offset: ?>>, %[[PAGES:[^:]*]]: i32, %{{[^:]*}}: i32, %[[ROLE_STRIDE:[^:]*]]: index, %[[LAYER_STRIDE:[^:]*]]: index, %[[PAGE_STRIDE:[^:]*]]: index,
 // CHECK-SAME:      %[[LAYER:[^:]*]]: index)
 // CHECK-NOT:     %[[ROLE_STRIDE]]
-// CHECK:         %[[MOVE:.*]] = arith.muli %[[LAYER]], %[[LAYER_STRIDE]] overflow<nsw, nuw> : index
+// CHECK:         %[[MOVE:.*]] = arith.muli %[[LAYER]], %[[LAYER_STRIDE]] overflow<nsw> : index
 // CHECK:         %[[BASE:.*]], %[[OFFSET:.*]] = memref.extract_strided_metadata %[[BLOCKS]]
 // CHECK:         %[[MOVED:.*]] = arith.addi %[[OFFSET]], %[[MOVE]]
 // CHECK:         %[[KEYS:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[MOVED]]], sizes: [], strides: []

@@ -6,7 +6,7 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c1_load_of_integers(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'result' to have the cache's element type ('bf16') or another float type, got 'i16'}}
+  // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'i16'}}
   %x = kvcache.load %k[%b, %h, %t, %d] : !cache -> i16
   return
 }
@@ -17,7 +17,7 @@ func.func @c1_load_of_integers(%k: !cache, %b: index, %h: index, %t: index, %d: 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c1_load_of_integer_lanes(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'result' to have the cache's element type ('bf16') or another float type, got 'si8'}}
+  // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'si8'}}
   %x = kvcache.load %k[%b, %h, %t, %d] : !cache -> vector<8xsi8>
   return
 }
@@ -28,7 +28,7 @@ func.func @c1_load_of_integer_lanes(%k: !cache, %b: index, %h: index, %t: index,
 !int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>
 
 func.func @c1_load_of_floats_from_integers(%k: !int8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'result' to have the cache's element type ('i8') or another float type, got 'f32'}}
+  // expected-error @below {{expects 'result' to have the cache's element type ('i8'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'f32'}}
   %x = kvcache.load %k[%b, %h, %t, %d] : !int8 -> f32
   return
 }
