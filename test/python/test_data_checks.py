@@ -438,3 +438,46 @@ def test_checks_in_loops_that_do_not_run():
     )
     with pytest.raises(kvcache.CheckError, match="sequence is out of range: 99 "):
         program.call("loop", *arguments, 99, 0, 1)
+
+
+# --- What a collection's tensors promise each other -------------------------------
+
+COLLECTION = """
+#kv = #kvcache.params<num_heads = 1, head_size = 8>
+!collection = !kvcache.paged_collection<f32, #kv, page_size = 4>
+!blocks = memref<?x2x?x4x1x8xf32, strided<[?, ?, ?, 8, 8, 1], offset: ?>>
+
+func.func @length(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %b: index) -> index {
+  %max = arith.constant 1 : i32
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+      : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  %n = kvcache.cache_length %c[%b] : !collection
+  return %n : index
+}
+"""
+
+
+def collection_length(page_distance, sequences, rows):
+    """Asks for a length; pages lie `page_distance` elements apart."""
+    flat = np.zeros(4 * page_distance, np.float32)
+    blocks = np.lib.stride_tricks.as_strided(
+        flat, (2, 2, 1, 4, 1, 8), [4 * n for n in (page_distance, 32, 32, 8, 8, 1)]
+    )
+    program = kvcache.jit(COLLECTION, target="cpu", bounds_checks=True)
+    lengths = np.arange(sequences, dtype=np.uint32)
+    return program.call("length", blocks, lengths, np.zeros((rows, 3), np.uint32), 0)
+
+
+def test_collections_that_hold_together():
+    assert collection_length(64, sequences=2, rows=2) == 0
+    assert collection_length(68, sequences=2, rows=5) == 0
+
+
+def test_sequences_without_a_row_of_the_table():
+    with pytest.raises(kvcache.CheckError, match=r"'lookup_table'.* 3 is not in \[0, 2\)"):
+        collection_length(64, sequences=3, rows=1)
+
+
+def test_pages_that_are_not_aligned():
+    with pytest.raises(kvcache.CheckError, match="stride 0 of 'blocks' modulo 4"):
+        collection_length(65, sequences=2, rows=2)
