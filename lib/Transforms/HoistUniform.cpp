@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/PostOrderIterator.h"
 
 namespace mlir::kvcache {
@@ -26,6 +27,17 @@ bool isUniformRegister(Operation *op) {
   return isa<NVVM::BlockIdXOp, NVVM::BlockIdYOp, NVVM::BlockIdZOp,
              NVVM::BlockDimXOp, NVVM::BlockDimYOp, NVVM::BlockDimZOp,
              NVVM::GridDimXOp, NVVM::GridDimYOp, NVVM::GridDimZOp>(op);
+}
+
+/// A division is undefined where its divisor is 0, or overflows, so it must not
+/// pass the guard that rules this out. LLVM's ops say they are pure all the
+/// same.
+bool isGuardedDivision(Operation *op) {
+  if (!isa<LLVM::SDivOp, LLVM::SRemOp, LLVM::UDivOp, LLVM::URemOp>(op))
+    return false;
+  APInt divisor;
+  return !matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) ||
+         divisor.isZero() || divisor.isAllOnes();
 }
 
 struct HoistUniform : kvcache::impl::HoistUniformBase<HoistUniform> {
@@ -45,6 +57,7 @@ private:
     for (Block *block : blocks)
       for (Operation &op : llvm::make_early_inc_range(*block)) {
         bool pure = op.getNumRegions() == 0 && op.getNumResults() > 0 &&
+                    !isGuardedDivision(&op) &&
                     (isPure(&op) || isUniformRegister(&op));
         bool shared = isUniformRegister(&op) ||
                       (!isa<NVVM::NVVMDialect>(op.getDialect()) &&

@@ -151,6 +151,18 @@ class MemRef:
         if array.size and address % alignment:
             wanted = f"data at a multiple of {alignment} bytes"
             raise ValueError(self._expects(wanted, f"address {address:#x}"))
+        if self.alignment > 1:
+            self._check_distances(array)
+
+    def _check_distances(self, array: np.ndarray) -> None:
+        """Pages of a cache lie so far apart that each is as aligned as its rows."""
+        row = array.itemsize * array.shape[-2] * array.shape[-1]
+        unit = min(self.alignment, row & -row)
+        for dimension in range(3):
+            if array.shape[dimension] > 1 and array.strides[dimension] % unit:
+                wanted = f"strides that are multiples of {unit} bytes"
+                got = f"{array.strides[dimension]} in dimension {dimension}"
+                raise ValueError(self._expects(wanted, got))
 
     def _get_strides(self, array: np.ndarray) -> list[int]:
         """The distance of a dimension that has no second element doesn't matter."""

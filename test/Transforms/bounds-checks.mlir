@@ -249,3 +249,31 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 8>
+!collection = !kvcache.paged_collection<f32, #kv, page_size = 4>
+!blocks = memref<?x2x?x4x1x8xf32, strided<[?, ?, ?, 8, 8, 1], offset: ?>>
+
+// What the tensors of a collection promise each other: a row of the table for
+// each sequence, and pages as far apart as 16-byte accesses ask.
+
+// CHECK-LABEL: func.func @collection(
+// CHECK-SAME:      %[[BLOCKS:[^:]*]]: memref<?x2x?x4x1x8xf32, {{.*}}>, %[[LENGTHS:[^:]*]]: memref<?xi32>, %[[LUT:[^:]*]]: memref<?x?xi32>
+// CHECK:         %[[SEQUENCES:.*]] = memref.dim %[[LENGTHS]], %{{.*}}
+// CHECK:         %[[ROWS:.*]] = memref.dim %[[LUT]], %{{.*}}
+// CHECK:         %[[LIMIT:.*]] = arith.addi %[[ROWS]], %{{.*}}
+// CHECK:         kvcache.check %[[SEQUENCES]] below %[[LIMIT]], "'kvcache.paged_collection' op number of sequences with a row in 'lookup_table'"
+// CHECK:         %{{.*}}, %{{.*}}, %{{.*}}:6, %[[STRIDES:.*]]:6 = memref.extract_strided_metadata %[[BLOCKS]]
+// CHECK:         kvcache.check %[[STRIDES]]#0 below %{{.*}}, "'kvcache.paged_collection' op stride 0 of 'blocks'"
+// CHECK:         %[[REST:.*]] = arith.remui %[[STRIDES]]#0, %c4
+// CHECK:         kvcache.check %[[REST]] below %{{.*}}, "'kvcache.paged_collection' op stride 0 of 'blocks' modulo 4, which must be 0,"
+// CHECK:         kvcache.check %[[STRIDES]]#1
+// CHECK:         kvcache.check %[[STRIDES]]#2
+// CHECK:         kvcache.paged_collection
+func.func @collection(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32) -> !collection {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+      : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return %c : !collection
+}

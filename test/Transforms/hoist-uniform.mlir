@@ -82,3 +82,21 @@ llvm.func @no_kernel(%ptr: !llvm.ptr, %n: i64, %c: i1) {
 ^done:
   llvm.return
 }
+
+// A guard may be all that keeps a divisor from being 0.
+
+// CHECK-LABEL: llvm.func @guarded_division(
+// CHECK:         llvm.cond_br
+// CHECK:         llvm.udiv %{{.*}}, %[[N:.*]] : i64
+llvm.func @guarded_division(%n: i64, %out: !llvm.ptr) attributes {nvvm.kernel} {
+  %c0 = llvm.mlir.constant(0 : i64) : i64
+  %c100 = llvm.mlir.constant(100 : i64) : i64
+  %some = llvm.icmp "ne" %n, %c0 : i64
+  llvm.cond_br %some, ^bb1, ^bb2
+^bb1:
+  %q = llvm.udiv %c100, %n : i64
+  llvm.store %q, %out : i64, !llvm.ptr
+  llvm.br ^bb2
+^bb2:
+  llvm.return
+}
