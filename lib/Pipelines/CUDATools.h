@@ -1,5 +1,4 @@
-//===- CUDATools.h - ptxas and fatbinary -------------------------*- C++
-//-*-===//
+//===- CUDATools.h - ptxas and fatbinary ------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CleanUp.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
@@ -21,11 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-static void addCleanUp(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-}
 
 /// All arithmetic on bf16 becomes arithmetic on f32, and what is left of narrow
 /// floats are moves of their bits.

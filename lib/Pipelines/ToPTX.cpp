@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CleanUp.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
@@ -21,11 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-static void addCleanUp(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-}
 
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.

@@ -48,7 +48,7 @@ public:
     if (Value batch = op.getAccessedBatch())
       below(batch, extent(Extent::Batch, cache), "sequence");
     if (Value head = op.getAccessedHead())
-      below(head, index(cache.getType().getNumHeads()), "head");
+      checkHead(head, cache.getType());
     if (Value element = op.getAccessedElement())
       checkElement(element, op.getAccessedWidth(), cache.getType());
     if (Value token = op.getAccessedToken())

@@ -142,14 +142,11 @@ struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
 
 private:
   static bool hoistLookupOf(AccessOpInterface access) {
-    if (isLookup(access)) {
-      Nest nest = getInvariantNest(access, access->getOperands());
-      if (nest.empty())
-        return splitAndHoist(access);
-      hoist(access, nest);
-      return true;
-    }
-    return splitAndHoist(access);
+    Nest nest = getInvariantNest(access, access->getOperands());
+    if (!isLookup(access) || nest.empty())
+      return splitAndHoist(access);
+    hoist(access, nest);
+    return true;
   }
 
   /// Looks the page of an access up before the loops in which its sequence and

@@ -86,16 +86,9 @@ static CompileResult compileUnguarded(StringRef contents, StringRef filename,
 
 CompileResult kvcache::python::compile(std::string source, std::string filename,
                                        std::string passes) {
-  auto result = std::make_shared<CompileResult>();
-  std::optional<std::string> fatalError =
-      runGuarded([result, source = std::move(source),
-                  filename = std::move(filename), passes = std::move(passes)] {
-        *result = compileUnguarded(source, filename, passes);
-      });
-  if (!fatalError)
-    return std::move(*result);
-  CompileResult failed;
-  failed.diagnostics.push_back(
-      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
-  return failed;
+  return runGuarded<CompileResult>([source = std::move(source),
+                                    filename = std::move(filename),
+                                    passes = std::move(passes)] {
+    return compileUnguarded(source, filename, passes);
+  });
 }

@@ -9,7 +9,9 @@
 #ifndef KVCACHE_PYTHON_GUARD_H
 #define KVCACHE_PYTHON_GUARD_H
 
+#include "Diagnostics.h"
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -20,6 +22,20 @@ namespace mlir::kvcache::python {
 /// the thread stops for good instead, with all that it holds, and LLVM's
 /// message is returned. `body` should own what it uses.
 std::optional<std::string> runGuarded(std::function<void()> body);
+
+/// The same for a compilation, whose result has diagnostics: LLVM's message
+/// becomes one.
+template <typename Result> Result runGuarded(std::function<Result()> compile) {
+  auto result = std::make_shared<Result>();
+  std::optional<std::string> fatalError = runGuarded(
+      [result, compile = std::move(compile)] { *result = compile(); });
+  if (!fatalError)
+    return std::move(*result);
+  Result failed;
+  failed.diagnostics.push_back(
+      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
+  return failed;
+}
 
 } // namespace mlir::kvcache::python
 

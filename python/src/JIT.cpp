@@ -9,7 +9,6 @@
 #include "JIT.h"
 #include "CheckedCall.h"
 #include "Guard.h"
-#include "kvcache/IR/KVCache.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -131,28 +130,13 @@ createEngine(ModuleOp module, unsigned optLevel) {
   return ExecutionEngine::create(module, options, std::move(*machine));
 }
 
-/// Names have done their duty by then, and LLVM has no place for them.
-static void dropArgumentNames(ModuleOp module) {
-  module.walk([](func::FuncOp function) {
-    for (unsigned index : llvm::seq(function.getNumArguments()))
-      function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);
-  });
-}
-
 JIT::CreateResult JIT::create(std::string source, std::string filename,
                               std::string passes, unsigned optLevel) {
-  auto result = std::make_shared<CreateResult>();
-  std::optional<std::string> fatalError = runGuarded(
-      [result, source = std::move(source), filename = std::move(filename),
-       passes = std::move(passes), optLevel] {
-        *result = createUnguarded(source, filename, passes, optLevel);
-      });
-  if (!fatalError)
-    return std::move(*result);
-  CreateResult failed;
-  failed.diagnostics.push_back(
-      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
-  return failed;
+  return runGuarded<CreateResult>([source = std::move(source),
+                                   filename = std::move(filename),
+                                   passes = std::move(passes), optLevel] {
+    return createUnguarded(source, filename, passes, optLevel);
+  });
 }
 
 JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
@@ -162,7 +146,6 @@ JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
   if (source.getModule()) {
     auto jit = std::make_unique<JIT>();
     jit->describeFunctions(source.getModule());
-    dropArgumentNames(source.getModule());
     if (succeeded(source.run(passes)) &&
         succeeded(jit->compile(source, optLevel)))
       result.jit = std::move(jit);

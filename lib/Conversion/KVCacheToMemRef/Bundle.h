@@ -1,5 +1,4 @@
-//===- Bundle.h - The values behind a cache ----------------------*- C++
-//-*-===//
+//===- Bundle.h - The values behind a cache ---------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

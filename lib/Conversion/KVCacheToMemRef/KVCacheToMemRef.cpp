@@ -32,18 +32,6 @@ void kvcache::populateKVCacheTypeConversions(TypeConverter &converter) {
           types.push_back(part.type);
         return success();
       });
-  auto materialize = [](OpBuilder &builder, Type type, ValueRange parts,
-                        Location loc) -> Value {
-    return UnrealizedConversionCastOp::create(builder, loc, type, parts)
-        .getResult(0);
-  };
-  converter.addSourceMaterialization(materialize);
-  converter.addTargetMaterialization([](OpBuilder &builder, TypeRange types,
-                                        ValueRange values,
-                                        Location loc) -> SmallVector<Value> {
-    return UnrealizedConversionCastOp::create(builder, loc, types, values)
-        .getResults();
-  });
 }
 
 void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
