@@ -6,76 +6,43 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TableRange.h"
+#include "Accesses.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-//===----------------------------------------------------------------------===//
-// What loads, stores and tiles have in common
-//===----------------------------------------------------------------------===//
-
-#define KVCACHE_DEFINE_ACCESS(OpTy)                                            \
-  TypedValue<CacheTypeInterface> OpTy::getAccessedCache() {                    \
-    return getCache();                                                         \
-  }                                                                            \
-  Value OpTy::getAccessedBatch() { return getBatch(); }                        \
-  Value OpTy::getAccessedHead() { return getHead(); }                          \
-  Value OpTy::getAccessedToken() { return getToken(); }                        \
-  Value OpTy::getAccessedElement() { return getElement(); }                    \
-  std::optional<MutableOperandRange> OpTy::getPageOperand() {                  \
-    return getPageMutable();                                                   \
-  }                                                                            \
-  bool OpTy::readsTable() { return !getPage(); }
-
-KVCACHE_DEFINE_ACCESS(LoadOp)
-KVCACHE_DEFINE_ACCESS(StoreOp)
-KVCACHE_DEFINE_ACCESS(BlockTileOp)
-
-#undef KVCACHE_DEFINE_ACCESS
-
-int64_t LoadOp::getAccessedWidth() { return getNumLanes(getType()); }
-int64_t LoadOp::getAccessedTokens() { return 1; }
-
-int64_t StoreOp::getAccessedWidth() {
-  return getNumLanes(getValue().getType());
-}
-int64_t StoreOp::getAccessedTokens() { return 1; }
-
-int64_t BlockTileOp::getAccessedWidth() {
-  CacheTypeInterface cache = getCache().getType();
-  return getType().getDimSize(1) * cache.getHeadSize() /
-         cache.getStoredHeadSize();
-}
-int64_t BlockTileOp::getAccessedTokens() { return getType().getDimSize(0); }
-
-/// Checks that an access has at most as many lanes as a head has elements, and
-/// whole bytes of a 4-bit cache.
-static LogicalResult verifyWidth(Operation *op, StringRef name, Type type,
-                                 CacheTypeInterface cache) {
-  if (getNumLanes(type) > cache.getHeadSize())
-    return op->emitOpError("expects '")
-           << name << "' to have at most head_size (" << cache.getHeadSize()
-           << ") lanes, got " << getNumLanes(type);
-  if (cache.getElementType() != cache.getStorageType() &&
-      getNumLanes(type) % 2 != 0)
-    return op->emitOpError("expects '")
-           << name << "' to have an even number of lanes of "
-           << cache.getElementType() << ", got " << getNumLanes(type);
-  return success();
-}
+KVCACHE_DEFINE_INDICES(LoadOp)
+KVCACHE_DEFINE_PAGE(LoadOp)
+KVCACHE_DEFINE_INDICES(StoreOp)
+KVCACHE_DEFINE_PAGE(StoreOp)
+KVCACHE_DEFINE_INDICES(BlockTileOp)
+KVCACHE_DEFINE_PAGE(BlockTileOp)
 
 //===----------------------------------------------------------------------===//
 // LoadOp
 //===----------------------------------------------------------------------===//
 
+int64_t LoadOp::getAccessedWidth() { return getNumLanes(getType()); }
+
+bool LoadOp::accessesScales() { return getCache().getType().isQuantized(); }
+
+std::optional<MutableOperandRange> LoadOp::getScalePageOperand() {
+  if (!accessesScales())
+    return std::nullopt;
+  return getScalePageMutable();
+}
+
 LogicalResult LoadOp::verify() {
   CacheTypeInterface cache = getCache().getType();
   Type lane = getLaneType(getType());
   // (C1)
-  bool converts = isa<Float64Type, Float32Type, Float16Type, BFloat16Type,
-                      Float8E4M3FNType, Float8E5M2Type>(lane);
-  if (lane != cache.getElementType() &&
+  bool isWide = isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(lane);
+  if (cache.isQuantized() && !isWide)
+    return emitOpError("expects 'result' to be dequantized to f64, f32, f16 or "
+                       "bf16, got ")
+           << lane;
+  bool converts = isWide || isa<Float8E4M3FNType, Float8E5M2Type>(lane);
+  if (!cache.isQuantized() && lane != cache.getElementType() &&
       !(converts && isa<FloatType>(cache.getElementType())))
     return emitOpError("expects 'result' to have the cache's element type (")
            << cache.getElementType()
@@ -84,15 +51,19 @@ LogicalResult LoadOp::verify() {
   if (failed(verifyWidth(*this, "result", getType(), cache)))
     return failure();
   // (C3)
-  if (cache.isQuantized())
-    return emitOpError("expects 'cache' not to be quantized, got ")
-           << getCache().getType();
-  return success();
+  if (getScalePage() && !cache.isQuantized())
+    return emitOpError("expects 'scale_page' only for a quantized cache, got ")
+           << cache;
+  return verifyTensorScale(*this, getTensorScale(), cache.getScale());
 }
 
 //===----------------------------------------------------------------------===//
 // StoreOp
 //===----------------------------------------------------------------------===//
+
+int64_t StoreOp::getAccessedWidth() {
+  return getNumLanes(getValue().getType());
+}
 
 LogicalResult StoreOp::verify() {
   CacheTypeInterface cache = getCache().getType();
@@ -109,6 +80,13 @@ LogicalResult StoreOp::verify() {
 // BlockTileOp
 //===----------------------------------------------------------------------===//
 
+int64_t BlockTileOp::getAccessedWidth() {
+  CacheTypeInterface cache = getCache().getType();
+  return getType().getDimSize(1) * cache.getLanesPerStored();
+}
+
+int64_t BlockTileOp::getAccessedTokens() { return getType().getDimSize(0); }
+
 Speculation::Speculatability BlockTileOp::getSpeculatability() {
   return speculateIf(getPage() ||
                      areEntriesInRange(getCache(), getBatch(), getToken(),
@@ -116,33 +94,5 @@ Speculation::Speculatability BlockTileOp::getSpeculatability() {
 }
 
 LogicalResult BlockTileOp::verify() {
-  CacheTypeInterface cache = getCache().getType();
-  MemRefType tile = getType();
-  // (C1)
-  int64_t row = cache.getNumHeads() * cache.getStoredHeadSize();
-  auto layout =
-      StridedLayoutAttr::get(getContext(), ShapedType::kDynamic, {row, 1});
-  if (!tile.hasStaticShape() || tile.getMemorySpace() ||
-      tile.getElementType() != cache.getStorageType() ||
-      tile.getLayout() != layout)
-    return emitOpError("expects 'tile' to be a memref with static sizes, "
-                       "element type ")
-           << cache.getStorageType() << " and layout " << layout << ", got "
-           << tile;
-  int64_t tokens = tile.getDimSize(0);
-  if (tokens == 0 || tile.getDimSize(1) == 0)
-    return emitOpError("expects 'tile' to have at least one token and one "
-                       "column, got ")
-           << tile;
-  // (C2)
-  if (tile.getDimSize(1) > cache.getStoredHeadSize())
-    return emitOpError("expects 'tile' to have at most ")
-           << cache.getStoredHeadSize() << " columns, got "
-           << tile.getDimSize(1);
-  // (C3)
-  if (cache.isPaged() && cache.getPageSize() % tokens != 0)
-    return emitOpError("expects page_size (")
-           << cache.getPageSize()
-           << ") to be a multiple of the tokens of 'tile', got " << tokens;
-  return success();
+  return verifyTile(*this, getType(), getCache().getType());
 }

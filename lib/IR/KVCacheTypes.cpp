@@ -234,6 +234,15 @@ LogicalResult ContinuousCacheType::verify(EmitError emitError, Type elementType,
   return verifyContinuous(emitError, elementType);
 }
 
+LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
+  // (C1)
+  auto paged = dyn_cast<PagedCacheType>(cache);
+  if (!paged || !paged.isQuantized())
+    return emitError() << "expects the view of a quantized paged cache, got "
+                       << cache;
+  return success();
+}
+
 LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
                                      int64_t pageSize) {
   // (C1); an absent page size is 0
@@ -384,6 +393,46 @@ SmallVector<Part> ContinuousCollectionType::getParts() const {
 SmallVector<Part> ContinuousCacheType::getParts() const {
   return getCacheParts(*this);
 }
+
+//===----------------------------------------------------------------------===//
+// Scales as a cache
+//===----------------------------------------------------------------------===//
+
+Type ScalesType::getElementType() const { return getPagedCache().getScale(); }
+ParamsAttr ScalesType::getParams() const { return getPagedCache().getParams(); }
+int64_t ScalesType::getPageSize() const {
+  return getPagedCache().getPageSize();
+}
+Type ScalesType::getScale() const { return {}; }
+int64_t ScalesType::getGranularity() const { return 0; }
+bool ScalesType::isCollection() const { return false; }
+int64_t ScalesType::getElementsPerLane() const {
+  return getPagedCache().getGranularity();
+}
+
+SmallVector<Part> ScalesType::getParts() const {
+  auto isOfScales = [](const Part &part) {
+    switch (part.kind) {
+    case PartKind::Lengths:
+    case PartKind::Batch:
+    case PartKind::MaxCacheLength:
+    case PartKind::Scales:
+    case PartKind::ScalePages:
+    case PartKind::ScalePageStride:
+    case PartKind::ScaleTable:
+    case PartKind::ScaleColumns:
+    case PartKind::ScaleTableStride:
+      return true;
+    default:
+      return false;
+    }
+  };
+  return llvm::filter_to_vector(getPagedCache().getParts(), isOfScales);
+}
+
+//===----------------------------------------------------------------------===//
+// Row indices
+//===----------------------------------------------------------------------===//
 
 SmallVector<Part> RowIndicesType::getParts() const {
   Type index = IndexType::get(getContext());

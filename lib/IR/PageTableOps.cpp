@@ -6,65 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TableRange.h"
+#include "Accesses.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-//===----------------------------------------------------------------------===//
-// Provable ranges
-//===----------------------------------------------------------------------===//
-
-/// The operation that bundled the tensors behind a view or collection, or null
-/// where it is not in sight.
-static Operation *getCollectionOp(Value cache) {
-  if (auto view = cache.getDefiningOp<PagedViewOp>())
-    cache = view.getCollection();
-  if (auto view = cache.getDefiningOp<ContinuousViewOp>())
-    cache = view.getCollection();
-  return cache.getDefiningOp();
-}
-
-/// Whether `value` is a constant in `[0, size)`, for a static size.
-static bool isConstantBelow(Value value, int64_t size) {
-  std::optional<int64_t> constant = getConstantIntValue(value);
-  return constant && !ShapedType::isDynamic(size) && *constant >= 0 &&
-         *constant < size;
-}
-
-bool kvcache::isLengthInRange(Value cache, Value batch) {
-  Operation *op = getCollectionOp(cache);
-  if (auto paged = dyn_cast_if_present<PagedCollectionOp>(op))
-    return isConstantBelow(batch,
-                           paged.getCacheLengths().getType().getDimSize(0));
-  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
-    return isConstantBelow(
-        batch, continuous.getCacheLengths().getType().getDimSize(0));
-  return false;
-}
-
-bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
-                                int64_t tokens) {
-  Operation *op = getCollectionOp(cache);
-  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
-    return isConstantBelow(batch,
-                           continuous.getLookupTable().getType().getDimSize(0));
-  auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
-  if (!paged)
-    return false;
-  MemRefType table = paged.getLookupTable().getType();
-  std::optional<int64_t> first = getConstantIntValue(token);
-  if (!first || *first < 0 || table.isDynamicDim(1) ||
-      !isConstantBelow(batch, table.getDimSize(0)))
-    return false;
-  int64_t pageSize = paged.getCollection().getType().getPageSize();
-  // All in terms that can't overflow: tokens are fewer than 2^31 pages.
-  int64_t lastPage =
-      *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;
-  return lastPage < table.getDimSize(1);
-}
 
 //===----------------------------------------------------------------------===//
 // PopulateOp
@@ -136,6 +83,7 @@ LogicalResult PopulateOp::verify() {
 Speculation::Speculatability GetRowOp::getSpeculatability() {
   // One page needs no lookup, and a constant offset takes what was read.
   RowIndicesType rows = getRows().getType();
-  return speculateIf(rows.getNumPages() == 1 ||
-                     isConstantBelow(getOffset(), rows.getRows()));
+  std::optional<int64_t> offset = getConstantIntValue(getOffset());
+  bool isKnown = offset && *offset >= 0 && *offset < rows.getRows();
+  return speculateIf(rows.getNumPages() == 1 || isKnown);
 }

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TableRange.h"
-#include "kvcache/IR/KVCache.h"
+#include "Accesses.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
@@ -15,70 +14,54 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// The cache as the type that the access interface gives.
-static TypedValue<CacheTypeInterface> asCache(Value cache) {
-  return cast<TypedValue<CacheTypeInterface>>(cache);
-}
-
 //===----------------------------------------------------------------------===//
 // Integer ranges
 //===----------------------------------------------------------------------===//
 
-/// The range `[0, max]` of an index.
-static ConstantIntRanges upTo(uint64_t max) {
-  unsigned bits = IndexType::kInternalStorageBitWidth;
-  return ConstantIntRanges::fromUnsigned(APInt::getZero(bits),
-                                         APInt(bits, max));
-}
-
-/// Table entries, lengths and sizes are unsigned 32-bit numbers.
-static constexpr uint64_t kMaxEntry = std::numeric_limits<uint32_t>::max();
-/// Rows are not negative.
-static constexpr uint64_t kMaxRow = std::numeric_limits<int64_t>::max();
-
 void MaxPromptLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                           SetIntRangeFn setResultRange) {
-  setResultRange(getResult(), upTo(kMaxEntry));
+  setResultRange(getResult(), getEntryRange());
 }
 
 void MaxContextLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                            SetIntRangeFn setResultRange) {
-  setResultRange(getResult(), upTo(kMaxEntry));
+  setResultRange(getResult(), getEntryRange());
 }
 
 void CacheLengthOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                       SetIntRangeFn setResultRange) {
-  setResultRange(getResult(), upTo(kMaxEntry));
+  setResultRange(getResult(), getEntryRange());
 }
 
 void PageIdOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                  SetIntRangeFn setResultRange) {
-  setResultRange(getPage(), upTo(kMaxEntry));
+  setResultRange(getPage(), getEntryRange());
 }
 
 void RowIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                    SetIntRangeFn setResultRange) {
-  setResultRange(getRow(), upTo(kMaxRow));
+  setResultRange(getRow(), getRowRange());
 }
 
 void TMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                     SetIntRangeFn setResultRange) {
-  setResultRange(getRow(), upTo(getCache().getType().getPageSize() - 1));
-  setResultRange(getPage(), upTo(kMaxEntry));
+  setResultRange(getRow(),
+                 getRangeUpTo(getCache().getType().getPageSize() - 1));
+  setResultRange(getPage(), getEntryRange());
 }
 
 void ColIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                    SetIntRangeFn setResultRange) {
   ParamsAttr params = getCache().getType().getParams();
-  setResultRange(getColumn(),
-                 upTo((params.getNumHeads() - 1) * params.getHeadSize()));
+  setResultRange(getColumn(), getRangeUpTo((params.getNumHeads() - 1) *
+                                           params.getHeadSize()));
 }
 
 void ExtentOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                  SetIntRangeFn setResultRange) {
   // A row of the table holds up to 2^32 entries of P tokens each.
-  setResultRange(getResult(),
-                 upTo(getExtent() == Extent::Tokens ? kMaxRow : kMaxEntry));
+  setResultRange(getResult(), getExtent() == Extent::Tokens ? getRowRange()
+                                                            : getEntryRange());
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,7 +72,6 @@ TypedValue<CacheTypeInterface> CacheLengthOp::getAccessedCache() {
   return getCache();
 }
 Value CacheLengthOp::getAccessedBatch() { return getBatch(); }
-bool CacheLengthOp::readsTable() { return false; }
 Speculation::Speculatability CacheLengthOp::getSpeculatability() {
   return speculateIf(isLengthInRange(getCache(), getBatch()));
 }
@@ -111,14 +93,13 @@ Value RowIndexOp::getAccessedToken() { return getToken(); }
 std::optional<MutableOperandRange> RowIndexOp::getPageOperand() {
   return getPageMutable();
 }
-bool RowIndexOp::readsTable() { return !getPage(); }
 Speculation::Speculatability RowIndexOp::getSpeculatability() {
   return speculateIf(getPage() ||
                      areEntriesInRange(getCache(), getBatch(), getToken(), 1));
 }
 
 TypedValue<CacheTypeInterface> TMACoordsOp::getAccessedCache() {
-  return asCache(getCache());
+  return getCache();
 }
 Value TMACoordsOp::getAccessedBatch() { return getBatch(); }
 Value TMACoordsOp::getAccessedToken() { return getToken(); }
@@ -161,6 +142,20 @@ struct FactOfView : OpRewritePattern<OpTy> {
     if (!view)
       return rewriter.notifyMatchFailure(op, "not of a view in sight");
     rewriter.replaceOpWithNewOp<OpTy>(op, view.getCollection());
+    return success();
+  }
+};
+
+/// The longest cache is no less that of the scales.
+struct FactOfScales : OpRewritePattern<MaxContextLengthOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MaxContextLengthOp op,
+                                PatternRewriter &rewriter) const override {
+    auto view = op.getCache().getDefiningOp<ScalesViewOp>();
+    if (!view)
+      return rewriter.notifyMatchFailure(op, "not of scales in sight");
+    rewriter.replaceOpWithNewOp<MaxContextLengthOp>(op, view.getCache());
     return success();
   }
 };
@@ -223,6 +218,7 @@ void MaxPromptLengthOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 void MaxContextLengthOp::getCanonicalizationPatterns(
     RewritePatternSet &patterns, MLIRContext *) {
   addFactPatterns<MaxContextLengthOp>(patterns);
+  patterns.add<FactOfScales>(patterns.getContext());
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,20 @@ public:
     below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
           "number of sequences with a row in 'lookup_table'");
     checkDistances(op.getBlocks(), "blocks");
+    if constexpr (std::is_same_v<OpTy, PagedCollectionOp>)
+      checkScales(op, sequences);
+  }
+
+  /// The same of the scales.
+  void checkScales(PagedCollectionOp op, Value sequences) {
+    if (!op.getScales())
+      return;
+    if (op.getScalesLookupTable()) {
+      Value rows = size(op.getScalesLookupTable(), 0);
+      below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
+            "number of sequences with a row in 'scales_lookup_table'");
+    }
+    checkDistances(op.getScales(), "scales");
   }
 
   void checkView(Value collection, Value layer) {
@@ -49,10 +63,19 @@ public:
       below(batch, extent(Extent::Batch, cache), "sequence");
     if (Value head = op.getAccessedHead())
       checkHead(head, cache.getType());
+    TypedValue<CacheTypeInterface> scales;
+    if (op.accessesScales())
+      scales = cast<TypedValue<CacheTypeInterface>>(
+          ScalesViewOp::create(builder, loc, cache).getResult());
+    // Scales of elements that exist, exist.
     if (Value element = op.getAccessedElement())
-      checkElement(element, op.getAccessedWidth(), cache.getType());
-    if (Value token = op.getAccessedToken())
-      checkTokens(op, token);
+      checkElement(element, op.getAccessedWidth(),
+                   (op.accessesElements() ? cache : scales).getType());
+    Value token = op.getAccessedToken();
+    if (token && op.accessesElements())
+      checkTokens(op, token, cache, op.getPageOperand());
+    if (token && op.accessesScales())
+      checkTokens(op, token, scales, op.getScalePageOperand());
   }
 
   /// `get_row`: the offset is below the number of rows.
@@ -129,35 +152,46 @@ private:
           (what + " modulo " + Twine(factor) + ", which must be 0,").str());
   }
 
-  void checkElement(Value element, int64_t width, CacheTypeInterface cache) {
+  void checkElement(Value element, int64_t width, CacheTypeInterface view) {
+    std::string what = "element";
+    if (isa<ScalesType>(view)) {
+      below(element, index(view.getHeadSize()), what);
+      element = arith::DivUIOp::create(builder, loc, element,
+                                       index(view.getElementsPerLane()));
+      what = "group of the element";
+    }
     // The first of `width` elements: so that none of them is past the head.
-    below(element, index(cache.getHeadSize() - width + 1), "element");
-    multipleOf(element, width, "element");
+    below(element, index(view.getLanesPerHead() - width + 1), what);
+    multipleOf(element, width, what);
   }
 
-  void checkTokens(AccessOpInterface op, Value token) {
-    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+  /// The tokens of an access, and their pages, exist in `cache`: the op's, or
+  /// the view of its scales.
+  void checkTokens(AccessOpInterface op, Value token,
+                   TypedValue<CacheTypeInterface> cache,
+                   std::optional<MutableOperandRange> page) {
+    StringRef ofScales =
+        isa<ScalesType>(cache.getType()) ? " of the scales" : "";
     int64_t tokens = op.getAccessedTokens();
     Value limit = extent(Extent::Tokens, cache);
-    below(token, limit, "token");
+    below(token, limit, ("token" + ofScales).str());
     // Rows of a block that lie past its end are named, but not read.
     bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
     if (tokens > 1 && !isNamed) {
       Value last =
           arith::AddIOp::create(builder, loc, token, index(tokens - 1));
-      below(last, limit, "last token");
+      below(last, limit, ("last token" + ofScales).str());
     }
     if (auto populate = dyn_cast<PopulateOp>(*op))
       checkBase(populate);
     else
       multipleOf(token, tokens, "token");
 
-    std::optional<MutableOperandRange> page = op.getPageOperand();
     Value limitOfPages = extent(Extent::Pages, cache);
     if (page && !page->empty())
-      below((*page)[0].get(), limitOfPages, "page id");
+      below((*page)[0].get(), limitOfPages, ("page id" + ofScales).str());
     else
-      checkPages(op, token, limitOfPages);
+      checkPages(op, token, cache, limitOfPages);
   }
 
   /// The base is as aligned as the op says, and rows that are fewer than a
@@ -178,14 +212,16 @@ private:
   }
 
   /// Looks up and checks the page of every token that the op accesses.
-  void checkPages(AccessOpInterface op, Value token, Value limit) {
-    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+  void checkPages(AccessOpInterface op, Value token,
+                  TypedValue<CacheTypeInterface> cache, Value limit) {
     int64_t pageSize = cache.getType().getPageSize();
     int64_t tokens = op.getAccessedTokens();
     auto checkPage = [&](Value token) {
       Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
                                     op.getAccessedBatch(), token);
-      below(page, limit, "page id");
+      below(page, limit,
+            isa<ScalesType>(cache.getType()) ? "page id of the scales"
+                                             : "page id");
     };
     if (!cache.getType().isPaged() || tokens <= pageSize)
       return checkPage(token);

@@ -143,16 +143,22 @@ struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
 private:
   static bool hoistLookupOf(AccessOpInterface access) {
     Nest nest = getInvariantNest(access, access->getOperands());
-    if (!isLookup(access) || nest.empty())
-      return splitAndHoist(access);
-    hoist(access, nest);
-    return true;
+    if (isLookup(access) && !nest.empty()) {
+      hoist(access, nest);
+      return true;
+    }
+    bool ofElements = splitAndHoist(access, access.getPageOperand(),
+                                    /*ofScales=*/false);
+    bool ofScales = splitAndHoist(access, access.getScalePageOperand(),
+                                  /*ofScales=*/true);
+    return ofElements || ofScales;
   }
 
-  /// Looks the page of an access up before the loops in which its sequence and
-  /// token do not change.
-  static bool splitAndHoist(AccessOpInterface access) {
-    std::optional<MutableOperandRange> page = access.getPageOperand();
+  /// Looks the page of an access, or of its scales, up before the loops in
+  /// which its sequence and token do not change.
+  static bool splitAndHoist(AccessOpInterface access,
+                            std::optional<MutableOperandRange> page,
+                            bool ofScales) {
     if (!page || !page->empty())
       return false;
     Value cache = access.getAccessedCache();
@@ -161,8 +167,14 @@ private:
     if (nest.empty())
       return false;
     OpBuilder builder(access);
-    auto lookup = PageIdOp::create(builder, access.getLoc(),
-                                   builder.getIndexType(), cache, batch, token);
+    Location loc = access.getLoc();
+    if (ofScales) {
+      auto view = ScalesViewOp::create(builder, loc, cache);
+      hoist(view, nest);
+      cache = view;
+    }
+    auto lookup = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
+                                   batch, token);
     page->assign(lookup.getPage());
     hoist(lookup, nest);
     return true;

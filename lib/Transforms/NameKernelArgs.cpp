@@ -46,6 +46,8 @@ StringAttr getOperandName(Value value) {
     return StringAttr::get(context, stringifyRole(view.getRole()));
   if (auto view = value.getDefiningOp<ContinuousViewOp>())
     return StringAttr::get(context, stringifyRole(view.getRole()));
+  if (value.getDefiningOp<ScalesViewOp>())
+    return StringAttr::get(context, "scales");
   if (isa<CacheTypeInterface>(value.getType()))
     return StringAttr::get(context, "cache");
   return {};

@@ -21,7 +21,8 @@ def ConvertKVCacheToMemRef : Pass<"convert-kvcache-to-memref"> {
     are aligned on a GPU, and accesses of 32 bytes on chips that have them.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
 }

@@ -11,29 +11,19 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-/// The indices (b, h, t, d) that all accesses share.
-defvar KVCache_AccessArguments = (ins
-  Arg<KVCache_AnyCache, "the cache">:$cache,
-  Arg<Index, "the sequence in the batch">:$batch,
-  Arg<Index, "the head">:$head,
-  Arg<Index, "the token in the sequence">:$token,
-  Arg<Index, "the element of the head, a multiple of the access's width">
-      :$element,
-  Arg<Optional<Index>, "the token's page, if looked up already">:$page
-);
-
-defvar KVCache_FullAccess = KVCache_Access<[
-  "getAccessedBatch", "getAccessedHead", "getAccessedToken",
-  "getAccessedElement", "getAccessedWidth", "getAccessedTokens",
-  "getPageOperand", "readsTable"]>;
-
 def KVCache_LoadOp : KVCache_Op<"load", [
-    KVCache_FullAccess, MemoryEffects<[MemRead]>]> {
+    KVCache_IndexedAccess<["accessesScales", "getScalePageOperand"]>,
+    AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
   let summary = "Reads consecutive elements of a head";
   let description = [{
     Reads the element `(b, h, t, d)`, or as many consecutive ones from it on as
-    the result vector has lanes. A result of another float type converts, to
-    nearest even.
+    the result vector has lanes; `d` is a multiple of their number. A result of
+    another float type converts, to nearest even.
+
+    On a quantized cache it dequantizes: elements are multiplied by the scale
+    of their own group as in `dequantize`, also where they span several groups.
+    In a view of scales the lanes are consecutive scales, from that of group
+    `d div granularity` on, which is a multiple of their number.
 
     The read is as wide as its alignment allows: the largest power of two that
     divides its width, a head's and a row's bytes, and the alignment of the
@@ -41,10 +31,12 @@ def KVCache_LoadOp : KVCache_Op<"load", [
 
     Constraints:
     - (C1) the result's element type is the cache's, or the cache holds floats
-      and it is f64, f32, f16, bf16, f8E4M3FN or f8E5M2.
-    - (C2) the result has at most `head_size` lanes.
-    - (C3) the cache is not quantized: its values mean nothing without their
-      scales.
+      and it is f64, f32, f16, bf16, f8E4M3FN or f8E5M2; that of a quantized
+      cache is f64, f32, f16 or bf16.
+    - (C2) the result has at most as many lanes as a head has elements, or
+      scales, and an even number of 4-bit ones.
+    - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
+      only for one with scales of f8E4M3FN.
 
     Example:
 
@@ -59,26 +51,32 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     }
     ```
   }];
-  let arguments = KVCache_AccessArguments;
+  let arguments = !con((ins Arg<KVCache_AnyView, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_PageArgument,
+                       KVCache_ScalePageArgument, KVCache_TensorScaleArgument);
   let results = (outs Res<KVCache_Elements, "the elements">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`page` $page^)?
-    attr-dict `:` qualified(type($cache)) `->` type($result)
+    (`scale_page` $scale_page^)? (`tensor_scale` $tensor_scale^)? attr-dict `:`
+    qualified(type($cache)) `->` type($result)
   }];
   let hasVerifier = 1;
 }
 
 def KVCache_StoreOp : KVCache_Op<"store", [
-    KVCache_FullAccess, MemoryEffects<[MemWrite]>]> {
+    KVCache_IndexedAccess<>, MemoryEffects<[MemWrite]>]> {
   let summary = "Writes consecutive elements of a head";
   let description = [{
     Writes the element `(b, h, t, d)`, or as many consecutive ones from it on
-    as the vector has lanes. The write is as wide as `load` reads.
+    as the vector has lanes; `d` is a multiple of their number. In a view of
+    scales the lanes are scales, as in `load`. The write is as wide as `load`
+    reads. Elements of a quantized cache are written as they are:
+    `store_quantized` writes their scales as well.
 
     Constraints:
     - (C1) the value's element type is the cache's.
-    - (C2) the value has at most `head_size` lanes, and an even number of 4-bit
-      ones.
+    - (C2) the value has at most as many lanes as a head has elements, or
+      scales, and an even number of 4-bit ones.
 
     Example:
 
@@ -93,8 +91,9 @@ def KVCache_StoreOp : KVCache_Op<"store", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_Elements, "the elements">:$value),
-                       KVCache_AccessArguments);
+  let arguments = !con((ins Arg<KVCache_Elements, "the elements">:$value,
+                            Arg<KVCache_AnyView, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_PageArgument);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`page` $page^)? attr-dict `:` type($value) `,` qualified(type($cache))
@@ -103,18 +102,20 @@ def KVCache_StoreOp : KVCache_Op<"store", [
 }
 
 def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
-    KVCache_FullAccess, NoMemoryEffect,
+    KVCache_IndexedAccess<["getAccessedTokens"]>, NoMemoryEffect,
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "A window of tokens of one head inside a page";
   let description = [{
     The memory of consecutive tokens of one head, from `(b, h, t, d)` on: a row
     per token, `H * E` elements apart. The window lies inside one page, so `t`
-    is a multiple of its number of tokens.
+    is a multiple of its number of tokens. In a view of scales its columns are
+    those of the groups from `d div granularity` on.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
-      stored element type, strides `[H * E, 1]` and a dynamic offset.
-    - (C2) the tile has at most `head_size` columns.
+      stored element type, strides `[H * E, 1]` and a dynamic offset, where E
+      counts a head's stored elements, or scales.
+    - (C2) the tile has at most E columns.
     - (C3) the page size is a multiple of the tile's tokens.
 
     Example:
@@ -131,7 +132,8 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
     }
     ```
   }];
-  let arguments = KVCache_AccessArguments;
+  let arguments = !con((ins Arg<KVCache_AnyView, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_PageArgument);
   let results = (outs Res<MemRefRankOf<[AnyType], [2]>, "the tile">:$tile);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`page` $page^)?

@@ -30,10 +30,11 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     [KVCache_ExpandableTypeInterface]> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    A collection of caches, or the view of one layer's keys or values.
+    A collection of caches, the view of one layer's keys or values, or of their
+    scales.
   }];
   let methods = [
-    InterfaceMethod<"The element type of the cache.",
+    InterfaceMethod<"The element type of the cache, or of the scales.",
       "::mlir::Type", "getElementType">,
     InterfaceMethod<"Heads, head size, and whether the cache is latent (MLA).",
       "::mlir::kvcache::ParamsAttr", "getParams">,
@@ -45,7 +46,10 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"Elements that share a scale; 0 if not quantized.",
       "int64_t", "getGranularity">,
     InterfaceMethod<"Whether this is a collection of all layers.",
-      "bool", "isCollection">
+      "bool", "isCollection">,
+    InterfaceMethod<"Elements of a head that one lane of an access stands for: "
+      "1, and the granularity in a view of scales.",
+      "int64_t", "getElementsPerLane", (ins), "", "return 1;">
   ];
   let extraSharedClassDeclaration = [{
     /// Whether tokens lie in pages found through a lookup table.
@@ -63,10 +67,18 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     ::mlir::Type getStorageType() const {
       return ::mlir::kvcache::getStorageType($_type.getElementType());
     }
+    /// Lanes that one stored element holds: 2 for 4-bit caches, else 1.
+    int64_t getLanesPerStored() const {
+      return getStorageType().getIntOrFloatBitWidth() /
+             $_type.getElementType().getIntOrFloatBitWidth();
+    }
+    /// Lanes per head: its elements, or its scales.
+    int64_t getLanesPerHead() const {
+      return ::llvm::divideCeil(getHeadSize(), $_type.getElementsPerLane());
+    }
     /// Stored elements per head: half the head size for 4-bit caches.
     int64_t getStoredHeadSize() const {
-      return getHeadSize() * $_type.getElementType().getIntOrFloatBitWidth() /
-             getStorageType().getIntOrFloatBitWidth();
+      return getLanesPerHead() / getLanesPerStored();
     }
     /// Scales per head and token.
     int64_t getNumGroups() const {
@@ -78,8 +90,9 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
 def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    An op that addresses a cache by sequence, head, token and element, any of
-    which may be absent, so that passes need not list op names.
+    An op that addresses a cache, its scales, or both, by sequence, head, token
+    and element, any of which may be absent, so that passes need not list op
+    names.
   }];
   let methods = [
     InterfaceMethod<"The cache.",
@@ -93,15 +106,22 @@ def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
       "::mlir::Value", "getAccessedToken", (ins), "", "return {};">,
     InterfaceMethod<"The first element of the head, or null.",
       "::mlir::Value", "getAccessedElement", (ins), "", "return {};">,
-    InterfaceMethod<"How many consecutive elements of a head are accessed.",
+    InterfaceMethod<"Whether the op addresses the scales of the cache.",
+      "bool", "accessesScales", (ins), "", "return false;">,
+    InterfaceMethod<"Whether the op addresses the cache itself, and not only "
+      "its scales.",
+      "bool", "accessesElements", (ins), "", "return true;">,
+    InterfaceMethod<"How many consecutive elements of a head are accessed, or "
+      "scales, where only these are.",
       "int64_t", "getAccessedWidth", (ins), "", "return 1;">,
     InterfaceMethod<"How many consecutive tokens are accessed.",
       "int64_t", "getAccessedTokens", (ins), "", "return 1;">,
-    InterfaceMethod<"Whether the op reads an entry of the lookup table.",
-      "bool", "readsTable", (ins), "", "return true;">,
     InterfaceMethod<"The operand that holds the page id when it was looked up "
       "beforehand; null for an op that has no such operand.",
       "::std::optional<::mlir::MutableOperandRange>", "getPageOperand",
+      (ins), "", "return ::std::nullopt;">,
+    InterfaceMethod<"The same for the page of the scales.",
+      "::std::optional<::mlir::MutableOperandRange>", "getScalePageOperand",
       (ins), "", "return ::std::nullopt;">
   ];
 }

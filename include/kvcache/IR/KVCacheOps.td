@@ -12,6 +12,8 @@
 include "kvcache/IR/ViewOps.td"
 include "kvcache/IR/QueryOps.td"
 include "kvcache/IR/AccessOps.td"
+include "kvcache/IR/QuantizationOps.td"
+include "kvcache/IR/ScalesOps.td"
 include "kvcache/IR/PageTableOps.td"
 include "kvcache/IR/CheckOps.td"
 

@@ -142,6 +142,49 @@ def KVCache_ContinuousCacheType
 }
 
 //===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
+    DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
+    DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
+                                ["getElementsPerLane"]>]> {
+  let summary = "scales of a quantized cache";
+  let description = [{
+    A view of the scales behind a quantized cache, as an attention operand of
+    its own: a window `[pages, page_size, num_heads, groups]` of the scale type,
+    with its own lookup table and distance between pages. Elements are still
+    counted as in the cache: element `d` finds the scale of group
+    `d div granularity`, and a row is the `num_heads * groups` scales of a
+    token.
+
+    What the scales support: `load`, `store`, `block_tile`, `cache_length`,
+    `max_context_length`, `num_kv_rows`, `row_index`, `tma_row`, `tma_coords`,
+    `page_id`, `populate` and `extent`.
+
+    Constraints:
+    - (C1) the cache is the view of a quantized paged cache.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+    !scales = !kvcache.scales<!cache>
+    ```
+  }];
+  let parameters = (ins "::mlir::Type":$cache);
+  let assemblyFormat = "`<` $cache `>`";
+  let extraClassDeclaration = [{
+    /// The cache that the scales belong to.
+    ::mlir::kvcache::PagedCacheType getPagedCache() const {
+      return ::llvm::cast<::mlir::kvcache::PagedCacheType>(getCache());
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Row indices
 //===----------------------------------------------------------------------===//
 
@@ -183,19 +226,39 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//
 
-def KVCache_AnyPaged : Type<
-    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType>($_self)">,
-    "view of a paged cache", "::mlir::kvcache::PagedCacheType">;
+def KVCache_AnyQuantized : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType>($_self) && "
+          "::llvm::cast<::mlir::kvcache::PagedCacheType>($_self).isQuantized()">,
+    "view of a quantized cache", "::mlir::kvcache::PagedCacheType">;
+
+def KVCache_AnyPagedView : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
+          "::mlir::kvcache::ScalesType>($_self)">,
+    "view of a paged cache or of its scales",
+    "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyCache : Type<
     CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
           "::mlir::kvcache::ContinuousCacheType>($_self)">,
-    "view of a paged or continuous cache",
+    "view of a paged or continuous cache (and not of scales)",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyView : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
+          "::mlir::kvcache::ContinuousCacheType, "
+          "::mlir::kvcache::ScalesType>($_self)">,
+    "view of a paged or continuous cache or of scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyCacheOrCollection : Type<
+    CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self) && "
+          "!::llvm::isa<::mlir::kvcache::ScalesType>($_self)">,
+    "cache view or collection (and no view of scales)",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyViewOrCollection : Type<
     CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self)">,
-    "cache view or collection", "::mlir::kvcache::CacheTypeInterface">;
+    "view or collection", "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_FixedVector1D : Type<
     CPred<"::llvm::isa<::mlir::VectorType>($_self) && "
@@ -205,6 +268,7 @@ def KVCache_FixedVector1D : Type<
           "::llvm::cast<::mlir::VectorType>($_self).getElementType())">,
     "1-D vector of fixed length">;
 
+/// Floats or integers that an access moves: one, or a vector of them.
 def KVCache_Elements : AnyTypeOf<[AnyFloat, AnySignlessInteger,
                                   KVCache_FixedVector1D]>;
 

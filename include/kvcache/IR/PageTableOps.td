@@ -44,7 +44,7 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCache, "the cache">:$cache,
+    Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the first token; page-aligned over several pages">:$base,
     OptionalAttr<I64Attr>:$base_alignment

@@ -82,7 +82,7 @@ def KVCache_MaxContextLengthOp : KVCache_Op<"max_context_length", [Pure, KVCache
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyCacheOrCollection, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyViewOrCollection, "the cache">:$cache);
   let results = (outs Res<Index, "tokens">:$result);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
   let hasCanonicalizer = 1;
@@ -107,7 +107,7 @@ def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyCache, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyView, "the cache">:$cache);
   let results = (outs Res<Index, "rows">:$result);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
 }
@@ -117,7 +117,7 @@ def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 def KVCache_CacheLengthOp : KVCache_Op<"cache_length", !listconcat(KVCache_TableRead, [
-    KVCache_Ranged, KVCache_Access<["getAccessedBatch", "readsTable"]>])> {
+    KVCache_Ranged, KVCache_Access<["getAccessedBatch"]>])> {
   let summary = "Tokens of a sequence in the cache";
   let description = [{
     `cache_lengths[b]`, read as unsigned: tokens in the cache before this
@@ -136,7 +136,7 @@ def KVCache_CacheLengthOp : KVCache_Op<"cache_length", !listconcat(KVCache_Table
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCacheOrCollection, "the cache">:$cache,
+    Arg<KVCache_AnyViewOrCollection, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch
   );
   let results = (outs Res<Index, "tokens">:$result);
@@ -166,7 +166,7 @@ def KVCache_PageIdOp : KVCache_Op<"page_id", !listconcat(KVCache_TableRead, [
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCache, "the cache">:$cache,
+    Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   );
@@ -178,7 +178,7 @@ def KVCache_PageIdOp : KVCache_Op<"page_id", !listconcat(KVCache_TableRead, [
 
 def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, [
     KVCache_Ranged, KVCache_Access<["getAccessedBatch", "getAccessedToken",
-                                    "getPageOperand", "readsTable"]>])> {
+                                    "getPageOperand"]>])> {
   let summary = "The row of a token";
   let description = [{
     `LUT[b, t div P] * S + t mod P`; in a continuous cache `LUT[b] * S + t`.
@@ -197,7 +197,7 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCache, "the cache">:$cache,
+    Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token,
     Arg<Optional<Index>, "the token's page, if looked up already">:$page
@@ -229,7 +229,7 @@ def KVCache_TMACoordsOp : KVCache_Op<"tma_coords", !listconcat(KVCache_TableRead
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyPaged, "the cache">:$cache,
+    Arg<KVCache_AnyPagedView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   );
@@ -263,7 +263,7 @@ def KVCache_TMARowOp : KVCache_Op<"tma_row", [Pure]> {
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCache, "the cache">:$cache,
+    Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the encoded row id, signed">:$encoded
   );
   let results = (outs Res<Index, "the row in the view, or the negative id">:$row);
@@ -325,7 +325,7 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     ```
   }];
   let arguments = (ins KVCache_Extent:$extent,
-                       Arg<KVCache_AnyCacheOrCollection, "the cache">:$cache);
+                       Arg<KVCache_AnyViewOrCollection, "the cache">:$cache);
   let results = (outs Res<Index, "the size">:$result);
   let assemblyFormat = "$extent $cache attr-dict `:` qualified(type($cache))";
   let hasVerifier = 1;

@@ -108,7 +108,35 @@ Bundle::Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values)
     : ArithBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
       cache(dyn_cast<CacheTypeInterface>(type)), values(values) {}
 
+Bundle Bundle::getScales() const {
+  Bundle scales = *this;
+  scales.cache = ScalesType::get(cache.getContext(), cache);
+  return scales;
+}
+
+/// What of the scales corresponds to a part of a cache.
+static PartKind getKindOfScales(PartKind kind) {
+  switch (kind) {
+  case PartKind::Blocks:
+    return PartKind::Scales;
+  case PartKind::NumPages:
+    return PartKind::ScalePages;
+  case PartKind::PageStride:
+    return PartKind::ScalePageStride;
+  case PartKind::Table:
+    return PartKind::ScaleTable;
+  case PartKind::Columns:
+    return PartKind::ScaleColumns;
+  case PartKind::TableStride:
+    return PartKind::ScaleTableStride;
+  default:
+    return kind;
+  }
+}
+
 Value Bundle::get(PartKind kind) const {
+  if (isa_and_present<ScalesType>(cache))
+    kind = getKindOfScales(kind);
   return llvm::getSingleElement(getAll(kind));
 }
 
@@ -162,6 +190,12 @@ Value Bundle::getRow(Value page, Value rowInPage) const {
   return add(mul(page, getRowsPerPage()), rowInPage);
 }
 
+Value Bundle::getStoredElement(Value element) const {
+  if (cache.getStoredHeadSize() == 1)
+    return element.getType().isIndex() ? index(0) : i32(0);
+  return div(element, cache.getElementsPerLane() * cache.getLanesPerStored());
+}
+
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,
                          Value knownPage) const {
   // Offsets inside a page take 32 bits, those inside a block of a continuous
@@ -170,10 +204,9 @@ Value Bundle::getElement(Value batch, Value head, Value token, Value element,
     head = truncate(head);
     element = truncate(element);
   }
-  int64_t packing = cache.getHeadSize() / cache.getStoredHeadSize();
   Value inPage = mul(getRowInPage(token), getRowElements());
   inPage = add(inPage, mul(head, cache.getStoredHeadSize()));
-  inPage = add(inPage, div(element, packing));
+  inPage = add(inPage, getStoredElement(element));
   if (cache.isPaged())
     inPage = extend(inPage);
   Value page = getPage(batch, token, knownPage);

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A cache expands to a bundle of values, its parts. `Bundle` finds a part by
-// its kind, and builds the address arithmetic that all op families share.
+// its kind, and builds the address arithmetic that all op families share, over
+// the cache or over its scales.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,12 +64,20 @@ class Bundle : public ArithBuilder {
 public:
   Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values);
 
-  /// The part of this kind, which the type must have.
+  /// The same values as those of the view of the cache's scales.
+  Bundle getScales() const;
+
+  /// The part of this kind, which the type must have. Over scales it is theirs:
+  /// their base for the blocks, and so on.
   Value get(PartKind kind) const;
   /// A count, extended to index.
   Value getIndex(PartKind kind) const { return extend(get(kind)); }
   /// All parts of this kind, in order.
   SmallVector<Value> getAll(PartKind kind) const;
+
+  /// The cache whose parts these are, or the view of its scales; null for row
+  /// indices.
+  CacheTypeInterface getCacheType() const { return cache; }
 
   /// `H * E`, in stored elements.
   int64_t getRowElements() const {
@@ -87,15 +96,18 @@ public:
   Value getRowsPerPage() const;
   /// `page * S + row`, as index.
   Value getRow(Value page, Value rowInPage) const;
-  /// The element `(b, h, t, d)`, counted from the view's base.
+  /// The stored element `(b, h, t, d)`, counted from the view's base.
   Value getElement(Value batch, Value head, Value token, Value element,
                    Value knownPage) const;
   /// The blocks of the view as a one-dimensional memref.
   Value getBlocks() const;
 
 private:
+  /// The stored element of a head that holds element `d`.
+  Value getStoredElement(Value element) const;
+
+  /// The type whose parts these are.
   ExpandableTypeInterface type;
-  /// The cache whose parts these are; null for row indices.
   CacheTypeInterface cache;
   ValueRange values;
 };
@@ -116,6 +128,10 @@ void populateQueryPatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 void populateAccessPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
+void populateScalesPatterns(const TypeConverter &converter,
+                            RewritePatternSet &patterns);
+void populateQuantizationPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns);
 void populatePageTablePatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns);
 

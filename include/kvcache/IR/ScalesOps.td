@@ -1,0 +1,295 @@
+//===- ScalesOps.td - Scales of a quantized cache -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_SCALESOPS_TD
+#define KVCACHE_IR_SCALESOPS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+
+// Notation in the formulas: SLUT is the lookup table of the scales, S their
+// distance between pages in rows of H * hg scales, and hg a head's groups,
+// ceildiv(head_size, granularity).
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+def KVCache_ScalesViewOp : KVCache_Op<"scales_view", [
+    Pure, InferTypeOpAdaptor]> {
+  let summary = "The scales of a quantized cache as an operand of their own";
+  let description = [{
+    A view of the scales behind a cache, for kernels that read them by
+    themselves. Nothing is copied.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+    !scales = !kvcache.scales<!cache>
+
+    func.func @scales(%k: !cache) -> !scales {
+      %s = kvcache.scales_view %k : !cache
+      return %s : !scales
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let results = (outs Res<KVCache_ScalesType, "its scales">:$scales);
+  let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
+}
+
+def KVCache_ScalesBaseOp : KVCache_Op<"scales_base", [
+    Pure, InferTypeOpAdaptor]> {
+  let summary = "The memory of a cache's scales";
+  let description = [{
+    The window `[pages, page_size, num_heads, groups]` of the scales that the
+    view of one layer's keys or values has, for code that does its own
+    addressing.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+
+    !window = memref<?x64x8x1xf32, strided<[?, 8, 1, 1], offset: ?>>
+
+    func.func @base(%k: !cache) -> !window {
+      %s = kvcache.scales_base %k : !cache
+      return %s : !window
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let results = (outs Res<MemRefRankOf<[AnyType], [4]>,
+                          "the scales, [NB, P, H, hg]">:$base);
+  let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
+}
+
+def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
+    KVCache_ScalesAccess<["getAccessedTokens"]>, NoMemoryEffect,
+    DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
+  let summary = "A window of the scales of one head inside a page";
+  let description = [{
+    The memory of the scales of consecutive tokens of one head, from that of
+    `(b, h, t, d)` on: a row per token, `H * hg` scales apart, and a column per
+    group. The window lies inside one page, so `t` is a multiple of its number
+    of tokens.
+
+    Constraints:
+    - (C1) the tile is two-dimensional with static sizes of at least 1, the
+      scale type, strides `[H * hg, 1]` and a dynamic offset.
+    - (C2) the tile has at most hg columns.
+    - (C3) the page size is a multiple of the tile's tokens.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 32>
+
+    !tile = memref<16x4xf32, strided<[32, 1], offset: ?>>
+
+    func.func @tile(%k: !cache, %b: index, %h: index, %t: index, %d: index)
+        -> !tile {
+      %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !cache -> !tile
+      return %m : !tile
+    }
+    ```
+  }];
+  let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_ScalePageArgument);
+  let results = (outs Res<MemRefRankOf<[AnyType], [2]>, "the tile">:$tile);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $element `]`
+    (`scale_page` $scale_page^)? attr-dict `:` qualified(type($cache)) `->`
+    type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
+    KVCache_ScalesAccess<>, MemoryEffects<[MemRead]>]> {
+  let summary = "Reads scales as they are stored";
+  let description = [{
+    Reads the scale of the element `(b, h, t, d)`, that of group
+    `d div granularity`, or as many consecutive ones from it on as the result
+    vector has lanes; the group is a multiple of their number.
+
+    Constraints:
+    - (C1) the result's element type is the scale type of the cache.
+    - (C2) the result has at most as many lanes as a head has groups.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 32>
+
+    func.func @load(%k: !cache, %b: index, %h: index, %t: index, %d: index)
+        -> vector<4xf32> {
+      %s = kvcache.load_scale %k[%b, %h, %t, %d] : !cache -> vector<4xf32>
+      return %s : vector<4xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_ScalePageArgument);
+  let results = (outs Res<KVCache_Elements, "the scales">:$scale);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $head `,` $token `,` $element `]`
+    (`scale_page` $scale_page^)? attr-dict `:` qualified(type($cache)) `->`
+    type($scale)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
+    KVCache_ScalesAccess<>, MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes scales as they are";
+  let description = [{
+    Writes the scale of the element `(b, h, t, d)`, that of group
+    `d div granularity`, or as many consecutive ones from it on as the vector
+    has lanes; the group is a multiple of their number.
+
+    Constraints:
+    - (C1) the scale's element type is the scale type of the cache.
+    - (C2) the scale has at most as many lanes as a head has groups.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+
+    func.func @store(%s: f32, %k: !cache, %b: index, %h: index, %t: index,
+                     %d: index) {
+      kvcache.store_scale %s, %k[%b, %h, %t, %d] : f32, !cache
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins Arg<KVCache_Elements, "the scales">:$scale,
+                            Arg<KVCache_AnyQuantized, "the cache">:$cache),
+                       KVCache_IndexArguments, KVCache_ScalePageArgument);
+  let assemblyFormat = [{
+    $scale `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
+    (`scale_page` $scale_page^)? attr-dict `:` type($scale) `,`
+    qualified(type($cache))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Queries
+//===----------------------------------------------------------------------===//
+
+def KVCache_NumScaleRowsOp : KVCache_Op<"num_scale_rows", [Pure]> {
+  let summary = "Rows from the first to the last of a view's scales";
+  let description = [{
+    `(NB - 1) * S + P`: a row is the `H * hg` scales of a token, and the rows
+    between a view's pages, which belong to other layers, count.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+
+    func.func @query(%k: !cache) -> index {
+      %r = kvcache.num_scale_rows %k : !cache
+      return %r : index
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let results = (outs Res<Index, "rows">:$result);
+  let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
+}
+
+def KVCache_ScaleRowIndexOp : KVCache_Op<"scale_row_index", !listconcat(KVCache_TableRead, [
+    KVCache_Ranged, KVCache_Access<[
+      "getAccessedBatch", "getAccessedToken", "accessesScales",
+      "accessesElements", "getScalePageOperand"]>])> {
+  let summary = "The row of a token's scales";
+  let description = [{
+    `SLUT[b, t div P] * S + t mod P`. For a known page `page * S + t mod P`
+    without reading the table.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+
+    func.func @query(%k: !cache, %b: index, %t: index) -> index {
+      %row = kvcache.scale_row_index %k[%b, %t] : !cache
+      return %row : index
+    }
+    ```
+  }];
+  let arguments = !con((ins
+    Arg<KVCache_AnyQuantized, "the cache">:$cache,
+    Arg<Index, "the sequence in the batch">:$batch,
+    Arg<Index, "the token in the sequence">:$token
+  ), KVCache_ScalePageArgument);
+  let results = (outs Res<Index, "the row in the view's scales">:$row);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $token `]` (`scale_page` $scale_page^)? attr-dict `:`
+    qualified(type($cache))
+  }];
+}
+
+def KVCache_ScaleTMACoordsOp : KVCache_Op<"scale_tma_coords", !listconcat(KVCache_TableRead, [
+    KVCache_Ranged, KVCache_Access<[
+      "getAccessedBatch", "getAccessedToken", "accessesScales",
+      "accessesElements"]>])> {
+  let summary = "The row in its page, and the page, of a token's scales";
+  let description = [{
+    `(t mod P, SLUT[b, t div P])`, the row rounded down to a multiple of the
+    scales in 16 bytes: where a tensor map whose rows are single scales may
+    start to read.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64,
+                            scale = f32, granularity = 128>
+
+    func.func @query(%k: !cache, %b: index, %t: index) -> (index, index) {
+      %row, %page = kvcache.scale_tma_coords %k[%b, %t] : !cache
+      return %row, %page : index, index
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_AnyQuantized, "the cache">:$cache,
+    Arg<Index, "the sequence in the batch">:$batch,
+    Arg<Index, "the token in the sequence">:$token
+  );
+  let results = (outs Res<Index, "the row in the page, below P">:$row,
+                      Res<Index, "the page of the scales">:$page);
+  let assemblyFormat = [{
+    $cache `[` $batch `,` $token `]` attr-dict `:` qualified(type($cache))
+  }];
+}
+
+#endif // KVCACHE_IR_SCALESOPS_TD

@@ -1,0 +1,83 @@
+//===- ElementAccess.cpp - Loads and stores of a view ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementAccess.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The largest power of two that divides the bytes of an access, of a head and
+/// of a row, and the alignment of the blocks: what every address it may have is
+/// a multiple of.
+static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
+                                      int64_t lanes) {
+  CacheTypeInterface type = cache.getCacheType();
+  int64_t bytes = type.getStorageType().getIntOrFloatBitWidth() / 8;
+  uint64_t alignment = getBaseAlignment(op);
+  for (int64_t stored : {lanes / type.getLanesPerStored(),
+                         type.getStoredHeadSize(), cache.getRowElements()})
+    alignment = llvm::MinAlign(alignment, stored * bytes);
+  return llvm::Align(alignment);
+}
+
+ElementAccess::ElementAccess(const Bundle &cache, const AccessIndices &indices)
+    : cache(cache),
+      position(cache.getElement(indices.batch, indices.head, indices.token,
+                                indices.element, indices.page)) {}
+
+Value ElementAccess::load(Operation *op, int64_t lanes, bool asVector) const {
+  CacheTypeInterface type = cache.getCacheType();
+  Value memory = cache.getBlocks();
+  if (!asVector)
+    return memref::LoadOp::create(cache.builder, cache.loc, memory, position);
+  auto stored =
+      VectorType::get(lanes / type.getLanesPerStored(), type.getStorageType());
+  Value loaded = vector::LoadOp::create(
+      cache.builder, cache.loc, stored, memory, position,
+      /*nontemporal=*/false, getAccessAlignment(op, cache, lanes));
+  // Pairs of 4-bit elements are stored as bytes, the first one low.
+  if (type.getStorageType() == type.getElementType())
+    return loaded;
+  return vector::BitCastOp::create(
+      cache.builder, cache.loc, VectorType::get(lanes, type.getElementType()),
+      loaded);
+}
+
+void ElementAccess::store(Operation *op, Value value) const {
+  CacheTypeInterface type = cache.getCacheType();
+  Value memory = cache.getBlocks();
+  if (!isa<VectorType>(value.getType())) {
+    memref::StoreOp::create(cache.builder, cache.loc, value, memory, position);
+    return;
+  }
+  int64_t lanes = getNumLanes(value.getType());
+  if (type.getStorageType() != type.getElementType())
+    value = vector::BitCastOp::create(
+        cache.builder, cache.loc,
+        VectorType::get(lanes / type.getLanesPerStored(),
+                        type.getStorageType()),
+        value);
+  vector::StoreOp::create(cache.builder, cache.loc, value, memory, position,
+                          /*nontemporal=*/false,
+                          getAccessAlignment(op, cache, lanes));
+}
+
+Value ElementAccess::getTile(MemRefType tile) const {
+  auto base = memref::ExtractStridedMetadataOp::create(
+      cache.builder, cache.loc, cache.get(PartKind::Blocks));
+  Value offset = cache.add(base.getOffset(), position);
+  MLIRContext *context = tile.getContext();
+  return memref::ReinterpretCastOp::create(
+      cache.builder, cache.loc, tile, base.getBaseBuffer(),
+      OpFoldResult(offset), getAsIndexOpFoldResult(context, tile.getShape()),
+      getAsIndexOpFoldResult(context, {cache.getRowElements(), 1}));
+}

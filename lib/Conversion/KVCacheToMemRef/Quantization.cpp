@@ -1,0 +1,308 @@
+//===- Quantization.cpp - Quantize and dequantize values ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Quantization.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+using llvm::APFloat;
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// The type of scalars or vectors like `type`, with other lanes.
+static Type withLane(Type type, Type lane) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.clone(lane) : lane;
+}
+
+Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
+                            Type lane) {
+  Type from = getLaneType(value.getType());
+  Type type = withLane(value.getType(), lane);
+  if (from == lane)
+    return value;
+  unsigned fromBits = from.getIntOrFloatBitWidth();
+  unsigned toBits = lane.getIntOrFloatBitWidth();
+  if (fromBits < toBits)
+    return arith::ExtFOp::create(builder, loc, type, value);
+  if (fromBits > toBits)
+    return arith::TruncFOp::create(builder, loc, type, value);
+  // Types of one width convert through f32, which holds both exactly.
+  value = arith::ExtFOp::create(builder, loc,
+                                withLane(type, builder.getF32Type()), value);
+  return arith::TruncFOp::create(builder, loc, type, value);
+}
+
+namespace {
+
+/// Builds f32 arithmetic on scalars or vectors.
+class F32Builder {
+public:
+  F32Builder(OpBuilder &builder, Location loc)
+      : builder(builder), loc(loc), f32(builder.getF32Type()) {}
+
+  /// A constant like `like`.
+  Value constant(Value like, const APFloat &number) const {
+    TypedAttr attr = FloatAttr::get(f32, number);
+    if (auto vector = dyn_cast<VectorType>(like.getType()))
+      attr = DenseElementsAttr::get(vector.clone(f32), Attribute(attr));
+    return arith::ConstantOp::create(builder, loc, attr);
+  }
+  Value constant(Value like, float number) const {
+    return constant(like, APFloat(number));
+  }
+
+  template <typename OpTy> Value op(Value lhs, Value rhs) const {
+    return OpTy::create(builder, loc, lhs, rhs);
+  }
+  template <typename OpTy> Value op(Value lhs, float rhs) const {
+    return op<OpTy>(lhs, constant(lhs, rhs));
+  }
+
+  /// `yes` where the comparison of `lhs` with a constant holds, else `no`.
+  Value select(arith::CmpFPredicate predicate, Value lhs, float rhs, Value yes,
+               Value no) const {
+    Value condition =
+        arith::CmpFOp::create(builder, loc, predicate, lhs, constant(lhs, rhs));
+    return arith::SelectOp::create(builder, loc, condition, yes, no);
+  }
+
+  /// A scalar in all lanes of a value like `like`.
+  Value broadcast(Value scalar, Value like) const {
+    auto vector = dyn_cast<VectorType>(like.getType());
+    if (!vector)
+      return scalar;
+    return vector::BroadcastOp::create(builder, loc,
+                                       vector.clone(scalar.getType()), scalar);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  FloatType f32;
+};
+
+} // namespace
+
+/// One of `scales` for every `granularity` lanes of a value like `like`.
+static Value spreadScales(const F32Builder &b, Value scales, Value like,
+                          int64_t granularity) {
+  if (!isa<VectorType>(scales.getType()))
+    return b.broadcast(scales, like);
+  SmallVector<int64_t> groups;
+  for (int64_t lane = 0; lane < getNumLanes(like.getType()); ++lane)
+    groups.push_back(lane / granularity);
+  if (!isa<VectorType>(like.getType()))
+    return vector::ExtractOp::create(b.builder, b.loc, scales, 0);
+  return vector::ShuffleOp::create(b.builder, b.loc, scales, scales, groups);
+}
+
+/// The number that a group is scaled to: the largest of the quantized type.
+static float getLargestQuantized(Type quantized) {
+  auto type = dyn_cast<FloatType>(quantized);
+  if (!type)
+    return 127;
+  APFloat largest = APFloat::getLargest(type.getFloatSemantics());
+  bool losesInfo;
+  largest.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+  return largest.convertToFloat();
+}
+
+//===----------------------------------------------------------------------===//
+// Dequantization
+//===----------------------------------------------------------------------===//
+
+/// The scales in the type in which to multiply by them: f32 for those of 8
+/// bits, else their own.
+static Value widenScales(const F32Builder &b, Value scales, Value tensorScale) {
+  if (getLaneType(scales.getType()).getIntOrFloatBitWidth() == 8)
+    scales = convertFloat(b.builder, b.loc, scales, b.f32);
+  if (tensorScale)
+    scales = b.op<arith::MulFOp>(scales, b.broadcast(tensorScale, scales));
+  return scales;
+}
+
+Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
+                          Value scale, int64_t granularity, Value tensorScale,
+                          Type lane) {
+  F32Builder b(builder, loc);
+  Value scales = widenScales(b, scale, tensorScale);
+  // Integers of 8 bits are exact in every scale type.
+  if (isa<IntegerType>(getLaneType(quantized.getType())))
+    quantized = arith::SIToFPOp::create(
+        builder, loc, withLane(quantized.getType(), b.f32), quantized);
+  Value values =
+      convertFloat(builder, loc, quantized, getLaneType(scales.getType()));
+  Value product = arith::MulFOp::create(
+      builder, loc, values, spreadScales(b, scales, values, granularity));
+  return convertFloat(builder, loc, product, lane);
+}
+
+Value kvcache::loadDequantized(Operation *op, const Bundle &cache,
+                               const AccessIndices &indices,
+                               const AccessIndices &ofScales, Value tensorScale,
+                               Type resultType) {
+  CacheTypeInterface type = cache.getCacheType();
+  int64_t lanes = getNumLanes(resultType);
+  int64_t granularity = type.getGranularity();
+  Value quantized = ElementAccess(cache, indices)
+                        .load(op, lanes, isa<VectorType>(resultType));
+
+  Bundle scales = cache.getScales();
+  auto loadScales = [&](Value element, int64_t count) {
+    AccessIndices at = ofScales;
+    at.element = element;
+    return ElementAccess(scales, at).load(op, count, /*asVector=*/count > 1);
+  };
+  Value scale;
+  // The first element is a multiple of the lanes, so it is 0 where more than
+  // half a head is read.
+  bool isHead = 2 * lanes > type.getHeadSize();
+  if (granularity % lanes == 0) {
+    scale = loadScales(indices.element, 1);
+  } else if (lanes % granularity == 0 || isHead) {
+    scale = loadScales(isHead ? cache.index(0) : indices.element,
+                       llvm::divideCeil(lanes, granularity));
+  } else {
+    // Groups start anywhere in the lanes, but not within `step` of them.
+    int64_t step = std::gcd(lanes, granularity);
+    SmallVector<Value> loaded;
+    for (int64_t lane = 0; lane < lanes; lane += step)
+      loaded.push_back(
+          loadScales(cache.add(indices.element, cache.index(lane)), 1));
+    scale = vector::FromElementsOp::create(
+        cache.builder, cache.loc,
+        VectorType::get(lanes / step, type.getScale()), loaded);
+    granularity = step;
+  }
+  return dequantize(cache.builder, cache.loc, quantized, scale, granularity,
+                    tensorScale, getLaneType(resultType));
+}
+
+//===----------------------------------------------------------------------===//
+// Quantization
+//===----------------------------------------------------------------------===//
+
+/// The largest magnitude of each group: a scalar, or a vector over several. A
+/// NaN in the group makes it a NaN.
+static Value getLargestMagnitudes(const F32Builder &b, Value values,
+                                  int64_t granularity, int64_t spread) {
+  auto vector = dyn_cast<VectorType>(values.getType());
+  Value magnitudes = math::AbsFOp::create(b.builder, b.loc, values);
+  SmallVector<Value> largest;
+  int64_t lanes = getNumLanes(values.getType());
+  for (int64_t lane = 0; lane < lanes; lane += granularity) {
+    Value group = magnitudes;
+    if (vector && granularity < lanes)
+      group = vector::ExtractStridedSliceOp::create(
+          b.builder, b.loc, magnitudes, lane,
+          std::min(granularity, lanes - lane), /*strides=*/1);
+    if (vector)
+      group = vector::ReductionOp::create(
+          b.builder, b.loc, vector::CombiningKind::MAXIMUMF, group);
+    if (spread > 1)
+      group = gpu::SubgroupReduceOp::create(
+          b.builder, b.loc, group, gpu::AllReduceOperation::MAXIMUMF,
+          /*uniform=*/false, spread, /*cluster_stride=*/1);
+    largest.push_back(group);
+  }
+  if (largest.size() == 1)
+    return largest.front();
+  return vector::FromElementsOp::create(
+      b.builder, b.loc, VectorType::get(largest.size(), b.f32), largest);
+}
+
+/// Rounds f32 scales to the scale type: up to a power of two, or to nearest.
+static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
+  if (!isa<Float8E8M0FNUType>(type))
+    return convertFloat(b.builder, b.loc, scales, type);
+  auto upward = arith::RoundingModeAttr::get(b.builder.getContext(),
+                                             arith::RoundingMode::upward);
+  return arith::TruncFOp::create(b.builder, b.loc,
+                                 withLane(scales.getType(), type), scales,
+                                 upward, /*fastmath=*/nullptr);
+}
+
+/// The scale of each group, from the largest magnitudes.
+static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
+                       Type quantizedType, FloatType scaleType) {
+  Value scales =
+      b.op<arith::DivFOp>(largest, getLargestQuantized(quantizedType));
+  if (tensorScale)
+    scales = b.op<arith::DivFOp>(scales, b.broadcast(tensorScale, scales));
+  // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
+  // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
+  const llvm::fltSemantics &semantics = scaleType.getFloatSemantics();
+  auto toF32 = [](APFloat number) {
+    bool losesInfo;
+    number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
+                   &losesInfo);
+    return number.convertToFloat();
+  };
+  if (!isa<Float8E8M0FNUType>(scaleType))
+    scales =
+        b.op<arith::MaxNumFOp>(scales, toF32(APFloat::getSmallest(semantics)));
+  if (scaleType.isF16())
+    scales =
+        b.op<arith::MinNumFOp>(scales, toF32(APFloat::getLargest(semantics)));
+  scales = b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
+                    b.constant(scales, 1.0f), scales);
+  Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
+  scales = b.select(arith::CmpFPredicate::OLT, largest,
+                    std::numeric_limits<float>::infinity(), scales, nan);
+  return roundScales(b, scales, scaleType);
+}
+
+/// Rounds f32 numbers to nearest even integers within 127 of 0; a NaN to 0.
+static Value roundToInt8(const F32Builder &b, Value values) {
+  values = b.op<arith::MaxNumFOp>(values, -127.0f);
+  values = b.op<arith::MinNumFOp>(values, 127.0f);
+  // The last place of this sum is worth 1, and its low bits are the integer in
+  // two's complement.
+  constexpr float shifter = 0x1.8p23f;
+  Value sum = b.op<arith::AddFOp>(values, shifter);
+  OpBuilder &builder = b.builder;
+  Value bits = arith::BitcastOp::create(
+      builder, b.loc, withLane(sum.getType(), builder.getI32Type()), sum);
+  return arith::TruncIOp::create(
+      builder, b.loc, withLane(sum.getType(), builder.getI8Type()), bits);
+}
+
+Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
+                            int64_t granularity, Value tensorScale,
+                            int64_t spread, Type quantizedType,
+                            Type scaleType) {
+  F32Builder b(builder, loc);
+  Value values = convertFloat(builder, loc, value, b.f32);
+  Value largest = getLargestMagnitudes(b, values, granularity, spread);
+  Value scales = getScales(b, largest, tensorScale, quantizedType,
+                           cast<FloatType>(scaleType));
+
+  Value divisors = convertFloat(builder, loc, scales, b.f32);
+  if (tensorScale) {
+    divisors =
+        b.op<arith::MulFOp>(divisors, b.broadcast(tensorScale, divisors));
+    divisors = b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
+                        b.constant(divisors, 1.0f), divisors);
+  }
+  Value quotients = b.op<arith::DivFOp>(
+      values, spreadScales(b, divisors, values, granularity));
+  Value quantized = isa<IntegerType>(quantizedType)
+                        ? roundToInt8(b, quotients)
+                        : convertFloat(builder, loc, quotients, quantizedType);
+  return {quantized, scales};
+}

@@ -1,0 +1,104 @@
+//===- QuantizationPatterns.cpp - Quantize and dequantize -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Quantization.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct LowerQuantize : OpConversionPattern<QuantizeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(QuantizeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    int64_t spread = op.getLanes().value_or(1);
+    if (spread > 1 && !isInGPUCode(op))
+      return op.emitOpError("expects GPU code for a group over several lanes");
+    Type scaleType = op.getScale().getType();
+    int64_t granularity =
+        getNumLanes(op.getValue().getType()) / getNumLanes(scaleType);
+    Quantized result = quantize(rewriter, op.getLoc(), adaptor.getValue(),
+                                granularity, adaptor.getTensorScale(), spread,
+                                getLaneType(op.getQuantized().getType()),
+                                getLaneType(scaleType));
+    // A vector of one scale was asked for.
+    if (result.scales.getType() != scaleType)
+      result.scales = vector::FromElementsOp::create(
+          rewriter, op.getLoc(), cast<VectorType>(scaleType), result.scales);
+    rewriter.replaceOp(op, {result.values, result.scales});
+    return success();
+  }
+};
+
+struct LowerDequantize : OpConversionPattern<DequantizeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(DequantizeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    int64_t granularity =
+        getNumLanes(op.getType()) / getNumLanes(op.getScale().getType());
+    rewriter.replaceOp(
+        op, dequantize(rewriter, op.getLoc(), adaptor.getQuantized(),
+                       adaptor.getScale(), granularity,
+                       adaptor.getTensorScale(), getLaneType(op.getType())));
+    return success();
+  }
+};
+
+struct LowerLoadQuantized : OpConversionPattern<LoadQuantizedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadQuantizedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
+                 adaptor.getCache());
+    ElementAccess first(cache, AccessIndices(adaptor, adaptor.getPage()));
+    rewriter.replaceOp(op, first.load(op, getNumLanes(op.getType()),
+                                      isa<VectorType>(op.getType())));
+    return success();
+  }
+};
+
+struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreQuantizedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PagedCacheType type = op.getCache().getType();
+    Bundle cache(rewriter, op.getLoc(), type, adaptor.getCache());
+    Quantized result =
+        quantize(rewriter, op.getLoc(), getSingle(adaptor.getValue()),
+                 type.getGranularity(), getSingle(adaptor.getTensorScale()),
+                 /*spread=*/1, type.getElementType(), type.getScale());
+
+    ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
+        .store(op, result.values);
+    Bundle scales = cache.getScales();
+    ElementAccess(scales, AccessIndices(adaptor, adaptor.getScalePage()))
+        .store(op, result.scales);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void kvcache::populateQuantizationPatterns(const TypeConverter &converter,
+                                           RewritePatternSet &patterns) {
+  patterns.add<LowerQuantize, LowerDequantize, LowerLoadQuantized,
+               LowerStoreQuantized>(converter, patterns.getContext());
+}

@@ -1,0 +1,150 @@
+//===- Accesses.cpp - What ops that address a cache share -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Accesses.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvcache::verifyWidth(Operation *op, StringRef name, Type type,
+                                   CacheTypeInterface cache) {
+  int64_t lanes = getNumLanes(type);
+  if (lanes > cache.getLanesPerHead()) {
+    bool ofScales = isa<ScalesType>(cache);
+    return op->emitOpError("expects '")
+           << name << "' to have at most "
+           << (ofScales ? "a head's groups (" : "head_size (")
+           << cache.getLanesPerHead() << ") lanes, got " << lanes;
+  }
+  if (lanes % cache.getLanesPerStored() != 0)
+    return op->emitOpError("expects '")
+           << name << "' to have an even number of lanes of "
+           << cache.getElementType() << ", got " << lanes;
+  return success();
+}
+
+LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
+                                  CacheTypeInterface cache) {
+  // (C1)
+  int64_t row = cache.getNumHeads() * cache.getStoredHeadSize();
+  auto layout =
+      StridedLayoutAttr::get(op->getContext(), ShapedType::kDynamic, {row, 1});
+  if (!tile.hasStaticShape() || tile.getMemorySpace() ||
+      tile.getElementType() != cache.getStorageType() ||
+      tile.getLayout() != layout)
+    return op->emitOpError("expects 'tile' to be a memref with static sizes, "
+                           "element type ")
+           << cache.getStorageType() << " and layout " << layout << ", got "
+           << tile;
+  int64_t tokens = tile.getDimSize(0);
+  if (tokens == 0 || tile.getDimSize(1) == 0)
+    return op->emitOpError("expects 'tile' to have at least one token and one "
+                           "column, got ")
+           << tile;
+  // (C2)
+  if (tile.getDimSize(1) > cache.getStoredHeadSize())
+    return op->emitOpError("expects 'tile' to have at most ")
+           << cache.getStoredHeadSize() << " columns, got "
+           << tile.getDimSize(1);
+  // (C3)
+  if (cache.isPaged() && cache.getPageSize() % tokens != 0)
+    return op->emitOpError("expects page_size (")
+           << cache.getPageSize()
+           << ") to be a multiple of the tokens of 'tile', got " << tokens;
+  return success();
+}
+
+LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
+                                         Type scale) {
+  if (!tensorScale || isa_and_present<Float8E4M3FNType>(scale))
+    return success();
+  InFlightDiagnostic diag =
+      op->emitOpError("expects 'tensor_scale' only with scales of type "
+                      "f8E4M3FN, got ");
+  if (scale)
+    return diag << scale;
+  return diag << "no scales";
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+ConstantIntRanges kvcache::getRangeUpTo(uint64_t max) {
+  unsigned bits = IndexType::kInternalStorageBitWidth;
+  return ConstantIntRanges::fromUnsigned(APInt::getZero(bits),
+                                         APInt(bits, max));
+}
+
+ConstantIntRanges kvcache::getEntryRange() {
+  return getRangeUpTo(std::numeric_limits<uint32_t>::max());
+}
+
+ConstantIntRanges kvcache::getRowRange() {
+  return getRangeUpTo(std::numeric_limits<int64_t>::max());
+}
+
+/// The operation that bundled the tensors behind a view or collection, or null
+/// where it is not in sight.
+static Operation *getCollectionOp(Value cache) {
+  if (auto view = cache.getDefiningOp<ScalesViewOp>())
+    cache = view.getCache();
+  if (auto view = cache.getDefiningOp<PagedViewOp>())
+    cache = view.getCollection();
+  if (auto view = cache.getDefiningOp<ContinuousViewOp>())
+    cache = view.getCollection();
+  return cache.getDefiningOp();
+}
+
+/// Whether `value` is a constant in `[0, size)`, for a static size.
+static bool isConstantBelow(Value value, int64_t size) {
+  std::optional<int64_t> constant = getConstantIntValue(value);
+  return constant && !ShapedType::isDynamic(size) && *constant >= 0 &&
+         *constant < size;
+}
+
+bool kvcache::isLengthInRange(Value cache, Value batch) {
+  Operation *op = getCollectionOp(cache);
+  if (auto paged = dyn_cast_if_present<PagedCollectionOp>(op))
+    return isConstantBelow(batch,
+                           paged.getCacheLengths().getType().getDimSize(0));
+  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
+    return isConstantBelow(
+        batch, continuous.getCacheLengths().getType().getDimSize(0));
+  return false;
+}
+
+bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
+                                int64_t tokens, bool ofScales) {
+  Operation *op = getCollectionOp(cache);
+  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
+    return isConstantBelow(batch,
+                           continuous.getLookupTable().getType().getDimSize(0));
+  auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
+  if (!paged)
+    return false;
+  ofScales |= isa<ScalesType>(cache.getType());
+  MemRefType table = paged.getLookupTable().getType();
+  if (ofScales && paged.getScalesLookupTable())
+    table = paged.getScalesLookupTable().getType();
+  std::optional<int64_t> first = getConstantIntValue(token);
+  if (!first || *first < 0 || table.isDynamicDim(1) ||
+      !isConstantBelow(batch, table.getDimSize(0)))
+    return false;
+  int64_t pageSize = paged.getCollection().getType().getPageSize();
+  // All in terms that can't overflow: tokens are fewer than 2^31 pages.
+  int64_t lastPage =
+      *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;
+  return lastPage < table.getDimSize(1);
+}

@@ -1,0 +1,76 @@
+//===- Accesses.h - What ops that address a cache share ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_IR_ACCESSES_H
+#define KVCACHE_LIB_IR_ACCESSES_H
+
+#include "kvcache/IR/KVCache.h"
+
+/// The interface methods of an op with a cache, batch, head, token and element.
+#define KVCACHE_DEFINE_INDICES(OpTy)                                           \
+  TypedValue<CacheTypeInterface> OpTy::getAccessedCache() {                    \
+    return asCache(getCache());                                                \
+  }                                                                            \
+  Value OpTy::getAccessedBatch() { return getBatch(); }                        \
+  Value OpTy::getAccessedHead() { return getHead(); }                          \
+  Value OpTy::getAccessedToken() { return getToken(); }                        \
+  Value OpTy::getAccessedElement() { return getElement(); }
+
+/// Those of an op that takes the page of its elements, or of its scales.
+#define KVCACHE_DEFINE_PAGE(OpTy)                                              \
+  std::optional<MutableOperandRange> OpTy::getPageOperand() {                  \
+    return getPageMutable();                                                   \
+  }
+#define KVCACHE_DEFINE_SCALE_PAGE(OpTy)                                        \
+  bool OpTy::accessesScales() { return true; }                                 \
+  std::optional<MutableOperandRange> OpTy::getScalePageOperand() {             \
+    return getScalePageMutable();                                              \
+  }
+
+namespace mlir::kvcache {
+
+/// The cache as the type that the access interface gives.
+inline TypedValue<CacheTypeInterface> asCache(Value cache) {
+  return cast<TypedValue<CacheTypeInterface>>(cache);
+}
+
+/// Checks that the value or result `name` of an op has at most as many lanes as
+/// a head, and whole bytes of a 4-bit cache.
+LogicalResult verifyWidth(Operation *op, StringRef name, Type type,
+                          CacheTypeInterface cache);
+
+/// Checks (C1) to (C3) of the ops that give a tile of `cache`.
+LogicalResult verifyTile(Operation *op, MemRefType tile,
+                         CacheTypeInterface cache);
+
+/// Checks that a scale of the whole tensor goes with scales of f8E4M3FN.
+LogicalResult verifyTensorScale(Operation *op, Value tensorScale, Type scale);
+
+/// Whether the length of sequence `batch` provably exists: `batch` is a
+/// constant below the static size of the lengths behind `cache`.
+bool isLengthInRange(Value cache, Value batch);
+
+/// The same for the entries of the lookup table, or of that of the scales, for
+/// `tokens` tokens of sequence `batch` from `token` on.
+bool areEntriesInRange(Value cache, Value batch, Value token, int64_t tokens,
+                       bool ofScales = false);
+
+/// The range `[0, max]` of an index.
+ConstantIntRanges getRangeUpTo(uint64_t max);
+/// That of table entries, lengths and sizes: unsigned 32-bit numbers.
+ConstantIntRanges getEntryRange();
+/// That of rows: they are not negative.
+ConstantIntRanges getRowRange();
+
+inline Speculation::Speculatability speculateIf(bool inRange) {
+  return inRange ? Speculation::Speculatable : Speculation::NotSpeculatable;
+}
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_IR_ACCESSES_H

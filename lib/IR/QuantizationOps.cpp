@@ -1,0 +1,124 @@
+//===- QuantizationOps.cpp - Quantize and dequantize ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Accesses.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+KVCACHE_DEFINE_INDICES(LoadQuantizedOp)
+KVCACHE_DEFINE_PAGE(LoadQuantizedOp)
+KVCACHE_DEFINE_INDICES(StoreQuantizedOp)
+KVCACHE_DEFINE_PAGE(StoreQuantizedOp)
+KVCACHE_DEFINE_SCALE_PAGE(StoreQuantizedOp)
+
+//===----------------------------------------------------------------------===//
+// QuantizeOp and DequantizeOp
+//===----------------------------------------------------------------------===//
+
+/// Checks that one value has as many lanes as another.
+static LogicalResult verifySameLanes(Operation *op, StringRef name, Type type,
+                                     StringRef otherName, Type other) {
+  if (getNumLanes(type) == getNumLanes(other) &&
+      isa<VectorType>(type) == isa<VectorType>(other))
+    return success();
+  return op->emitOpError("expects '")
+         << name << "' to have the lanes of '" << otherName << "' (" << other
+         << "), got " << type;
+}
+
+/// Checks that lanes divide into as many groups as there are scales.
+static LogicalResult verifyGroups(Operation *op, StringRef name, Type type,
+                                  Type scale) {
+  if (getNumLanes(type) % getNumLanes(scale) == 0)
+    return success();
+  return op->emitOpError("expects the lanes of '")
+         << name << "' to be a multiple of those of 'scale' ("
+         << getNumLanes(scale) << "), got " << getNumLanes(type);
+}
+
+LogicalResult QuantizeOp::verify() {
+  Type value = getValue().getType();
+  Type quantized = getQuantized().getType(), scale = getScale().getType();
+  // (C1)
+  if (failed(verifySameLanes(*this, "quantized", quantized, "value", value)))
+    return failure();
+  if (getLaneType(quantized).getIntOrFloatBitWidth() < 8 &&
+      getNumLanes(quantized) % 2 != 0)
+    return emitOpError("expects 'quantized' to have an even number of lanes of "
+                       "f4E2M1FN, got ")
+           << getNumLanes(quantized);
+  // (C2)
+  if (failed(verifyGroups(*this, "value", value, scale)))
+    return failure();
+  // (C3)
+  if (std::optional<int64_t> lanes = getLanes()) {
+    constexpr int64_t warp = 32;
+    if (*lanes < 1 || *lanes > warp || !llvm::isPowerOf2_64(*lanes))
+      return emitOpError("expects 'lanes' to be a power of two from 1 to ")
+             << warp << ", got " << *lanes;
+    if (getNumLanes(scale) != 1)
+      return emitOpError("expects one scale for a group over several lanes, "
+                         "got ")
+             << scale;
+  }
+  // (C4)
+  return verifyTensorScale(*this, getTensorScale(), getLaneType(scale));
+}
+
+LogicalResult DequantizeOp::verify() {
+  Type quantized = getQuantized().getType(), scale = getScale().getType();
+  // (C1)
+  if (failed(
+          verifySameLanes(*this, "result", getType(), "quantized", quantized)))
+    return failure();
+  // (C2)
+  if (failed(verifyGroups(*this, "quantized", quantized, scale)))
+    return failure();
+  // (C3)
+  return verifyTensorScale(*this, getTensorScale(), getLaneType(scale));
+}
+
+//===----------------------------------------------------------------------===//
+// LoadQuantizedOp
+//===----------------------------------------------------------------------===//
+
+int64_t LoadQuantizedOp::getAccessedWidth() { return getNumLanes(getType()); }
+
+LogicalResult LoadQuantizedOp::verify() {
+  // (C1)
+  PagedCacheType cache = getCache().getType();
+  if (getLaneType(getType()) != cache.getElementType())
+    return emitOpError("expects 'result' to have the cache's element type (")
+           << cache.getElementType() << "), got " << getLaneType(getType());
+  // (C2)
+  return verifyWidth(*this, "result", getType(), cache);
+}
+
+//===----------------------------------------------------------------------===//
+// StoreQuantizedOp
+//===----------------------------------------------------------------------===//
+
+int64_t StoreQuantizedOp::getAccessedWidth() {
+  return getNumLanes(getValue().getType());
+}
+
+LogicalResult StoreQuantizedOp::verify() {
+  // (C1), (C2)
+  PagedCacheType cache = getCache().getType();
+  Type value = getValue().getType();
+  if (failed(verifyWidth(*this, "value", value, cache)))
+    return failure();
+  int64_t lanes = getNumLanes(value);
+  if (lanes % cache.getGranularity() != 0 && lanes != cache.getHeadSize())
+    return emitOpError("expects 'value' to be whole groups of granularity (")
+           << cache.getGranularity() << ") or a head of head_size ("
+           << cache.getHeadSize() << ") lanes, got " << lanes;
+  // (C3)
+  return verifyTensorScale(*this, getTensorScale(), cache.getScale());
+}
