@@ -80,6 +80,11 @@ Type kvcache::getLaneType(Type type) {
   return vector ? vector.getElementType() : type;
 }
 
+Type kvcache::withLane(Type type, Type lane) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.clone(lane) : lane;
+}
+
 int64_t kvcache::getNumLanes(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? vector.getNumElements() : 1;

@@ -71,6 +71,8 @@ Type getStorageType(Type elementType);
 /// The lane type of a scalar or vector, and its number of lanes.
 Type getLaneType(Type type);
 int64_t getNumLanes(Type type);
+/// A scalar or vector type like `type`, with other lanes.
+Type withLane(Type type, Type lane);
 
 } // namespace mlir::kvcache
 

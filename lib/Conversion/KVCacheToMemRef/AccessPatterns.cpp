@@ -32,48 +32,28 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
                                          op.getType()));
       return success();
     }
-    Value loaded =
-        ElementAccess(cache, indices)
-            .load(op, getNumLanes(op.getType()), isa<VectorType>(op.getType()));
+    Value loaded = ElementAccess(cache, indices)
+                       .load(op, withLane(op.getType(), type.getElementType()));
     rewriter.replaceOp(op, convertFloat(rewriter, op.getLoc(), loaded,
                                         getLaneType(op.getType())));
     return success();
   }
 };
 
-struct LowerStore : OpConversionPattern<StoreOp> {
-  using OpConversionPattern::OpConversionPattern;
+Value lowerStore(StoreOp op, const ElementAccess &first, ValueRange value) {
+  first.store(op, getSingle(value));
+  return {};
+}
 
-  LogicalResult
-  matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
-                 adaptor.getCache());
-    ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
-        .store(op, getSingle(adaptor.getValue()));
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-struct LowerBlockTile : OpConversionPattern<BlockTileOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(BlockTileOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
-                 adaptor.getCache());
-    ElementAccess first(cache, AccessIndices(adaptor, adaptor.getPage()));
-    rewriter.replaceOp(op, first.getTile(op.getType()));
-    return success();
-  }
-};
+Value lowerBlockTile(BlockTileOp op, const ElementAccess &first, ValueRange) {
+  return first.getTile(op.getType());
+}
 
 } // namespace
 
 void kvcache::populateAccessPatterns(const TypeConverter &converter,
                                      RewritePatternSet &patterns) {
-  patterns.add<LowerLoad, LowerStore, LowerBlockTile>(converter,
-                                                      patterns.getContext());
+  patterns.add<LowerLoad>(converter, patterns.getContext());
+  addAccess(converter, patterns, lowerStore);
+  addAccess(converter, patterns, lowerBlockTile);
 }

@@ -29,27 +29,27 @@ static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
   return llvm::Align(alignment);
 }
 
-ElementAccess::ElementAccess(const Bundle &cache, const AccessIndices &indices)
+ElementAccess::ElementAccess(Bundle cache, const AccessIndices &indices)
     : cache(cache),
       position(cache.getElement(indices.batch, indices.head, indices.token,
                                 indices.element, indices.page)) {}
 
-Value ElementAccess::load(Operation *op, int64_t lanes, bool asVector) const {
-  CacheTypeInterface type = cache.getCacheType();
+Value ElementAccess::load(Operation *op, Type type) const {
+  CacheTypeInterface cacheType = cache.getCacheType();
   Value memory = cache.getBlocks();
-  if (!asVector)
+  if (!isa<VectorType>(type))
     return memref::LoadOp::create(cache.builder, cache.loc, memory, position);
-  auto stored =
-      VectorType::get(lanes / type.getLanesPerStored(), type.getStorageType());
+  int64_t lanes = getNumLanes(type);
+  auto stored = VectorType::get(lanes / cacheType.getLanesPerStored(),
+                                cacheType.getStorageType());
   Value loaded = vector::LoadOp::create(
       cache.builder, cache.loc, stored, memory, position,
       /*nontemporal=*/false, getAccessAlignment(op, cache, lanes));
   // Pairs of 4-bit elements are stored as bytes, the first one low.
-  if (type.getStorageType() == type.getElementType())
+  if (stored == type)
     return loaded;
-  return vector::BitCastOp::create(
-      cache.builder, cache.loc, VectorType::get(lanes, type.getElementType()),
-      loaded);
+  return vector::BitCastOp::create(cache.builder, cache.loc,
+                                   cast<VectorType>(type), loaded);
 }
 
 void ElementAccess::store(Operation *op, Value value) const {

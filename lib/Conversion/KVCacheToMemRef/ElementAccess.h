@@ -28,20 +28,71 @@ struct AccessIndices {
 /// Consecutive elements of a head, or consecutive scales.
 class ElementAccess {
 public:
-  ElementAccess(const Bundle &cache, const AccessIndices &indices);
+  ElementAccess(Bundle cache, const AccessIndices &indices);
 
-  /// Loads `lanes` of them: a scalar, or a vector if `asVector`.
-  Value load(Operation *op, int64_t lanes, bool asVector) const;
+  /// Loads a scalar or a vector of them.
+  Value load(Operation *op, Type type) const;
   /// Stores a scalar or a vector of them.
   void store(Operation *op, Value value) const;
   /// The memory from the first of them on, a row for each token.
   Value getTile(MemRefType tile) const;
 
 private:
-  const Bundle &cache;
+  Bundle cache;
   /// The first stored element, counted from the view's base.
   Value position;
 };
+
+/// Lowers an op to one load or store, or to the memory that it would access:
+/// `lower` gets the values of the op's first operand, and gives its result, if
+/// it has one.
+template <typename OpTy, bool ofScales>
+struct LowerAccess : OpConversionPattern<OpTy> {
+  using OneToNOpAdaptor = typename OpConversionPattern<OpTy>::OneToNOpAdaptor;
+  using LowerFn = Value (*)(OpTy op, const ElementAccess &first,
+                            ValueRange operand);
+
+  LowerAccess(const TypeConverter &converter, MLIRContext *context,
+              LowerFn lower)
+      : OpConversionPattern<OpTy>(converter, context), lower(lower) {}
+
+  LogicalResult
+  matchAndRewrite(OpTy op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
+                 adaptor.getCache());
+    ValueRange page;
+    if constexpr (ofScales)
+      page = adaptor.getScalePage();
+    else
+      page = adaptor.getPage();
+    ElementAccess first(ofScales ? cache.getScales() : cache,
+                        AccessIndices(adaptor, page));
+    if (Value result = lower(op, first, adaptor.getOperands().front()))
+      rewriter.replaceOp(op, result);
+    else
+      rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  LowerFn lower;
+};
+
+/// Adds the lowering of an op that accesses elements, or scales.
+template <typename OpTy>
+void addAccess(const TypeConverter &converter, RewritePatternSet &patterns,
+               Value (*lower)(OpTy, const ElementAccess &, ValueRange)) {
+  patterns.add<LowerAccess<OpTy, /*ofScales=*/false>>(
+      converter, patterns.getContext(), lower);
+}
+template <typename OpTy>
+void addScalesAccess(const TypeConverter &converter,
+                     RewritePatternSet &patterns,
+                     Value (*lower)(OpTy, const ElementAccess &, ValueRange)) {
+  patterns.add<LowerAccess<OpTy, /*ofScales=*/true>>(
+      converter, patterns.getContext(), lower);
+}
 
 } // namespace mlir::kvcache
 

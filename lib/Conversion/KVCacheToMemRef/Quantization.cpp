@@ -23,12 +23,6 @@ using llvm::APFloat;
 // Lanes
 //===----------------------------------------------------------------------===//
 
-/// The type of scalars or vectors like `type`, with other lanes.
-static Type withLane(Type type, Type lane) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.clone(lane) : lane;
-}
-
 Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
                             Type lane) {
   Type from = getLaneType(value.getType());
@@ -160,13 +154,15 @@ Value kvcache::loadDequantized(Operation *op, const Bundle &cache,
   int64_t lanes = getNumLanes(resultType);
   int64_t granularity = type.getGranularity();
   Value quantized = ElementAccess(cache, indices)
-                        .load(op, lanes, isa<VectorType>(resultType));
+                        .load(op, withLane(resultType, type.getElementType()));
 
   Bundle scales = cache.getScales();
   auto loadScales = [&](Value element, int64_t count) {
     AccessIndices at = ofScales;
     at.element = element;
-    return ElementAccess(scales, at).load(op, count, /*asVector=*/count > 1);
+    Type scale = type.getScale();
+    return ElementAccess(scales, at)
+        .load(op, count > 1 ? VectorType::get(count, scale) : scale);
   };
   Value scale;
   // The first element is a multiple of the lanes, so it is 0 where more than

@@ -57,21 +57,6 @@ struct LowerDequantize : OpConversionPattern<DequantizeOp> {
   }
 };
 
-struct LowerLoadQuantized : OpConversionPattern<LoadQuantizedOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LoadQuantizedOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
-                 adaptor.getCache());
-    ElementAccess first(cache, AccessIndices(adaptor, adaptor.getPage()));
-    rewriter.replaceOp(op, first.load(op, getNumLanes(op.getType()),
-                                      isa<VectorType>(op.getType())));
-    return success();
-  }
-};
-
 struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -95,10 +80,16 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
   }
 };
 
+Value lowerLoadQuantized(LoadQuantizedOp op, const ElementAccess &first,
+                         ValueRange) {
+  return first.load(op, op.getType());
+}
+
 } // namespace
 
 void kvcache::populateQuantizationPatterns(const TypeConverter &converter,
                                            RewritePatternSet &patterns) {
-  patterns.add<LowerQuantize, LowerDequantize, LowerLoadQuantized,
-               LowerStoreQuantized>(converter, patterns.getContext());
+  patterns.add<LowerQuantize, LowerDequantize, LowerStoreQuantized>(
+      converter, patterns.getContext());
+  addAccess(converter, patterns, lowerLoadQuantized);
 }

@@ -56,58 +56,28 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
   }
 };
 
-struct LowerScalesBlockTile : OpConversionPattern<ScalesBlockTileOp> {
-  using OpConversionPattern::OpConversionPattern;
+Value lowerScalesBlockTile(ScalesBlockTileOp op, const ElementAccess &first,
+                           ValueRange) {
+  return first.getTile(op.getType());
+}
 
-  LogicalResult
-  matchAndRewrite(ScalesBlockTileOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle scales = Bundle(rewriter, op.getLoc(), op.getCache().getType(),
-                           adaptor.getCache())
-                        .getScales();
-    ElementAccess first(scales, AccessIndices(adaptor, adaptor.getScalePage()));
-    rewriter.replaceOp(op, first.getTile(op.getType()));
-    return success();
-  }
-};
+Value lowerLoadScale(LoadScaleOp op, const ElementAccess &first, ValueRange) {
+  return first.load(op, op.getType());
+}
 
-struct LowerLoadScale : OpConversionPattern<LoadScaleOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LoadScaleOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle scales = Bundle(rewriter, op.getLoc(), op.getCache().getType(),
-                           adaptor.getCache())
-                        .getScales();
-    ElementAccess first(scales, AccessIndices(adaptor, adaptor.getScalePage()));
-    rewriter.replaceOp(op, first.load(op, getNumLanes(op.getType()),
-                                      isa<VectorType>(op.getType())));
-    return success();
-  }
-};
-
-struct LowerStoreScale : OpConversionPattern<StoreScaleOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(StoreScaleOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Bundle scales = Bundle(rewriter, op.getLoc(), op.getCache().getType(),
-                           adaptor.getCache())
-                        .getScales();
-    ElementAccess(scales, AccessIndices(adaptor, adaptor.getScalePage()))
-        .store(op, getSingle(adaptor.getScale()));
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
+Value lowerStoreScale(StoreScaleOp op, const ElementAccess &first,
+                      ValueRange scale) {
+  first.store(op, getSingle(scale));
+  return {};
+}
 
 } // namespace
 
 void kvcache::populateScalesPatterns(const TypeConverter &converter,
                                      RewritePatternSet &patterns) {
-  patterns.add<LowerScalesView, LowerScalesBase, LowerScalesBlockTile,
-               LowerLoadScale, LowerStoreScale>(converter,
-                                                patterns.getContext());
+  patterns.add<LowerScalesView, LowerScalesBase>(converter,
+                                                 patterns.getContext());
+  addScalesAccess(converter, patterns, lowerScalesBlockTile);
+  addScalesAccess(converter, patterns, lowerLoadScale);
+  addScalesAccess(converter, patterns, lowerStoreScale);
 }
