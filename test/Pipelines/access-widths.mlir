@@ -35,7 +35,7 @@ gpu.module @kernels {
     gpu.return
   }
   // CHECK-LABEL:   .entry widen_e4m3(
-  // CHECK:           ld.global.nc.v2.b32
+  // CHECK:           ld.global.nc.v4.b16
   // CHECK-COUNT-2:   st.global.v4.b32
   gpu.func @widen_e4m3(%k: !e4m3, %b: index, %h: index, %out: memref<?x8xf32>) kernel {
     %c0 = arith.constant 0 : index

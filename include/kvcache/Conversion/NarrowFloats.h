@@ -11,15 +11,22 @@
 
 namespace mlir {
 class RewritePatternSet;
+} // namespace mlir
 
-namespace kvcache {
+namespace mlir::kvcache {
+
+struct Chip;
 
 /// Adds the patterns that lower `arith.extf` from and `arith.truncf` to
-/// f8E4M3FN and f8E5M2, on scalars and vectors, to integer arithmetic, and
-/// conversions between bf16 and f64 to conversions through f32.
-void populateNarrowFloatsPatterns(RewritePatternSet &patterns);
+/// f8E4M3FN, f8E5M2, f6E2M3FN, f6E3M2FN, f4E2M1FN and f8E8M0FNU, on scalars and
+/// vectors, and those that take conversions between bf16 and f64 through f32.
+///
+/// An op in a `gpu.module` with one chip uses that chip's instructions, others
+/// those of the chip `fallback`. Where both are unknown, or null, and on
+/// vectors of several dimensions, the result is integer arithmetic.
+void populateNarrowFloatsPatterns(RewritePatternSet &patterns,
+                                  const Chip *fallback = nullptr);
 
-} // namespace kvcache
-} // namespace mlir
+} // namespace mlir::kvcache
 
 #endif // KVCACHE_CONVERSION_NARROWFLOATS_H

@@ -27,6 +27,9 @@ class LLVMDialect;
 namespace memref {
 class MemRefDialect;
 } // namespace memref
+namespace NVVM {
+class NVVMDialect;
+} // namespace NVVM
 namespace scf {
 class SCFDialect;
 } // namespace scf

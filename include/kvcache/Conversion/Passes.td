@@ -45,21 +45,48 @@ def ConvertKVCacheChecks : Pass<"convert-kvcache-checks"> {
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{
-    Lowers `arith.extf` and `arith.truncf`, on scalars and vectors, from and to
-    f8E4M3FN and f8E5M2 to integer arithmetic. Truncation rounds to nearest
-    even and saturates: a finite input never gives NaN or infinity, and a NaN
-    stays NaN. Conversions between bf16 and f64 go through f32, rounding once.
-    Usable on any module.
+    Lowers `arith.extf` from and `arith.truncf` to f8E4M3FN, f8E5M2, f6E2M3FN,
+    f6E3M2FN, f4E2M1FN and f8E8M0FNU, on scalars and vectors, where the other
+    type is f16, bf16, f32 or f64. Conversions between bf16 and f64 go through
+    f32, rounding once. Usable on any module.
+
+    In a `gpu.module` with one `#nvvm.target`, scalars and vectors of one
+    dimension are converted by the instructions of its chip: two lanes at a time
+    by `cvt` where the chip has it, and by moves of bytes and arithmetic on
+    pairs where that is shorter than integer arithmetic. Everything else is
+    integer arithmetic, which runs everywhere.
+
+    Extension is exact. Truncation rounds to nearest even and saturates, as
+    `cvt.satfinite` does: a finite input or an infinity gives a finite number. A
+    NaN stays one, and becomes the largest positive number of the formats of 4
+    and 6 bits, which have none.
+
+    f8E8M0FNU has powers of two from 2^-127 to 2^127: what is less, zeros
+    included, becomes the first, and what is larger the last. Negative numbers
+    become NaN. The default takes the upper one of two that are equally near;
+    `upward` and `toward_zero` are rounding modes of this format only.
+
+    ```mlir
+    %x = arith.extf %a : vector<16xf8E4M3FN> to vector<16xf16>
+    %s = arith.truncf %b upward : f32 to f8E8M0FNU
+    ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"",
+           "Chip of the ops that are in no module with a target, such as sm_90a">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
   let summary = "Move floats that the target can't compute on as integers";
   let description = [{
     Replaces the types that are only moved, once their arithmetic is lowered, by
-    integers of their width, everywhere: f8E4M3FN, f8E5M2, f8E8M0FNU and
-    f4E2M1FN, and with `bf16` also bf16. A move of bf16 on an x86 CPU without
+    integers of their width, everywhere: f8E4M3FN, f8E5M2, f8E8M0FNU, f6E2M3FN,
+    f6E3M2FN and f4E2M1FN, and with `bf16` also bf16. A move of bf16 on an x86 CPU without
     bf16 instructions may pass through f32, and then changes NaNs.
   }];
   let options = [

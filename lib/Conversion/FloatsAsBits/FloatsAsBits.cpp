@@ -9,6 +9,7 @@
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -48,9 +49,12 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
             return std::nullopt;
           return attr.bitcast(getBits(attr.getElementType()));
         });
-    replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
-                                          /*replaceLocs=*/false,
-                                          /*replaceTypes=*/true);
+    getOperation()->walk([&](Operation *op) {
+      // The conversions of NVVM have a type attribute that names the format.
+      bool namesFormat = isa_and_present<NVVM::NVVMDialect>(op->getDialect());
+      replacer.replaceElementsIn(op, /*replaceAttrs=*/!namesFormat,
+                                 /*replaceLocs=*/false, /*replaceTypes=*/true);
+    });
   }
 
 private:
@@ -76,7 +80,7 @@ private:
 
   bool isMoved(Type type) const {
     return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
-               Float4E2M1FNType>(type) ||
+               Float6E2M3FNType, Float6E3M2FNType, Float4E2M1FNType>(type) ||
            (bf16 && isa<BFloat16Type>(type));
   }
 

@@ -31,10 +31,10 @@
 // CHECK:         %[[COUNT:.*]] = arith.subi %[[SUM_BITS]], %[[UNIT_BITS]] : i32
 // CHECK:         %[[IS_SUBNORMAL:.*]] = arith.cmpi ult, %[[CLAMPED]], %[[MIN_NORMAL]] : i32
 // CHECK:         %[[ROUNDED:.*]] = arith.select %[[IS_SUBNORMAL]], %[[COUNT]], %[[NORMAL]] : i32
-// CHECK:         %[[IS_NAN:.*]] = arith.cmpi ugt, %[[MAGNITUDE]], %[[INFINITY]] : i32
-// CHECK:         %[[SELECTED:.*]] = arith.select %[[IS_NAN]], %[[NAN]], %[[ROUNDED]] : i32
 // CHECK:         %[[TOP:.*]] = arith.shrui %[[ENCODED]], %[[SIGN_SHIFT]] : i32
 // CHECK:         %[[SIGN:.*]] = arith.andi %[[TOP]], %[[SIGN_BIT]] : i32
+// CHECK:         %[[IS_NAN:.*]] = arith.cmpi ugt, %[[MAGNITUDE]], %[[INFINITY]] : i32
+// CHECK:         %[[SELECTED:.*]] = arith.select %[[IS_NAN]], %[[NAN]], %[[ROUNDED]] : i32
 // CHECK:         %[[SIGNED:.*]] = arith.ori %[[SELECTED]], %[[SIGN]] : i32
 // CHECK:         %[[NARROW:.*]] = arith.trunci %[[SIGNED]] : i32 to i8
 // CHECK:         %[[RESULT:.*]] = arith.bitcast %[[NARROW]] : i8 to f8E4M3FN

@@ -1,0 +1,375 @@
+//===- IntegerPatterns.cpp - Narrow floats in integer arithmetic ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Extension is exact for all encodings, and keeps the sign of a NaN. Truncation
+// rounds once and saturates as `cvt.satfinite` of the PTX ISA does: what is
+// larger than the largest finite number, infinities included, becomes that
+// number. A NaN becomes a NaN of the same sign, and in formats without NaN the
+// largest positive number. Only a constant infinity stays one in f8E5M2: the
+// folder of `arith.truncf` gets it first.
+//
+// The arithmetic has to respect subnormal numbers and round to nearest even,
+// which are the defaults of LLVM on every target.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::narrow;
+using llvm::APFloat;
+
+//===----------------------------------------------------------------------===//
+// Encodings
+//===----------------------------------------------------------------------===//
+
+/// Whether lanes of 4 bits fill bytes, two each: the lower half of a byte is
+/// the lane of even number.
+static bool isBytesOfPairs(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 1 &&
+         vector.getElementTypeBitWidth() == 4 && vector.getDimSize(0) % 2 == 0;
+}
+
+/// The vector of half as many bytes that hold the lanes of `pairs`.
+static VectorType getBytesOfPairs(VectorType pairs) {
+  Type i8 = IntegerType::get(pairs.getContext(), 8);
+  return VectorType::get(pairs.getDimSize(0) / 2, i8, pairs.getScalableDims());
+}
+
+/// The encodings of narrow floats as the upper bits of integers, whose lower
+/// bits are zero. Pairs of 4 bits are read as the bytes that they were loaded
+/// as.
+static Value readEncodings(const Elementwise &e, OpBuilder &builder,
+                           Location loc, Value floats) {
+  if (!isBytesOfPairs(floats.getType()))
+    return e.toBits(floats);
+  VectorType type = getBytesOfPairs(cast<VectorType>(floats.getType()));
+  Value bytes = vector::BitCastOp::create(builder, loc, type, floats);
+  Elementwise perByte(builder, loc, type);
+  return vector::InterleaveOp::create(builder, loc,
+                                      perByte.op<arith::ShLIOp>(bytes, 4),
+                                      perByte.op<arith::AndIOp>(bytes, 0xF0));
+}
+
+/// The narrow floats of `type` whose encodings are the lower bits of integers.
+/// All higher bits are ignored, but for pairs of 4 bits, where those of the
+/// lowest byte are zero. These become bytes, as which they can be stored.
+static Value writeEncodings(const Elementwise &e, OpBuilder &builder,
+                            Location loc, Value integers, Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (!isBytesOfPairs(type))
+    return e.bitcast(e.truncate(integers, element.getIntOrFloatBitWidth()),
+                     element);
+  auto halves =
+      vector::DeinterleaveOp::create(builder, loc, e.truncate(integers, 8));
+  Elementwise perByte(builder, loc, halves.getRes1().getType());
+  Value bytes = perByte.op<arith::OrIOp>(
+      halves.getRes1(), perByte.op<arith::ShLIOp>(halves.getRes2(), 4));
+  return vector::BitCastOp::create(builder, loc, type, bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Extension
+//===----------------------------------------------------------------------===//
+
+/// The numbers that the upper bits of the integers `encoded` stand for in the
+/// format `from`, times 2^-scale, as f32. Infinities and NaNs come out as
+/// numbers that continue the format.
+///
+/// The bits of exponent and mantissa, moved to their places in an f32, are a
+/// number whose exponent is wrong by the difference of the biases. Multiplying
+/// by that power of two is exact, and normalizes subnormal numbers.
+static Value scaleToF32(const Elementwise &e, Value encoded, const Format &from,
+                        const Format &f32, int scale) {
+  unsigned shift = f32.mantissa - from.mantissa;
+  uint64_t magnitude = (from.signBit() - 1) << shift;
+  Type element = getElementTypeOrSelf(encoded.getType());
+  unsigned unused = element.getIntOrFloatBitWidth() - from.width;
+  Value bits = e.extendSigned(encoded, f32.width);
+  bits = e.op<arith::ShLIOp>(bits, shift - unused);
+  bits = e.op<arith::AndIOp>(bits, f32.signBit() | magnitude);
+  int exponent = from.minExponent - f32.minExponent - scale;
+  return e.op<arith::MulFOp>(e.bitcast(bits, f32.type),
+                             f32.powerOfTwo(exponent));
+}
+
+/// Extends encodings of a narrow format, or of f16, to `to`, which is f32, or
+/// f16 in an f32: scaled by the difference of the biases, so that the low
+/// exponent bits are those of the f16. Infinities and NaNs get an exponent of
+/// ones. Returns the bits of the f32.
+static Value extendScaled(const Elementwise &e, Value encoded,
+                          const Format &from, const Format &to,
+                          const Format &f32) {
+  int scale = to.minExponent - f32.minExponent;
+  Value number = scaleToF32(e, encoded, from, f32, scale);
+  Value bits = e.toBits(number);
+  if (!from.hasNaN())
+    return bits;
+  Value special =
+      e.op<arith::OrIOp>(bits, f32.powerOfTwo(to.infinityExponent() - scale));
+  // In floating point, where hardware takes the absolute value for nothing.
+  Value magnitude = e.op<arith::AndIOp>(bits, f32.signBit() - 1);
+  Value isSpecial =
+      e.compare(arith::CmpFPredicate::OGT, e.bitcast(magnitude, f32.type),
+                f32.bits(from.largest(), -scale));
+  return e.select(isSpecial, special, bits);
+}
+
+/// Extends encodings of a narrow format to encodings of f16.
+static Value extendToF16(const Elementwise &e, Value encoded,
+                         const Format &from, const Format &f16,
+                         const Format &f32) {
+  if (from.minExponent == f16.minExponent) {
+    Value bits = e.extendUnsigned(encoded, f16.width);
+    return e.op<arith::ShLIOp>(bits, f16.width - from.width);
+  }
+  // Every number is normal in f16, so an f32 scaled by the difference of the
+  // biases holds it: the sign on top, the rest from the f16's mantissa on.
+  Value scaled = extendScaled(e, encoded, from, f16, f32);
+  Value bits = e.op<arith::ShRUIOp>(scaled, f32.mantissa - f16.mantissa);
+  bits = e.op<arith::AndIOp>(bits, f16.signBit() - 1);
+  Value sign = e.op<arith::ShRUIOp>(scaled, f32.width - f16.width);
+  sign = e.op<arith::AndIOp>(sign, f16.signBit());
+  return e.truncate(e.op<arith::OrIOp>(bits, sign), f16.width);
+}
+
+/// Extends encodings of a narrow format with a sign.
+static Value extendSigned(const Elementwise &e, Value encoded, FloatType from,
+                          FloatType to, FloatType f32) {
+  if (to.isF16())
+    return e.bitcast(
+        extendToF16(e, encoded, Format(from), Format(to), Format(f32)), to);
+  Value bits = extendScaled(e, encoded, Format(from), Format(f32), Format(f32));
+  if (!to.isBF16())
+    return e.convertFloat(e.bitcast(bits, f32), to);
+  // bf16 is the upper half of an f32, whose lower half is zero here.
+  return e.bitcast(e.truncate(e.op<arith::ShRUIOp>(bits, 16), 16), to);
+}
+
+/// Extends f8E8M0FNU, given by its bits: its exponent is that of bf16 and f32.
+/// Their exponent of zeros would make the least number, 2^-127, a zero.
+static Value extendE8M0(const Elementwise &e, Value encoded, FloatType to,
+                        FloatType f32) {
+  Format format(to.isBF16() ? to : f32);
+  Value bits = e.extendUnsigned(encoded, format.width);
+  bits = e.op<arith::ShLIOp>(bits, format.mantissa);
+  bits = e.op<arith::MaxUIOp>(bits, uint64_t(1) << (format.mantissa - 1));
+  Value isNaN = e.compare(arith::CmpIPredicate::eq, encoded, 0xFF);
+  bits = e.select(isNaN, e.constant(bits.getType(), format.quietNaN()), bits);
+  return e.convertFloat(e.bitcast(bits, format.type), to);
+}
+
+namespace {
+
+/// Extends a narrow format to f16, bf16, f32 or f64.
+struct ExtendNarrow : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    FloatType from = getFloatLane(op.getIn().getType());
+    FloatType to = getFloatLane(op.getType());
+    if (!isNarrow(from))
+      return rewriter.notifyMatchFailure(op, "not from a narrow float");
+    if (!isWide(to))
+      return rewriter.notifyMatchFailure(op, "not to f16, bf16, f32 or f64");
+
+    Elementwise e(rewriter, op.getLoc(), op.getType());
+    FloatType f32 = rewriter.getF32Type();
+    Value encoded = readEncodings(e, rewriter, op.getLoc(), op.getIn());
+    rewriter.replaceOp(op, isa<Float8E8M0FNUType>(from)
+                               ? extendE8M0(e, encoded, to, f32)
+                               : extendSigned(e, encoded, from, to, f32));
+    return success();
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Truncation
+//===----------------------------------------------------------------------===//
+
+/// Rounds the integers `magnitude`, encodings of finite numbers of format
+/// `from` without sign and at most the largest number of `to`, to encodings of
+/// `to`.
+static Value roundMagnitude(const Elementwise &e, Value magnitude,
+                            const Format &from, const Format &to) {
+  // Numbers that are normal in both: rebase the exponent, add half a unit of
+  // the last place less one, and one more where that place is odd.
+  unsigned shift = from.mantissa - to.mantissa;
+  uint64_t rebase =
+      from.powerOfTwo(to.minExponent) - from.powerOfTwo(from.minExponent);
+  uint64_t half = (uint64_t(1) << (shift - 1)) - 1;
+  Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(magnitude, shift), 1);
+  Value rounded = e.op<arith::AddIOp>(magnitude, half - rebase);
+  rounded = e.op<arith::AddIOp>(rounded, odd);
+  rounded = e.op<arith::ShRUIOp>(rounded, shift);
+  if (from.minExponent == to.minExponent)
+    return rounded;
+
+  // Numbers that are subnormal in `to`: adding the number whose last place is
+  // the unit of `to` rounds to such units, and leaves their count in the low
+  // bits. A count too large for a subnormal encodes the smallest normal number.
+  uint64_t unit = from.powerOfTwo(to.minExponent - to.mantissa + from.mantissa);
+  Value sum = e.op<arith::AddFOp>(e.bitcast(magnitude, from.type), unit);
+  Value count = e.op<arith::SubIOp>(e.toBits(sum), unit);
+  Value isSubnormal = e.compare(arith::CmpIPredicate::ult, magnitude,
+                                from.powerOfTwo(to.minExponent));
+  return e.select(isSubnormal, count, rounded);
+}
+
+/// Rounds the integers `encoded` of format `from` to encodings of `to`, in
+/// integers of the same width, saturating. What is larger than
+/// 2^infinityExponent is a NaN.
+static Value truncateEncoded(const Elementwise &e, Value encoded,
+                             const Format &from, const Format &to,
+                             int infinityExponent) {
+  Value magnitude = e.op<arith::AndIOp>(encoded, from.signBit() - 1);
+  Value clamped = e.op<arith::MinUIOp>(magnitude, from.bits(to.largest()));
+  Value result = roundMagnitude(e, clamped, from, to);
+  Value sign = e.op<arith::ShRUIOp>(encoded, from.width - to.width);
+  sign = e.op<arith::AndIOp>(sign, to.signBit());
+
+  // PTX ISA, cvt: a NaN becomes the largest positive number where the
+  // destination format has no NaN.
+  Value isNaN = e.compare(arith::CmpIPredicate::ugt, magnitude,
+                          from.powerOfTwo(infinityExponent));
+  Value &replaced = to.hasNaN() ? result : sign;
+  uint64_t replacement = to.hasNaN() ? to.quietNaN() : 0;
+  replaced =
+      e.select(isNaN, e.constant(result.getType(), replacement), replaced);
+  return e.op<arith::OrIOp>(result, sign);
+}
+
+Value narrow::truncateInIntegers(OpBuilder &builder, Location loc, Value in,
+                                 Type type) {
+  Elementwise e(builder, loc, type);
+  Format source(getFloatLane(in.getType())), target(getFloatLane(type));
+  Format f32(builder.getF32Type());
+  Value encoded = e.toBits(in);
+  int infinityExponent = source.infinityExponent();
+  // bf16 is the upper half of an f32. f16 takes f32 arithmetic, unless its
+  // subnormal numbers are those of the result.
+  if (source.type.isBF16()) {
+    encoded = e.extendUnsigned(encoded, f32.width);
+    encoded = e.op<arith::ShLIOp>(encoded, f32.width - source.width);
+    source = f32;
+  } else if (source.type.isF16() && source.minExponent != target.minExponent) {
+    encoded = e.toBits(scaleToF32(e, encoded, source, f32, /*scale=*/0));
+    source = f32;
+  }
+  encoded = truncateEncoded(e, encoded, source, target, infinityExponent);
+  return writeEncodings(e, builder, loc, encoded, type);
+}
+
+/// How the powers of two of f8E8M0FNU round a number between two of them.
+/// `nearest` takes the upper one of a tie.
+enum class PowerRounding { Nearest, Up, Down };
+
+static PowerRounding getPowerRounding(arith::TruncFOp op) {
+  switch (op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even)) {
+  case arith::RoundingMode::upward:
+    return PowerRounding::Up;
+  case arith::RoundingMode::downward:
+  case arith::RoundingMode::toward_zero:
+    return PowerRounding::Down;
+  case arith::RoundingMode::to_nearest_even:
+  case arith::RoundingMode::to_nearest_away:
+    return PowerRounding::Nearest;
+  }
+  return PowerRounding::Nearest;
+}
+
+/// Truncates f32 or f64 to f8E8M0FNU.
+/// What is less than 2^-127, zeros included, becomes that number, and what is
+/// larger than 2^127 that one. NaNs and negative numbers become the NaN.
+static Value truncateToE8M0(const Elementwise &e, Value in, const Format &from,
+                            PowerRounding rounding) {
+  auto power = [&](double factor, int exponent) {
+    return from.bits(APFloat(factor), exponent);
+  };
+  // What the mantissa gets to carry into the exponent, and the least number
+  // that carries from 2^-127, where f32 is subnormal.
+  uint64_t one = uint64_t(1) << from.mantissa, carry = 0;
+  uint64_t least = power(1, -126);
+  if (rounding == PowerRounding::Nearest) {
+    carry = one / 2;
+    least = power(1.5, -127);
+  } else if (rounding == PowerRounding::Up) {
+    carry = one - 1;
+    least = power(1, -127) + 1;
+  }
+  // Signed, so that a negative zero is among the small.
+  Value bits = e.toBits(in);
+  Value clamped = e.op<arith::MinSIOp>(bits, power(1, 127));
+  Value result = e.op<arith::AddIOp>(clamped, carry - from.powerOfTwo(-127));
+  result = e.op<arith::ShRUIOp>(result, from.mantissa);
+  Value zero = e.constant(result.getType(), 0);
+  Value isLeast = e.compare(arith::CmpIPredicate::slt, bits, least);
+  result = e.select(isLeast, zero, result);
+  // True of NaNs, and not of a negative zero.
+  Value isNaN = e.compare(arith::CmpFPredicate::ULT, in, 0);
+  result = e.select(isNaN, e.constant(result.getType(), 0xFF), result);
+  return e.bitcast(e.truncate(result, 8),
+                   Float8E8M0FNUType::get(in.getContext()));
+}
+
+/// Extends f16 or bf16 to f32 without a call, which it may be on a CPU.
+static Value extendWide(const Elementwise &e, Value in, const Format &from,
+                        const Format &f32) {
+  Value bits = e.toBits(in);
+  if (from.type.isF16())
+    bits = extendScaled(e, bits, from, f32, f32);
+  else
+    bits = e.op<arith::ShLIOp>(e.extendUnsigned(bits, f32.width), 16);
+  return e.bitcast(bits, f32.type);
+}
+
+namespace {
+
+/// Truncates f16, bf16, f32 or f64 to a narrow format.
+struct TruncateToNarrow : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value in = op.getIn();
+    FloatType from = getFloatLane(in.getType());
+    FloatType to = getFloatLane(op.getType());
+    if (!isNarrow(to))
+      return rewriter.notifyMatchFailure(op, "not to a narrow float");
+    if (!isWide(from))
+      return rewriter.notifyMatchFailure(op, "not from f16, bf16, f32 or f64");
+    if (!isa<Float8E8M0FNUType>(to)) {
+      if (!roundsToNearestEven(op))
+        return rewriter.notifyMatchFailure(op, "rounds otherwise than to even");
+      rewriter.replaceOp(
+          op, truncateInIntegers(rewriter, op.getLoc(), in, op.getType()));
+      return success();
+    }
+    Elementwise e(rewriter, op.getLoc(), op.getType());
+    Format source(from), f32(rewriter.getF32Type());
+    if (source.width == 16) {
+      in = extendWide(e, in, source, f32);
+      source = f32;
+    }
+    rewriter.replaceOp(op, truncateToE8M0(e, in, source, getPowerRounding(op)));
+    return success();
+  }
+};
+
+} // namespace
+
+void narrow::populateIntegerPatterns(RewritePatternSet &patterns) {
+  patterns.add<ExtendNarrow, TruncateToNarrow>(patterns.getContext());
+}

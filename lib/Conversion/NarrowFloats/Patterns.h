@@ -1,0 +1,52 @@
+//===- Patterns.h - Families of conversions of narrow floats --*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_NARROWFLOATS_PATTERNS_H
+#define KVCACHE_LIB_CONVERSION_NARROWFLOATS_PATTERNS_H
+
+#include "Elementwise.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::kvcache::narrow {
+
+/// Whether the op rounds to nearest even, be it by default.
+inline bool roundsToNearestEven(arith::TruncFOp op) {
+  return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
+         arith::RoundingMode::to_nearest_even;
+}
+
+/// Integer arithmetic for every format, on scalars and vectors of any rank. It
+/// runs everywhere, without a call into a runtime library.
+void populateIntegerPatterns(RewritePatternSet &patterns);
+
+/// What a chip does in fewer instructions, on scalars and vectors of one
+/// dimension. Preferred to integer arithmetic.
+///
+/// The chip is that of the op's `gpu.module`, and `fallback`, if not null,
+/// where that names none.
+void populateChipPatterns(RewritePatternSet &patterns, const Chip *fallback);
+
+/// Conversions between bf16 and f64, which go through f32 and round once.
+void populateWidePatterns(RewritePatternSet &patterns);
+
+/// Truncates f16, bf16, f32 or f64 to `type`, a narrow format with a sign, in
+/// integer arithmetic: to nearest even, saturating.
+Value truncateInIntegers(OpBuilder &builder, Location loc, Value value,
+                         Type type);
+
+/// Rounds f64 to f32, to odd: what is not exact gets a one as its last bit. A
+/// second rounding, to a format with at least two bits less, can't mistake that
+/// for a tie and is as good as one from f64 (Boldo and Melquiond, "When double
+/// rounding is odd", 2005). Infinities and NaNs stay.
+Value roundToOddF32(OpBuilder &builder, Location loc, Value value);
+
+} // namespace mlir::kvcache::narrow
+
+#endif // KVCACHE_LIB_CONVERSION_NARROWFLOATS_PATTERNS_H
