@@ -120,11 +120,29 @@ static float getLargestQuantized(Type quantized) {
 // Dequantization
 //===----------------------------------------------------------------------===//
 
-/// The scales in the type in which to multiply by them: f32 for those of 8
-/// bits, else their own.
-static Value widenScales(const F32Builder &b, Value scales, Value tensorScale) {
-  if (getLaneType(scales.getType()).getIntOrFloatBitWidth() == 8)
-    scales = convertFloat(b.builder, b.loc, scales, b.f32);
+/// The type in which to multiply by scales: f32 for those of 8 bits, else their
+/// own.
+///
+/// A product of 8-bit values and scales is exact in f32, so that rounding it to
+/// the result is the only rounding. Where the result type holds both factors, a
+/// product in that type is the same number, for fewer instructions.
+static Type getProductType(const F32Builder &b, Type scale, Type result,
+                           bool hasTensorScale) {
+  if (scale.getIntOrFloatBitWidth() != 8)
+    return scale;
+  bool holdsScale =
+      result.isBF16() || (result.isF16() && isa<Float8E4M3FNType>(scale));
+  if (holdsScale && !hasTensorScale)
+    return result;
+  return b.f32;
+}
+
+/// The scales in the type in which to multiply by them.
+static Value widenScales(const F32Builder &b, Value scales, Value tensorScale,
+                         Type result) {
+  Type product = getProductType(b, getLaneType(scales.getType()), result,
+                                static_cast<bool>(tensorScale));
+  scales = convertFloat(b.builder, b.loc, scales, product);
   if (tensorScale)
     scales = b.op<arith::MulFOp>(scales, b.broadcast(tensorScale, scales));
   return scales;
@@ -134,7 +152,7 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
                           Value scale, int64_t granularity, Value tensorScale,
                           Type lane) {
   F32Builder b(builder, loc);
-  Value scales = widenScales(b, scale, tensorScale);
+  Value scales = widenScales(b, scale, tensorScale, lane);
   // Integers of 8 bits are exact in every scale type.
   if (isa<IntegerType>(getLaneType(quantized.getType())))
     quantized = arith::SIToFPOp::create(
