@@ -6,12 +6,15 @@ this agrees with ml_dtypes, which does not saturate, is a test of its own.
 
 import dataclasses
 import functools
+import re
+import subprocess
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import kvcache
+from programs import OPT
 
 WIDE = {
     "f16": np.dtype(np.float16),
@@ -133,9 +136,8 @@ def store_lines(name, lanes):
     )
 
 
-@functools.lru_cache(maxsize=None)
-def compiled(op, source, target, lanes):
-    text = PROGRAM.format(
+def program_text(op, source, target, lanes):
+    return PROGRAM.format(
         source=in_memory(source),
         target=in_memory(target),
         lanes=lanes,
@@ -143,7 +145,11 @@ def compiled(op, source, target, lanes):
         convert=f"%y = arith.{op} : {shaped(lanes, source)} to {shaped(lanes, target)}",
         store=store_lines(target, lanes),
     )
-    return kvcache.jit(text, target="cpu")
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(op, source, target, lanes):
+    return kvcache.jit(program_text(op, source, target, lanes), target="cpu")
 
 
 def array_dtype(name):
@@ -330,6 +336,86 @@ def test_the_lower_half_of_a_byte_is_the_even_lane(wide):
     np.testing.assert_array_equal(back, packed)
 
 
+# --- what chips without cvt do, with their byte permutation in integers ----------
+
+
+def permutation():
+    """A function that does what prmt does by default (PTX ISA, prmt)."""
+    lines = [
+        "func.func private @prmt(%selector: i32, %low: i32, %high: i32) -> i32 {",
+        "  %high64 = arith.extui %high : i32 to i64",
+        "  %low64 = arith.extui %low : i32 to i64",
+        "  %selector64 = arith.extui %selector : i32 to i64",
+        "  %c32 = arith.constant 32 : i64",
+        "  %shifted = arith.shli %high64, %c32 : i64",
+        "  %bytes = arith.ori %shifted, %low64 : i64",
+        "  %c3 = arith.constant 3 : i64",
+        "  %c7 = arith.constant 7 : i64",
+        "  %c8 = arith.constant 8 : i64",
+        "  %c255 = arith.constant 255 : i64",
+        "  %r0 = arith.constant 0 : i64",
+    ]
+    for i in range(4):
+        lines += [
+            f"  %place{i} = arith.constant {4 * i} : i64",
+            f"  %nibble{i} = arith.shrui %selector64, %place{i} : i64",
+            f"  %index{i} = arith.andi %nibble{i}, %c7 : i64",
+            f"  %offset{i} = arith.shli %index{i}, %c3 : i64",
+            f"  %moved{i} = arith.shrui %bytes, %offset{i} : i64",
+            f"  %byte{i} = arith.andi %moved{i}, %c255 : i64",
+            f"  %sign{i} = arith.shrui %byte{i}, %c7 : i64",
+            f"  %signs{i} = arith.muli %sign{i}, %c255 : i64",
+            f"  %mode{i} = arith.andi %nibble{i}, %c8 : i64",
+            f"  %copies{i} = arith.cmpi eq, %mode{i}, %c8 : i64",
+            f"  %chosen{i} = arith.select %copies{i}, %signs{i}, %byte{i} : i64",
+            f"  %to{i} = arith.constant {8 * i} : i64",
+            f"  %put{i} = arith.shli %chosen{i}, %to{i} : i64",
+            f"  %r{i + 1} = arith.ori %r{i}, %put{i} : i64",
+        ]
+    lines += ["  %result = arith.trunci %r4 : i64 to i32", "  return %result : i32", "}"]
+    return "\n".join(lines)
+
+
+def as_on_sm_80(program):
+    """The program with what sm_80 does, in ops that the CPU has."""
+    lowered = subprocess.run(
+        [OPT, "--kvcache-narrow-floats=chip=sm_80"],
+        input=program, capture_output=True, text=True, check=True,
+    ).stdout
+    assert "nvvm.prmt" in lowered
+    lowered = re.sub(
+        r"nvvm.prmt <default> (.*) : i32", r"func.call @prmt(\1) : (i32, i32, i32) -> i32", lowered
+    )
+    return lowered.rstrip().removesuffix("}") + permutation() + "\n}\n"
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 16])
+@pytest.mark.parametrize("wide", ["f16", "f32"])
+@pytest.mark.parametrize("narrow", ["f8E4M3FN", "f8E5M2"])
+def test_permuted_bytes_extend_exactly(narrow, wide, lanes):
+    program = kvcache.jit(as_on_sm_80(program_text("extf %x", narrow, wide, lanes)), target="cpu")
+    codes = np.resize(np.arange(256, dtype=np.uint8), 288)  # all, and whole vectors
+    result = np.empty(codes.size, WIDE[wide])
+    program.call("convert", codes.view(array_dtype(narrow)), result)
+    expected = NARROW[narrow].decode(codes)
+    np.testing.assert_array_equal(result.astype(np.float64), expected)
+    is_number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result)[is_number], np.signbit(expected)[is_number])
+
+
+@wide_types
+def test_looked_up_halves_of_bytes_extend_exactly(wide):
+    program = PACKED.format(wide=wide)
+    program = program[: program.index("func.func @truncate")]
+    packed = np.arange(256, dtype=np.uint8)
+    lanes = np.stack([packed & 15, packed >> 4], axis=1).ravel()
+    extended = np.empty(512, WIDE[wide])
+    kvcache.jit(as_on_sm_80(program), target="cpu").call("extend", packed, extended)
+    expected = NARROW["f4E2M1FN"].decode(lanes)
+    np.testing.assert_array_equal(extended.astype(np.float64), expected)
+    np.testing.assert_array_equal(np.signbit(extended), lanes >= 8)
+
+
 # --- f8E8M0FNU --------------------------------------------------------------------
 
 roundings = pytest.mark.parametrize("rounding", ["", "upward", "toward_zero"])
@@ -388,8 +474,9 @@ def test_truncation_to_powers_of_two(wide, lanes, rounding):
 
 def test_model_of_powers_agrees_with_ml_dtypes_below_saturation():
     values = power_inputs("f32")
-    values = values[np.abs(values) < 1.5 * 2.0**127]
-    values = values[values != 0]  # ml_dtypes makes zero a NaN
+    # It makes a zero a NaN, and rounds up what is subnormal in f32.
+    magnitudes = np.abs(values)
+    values = values[(magnitudes >= 2.0**-126) & (magnitudes < 1.5 * 2.0**127)]
     expected = values.astype(ml_dtypes.float8_e8m0fnu).view(np.uint8)
     np.testing.assert_array_equal(nearest_power(values, ""), expected)
 

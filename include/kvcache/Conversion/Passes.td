@@ -59,7 +59,8 @@ def NarrowFloats : Pass<"kvcache-narrow-floats"> {
     Extension is exact. Truncation rounds to nearest even and saturates, as
     `cvt.satfinite` does: a finite input or an infinity gives a finite number. A
     NaN stays one, and becomes the largest positive number of the formats of 4
-    and 6 bits, which have none.
+    and 6 bits, which have none. Constants may be folded before, which keeps an
+    infinity in f8E5M2 and makes a zero of infinities and NaNs in these formats.
 
     f8E8M0FNU has powers of two from 2^-127 to 2^127: what is less, zeros
     included, becomes the first, and what is larger the last. Negative numbers

@@ -122,6 +122,7 @@ public:
                                         value);
   }
 
+  /// Where the values are built.
   OpBuilder &builder;
   Location loc;
 };
@@ -244,8 +245,8 @@ static SmallVector<Value> placeInUpperHalves(const Registers &r, Value bytes) {
 ///
 /// The bits, moved to their places, are a number whose exponent is wrong by the
 /// difference of the biases, and multiplying repairs that. The NaN comes out as
-/// the number after the largest one. A second product overflows for it alone,
-/// and infinity times zero is a NaN.
+/// 480, the number after the largest one. A second product overflows for it
+/// alone, and infinity times zero is a NaN.
 static Value extendE4M3(const Registers &r, Value bytes, Format from,
                         Format to) {
   SmallVector<Value> placed = placeInUpperHalves(r, bytes);
@@ -270,7 +271,7 @@ static Value extendE4M3(const Registers &r, Value bytes, Format from,
   Value minusZero = perLane.constant(lanes.getType(), to.signBit());
   Value number = multiplyAdd(
       lanes, to.powerOfTwo(from.minExponent - to.minExponent), minusZero);
-  // Between the quotients by the largest number and by the NaN's.
+  // Between the quotients by 448, the largest number, and by 480.
   APFloat factor = to.largest();
   factor.divide(APFloat(to.semantics(), "464"), APFloat::rmTowardZero);
   Value infinite = multiplyAdd(number, to.bits(factor), minusZero);

@@ -10,8 +10,9 @@
 // rounds once and saturates as `cvt.satfinite` of the PTX ISA does: what is
 // larger than the largest finite number, infinities included, becomes that
 // number. A NaN becomes a NaN of the same sign, and in formats without NaN the
-// largest positive number. Only a constant infinity stays one in f8E5M2: the
-// folder of `arith.truncf` gets it first.
+// largest positive number. The folder of `arith.truncf` gets constants first:
+// it keeps an infinity in f8E5M2, and makes a zero of infinities and NaNs in
+// the formats of 4 and 6 bits.
 //
 // The arithmetic has to respect subnormal numbers and round to nearest even,
 // which are the defaults of LLVM on every target.

@@ -59,6 +59,21 @@ func.func @wide_floats(%x: f16, %y: f32, %z: memref<?xf64>) {
   return
 }
 
+// CHECK-LABEL: func.func @six_bits(
+// CHECK-SAME:      %{{.*}}: i6, %{{.*}}: vector<4xi6>)
+func.func @six_bits(%x: f6E2M3FN, %y: vector<4xf6E3M2FN>) {
+  return
+}
+
+// The conversions of NVVM keep the name of their format.
+
+// CHECK-LABEL: func.func @format_of_a_conversion(
+// CHECK:         nvvm.convert.f32x2.to.f4x2 %{{.*}}, %{{.*}} : i8(f4E2M1FN)
+func.func @format_of_a_conversion(%x: f32, %y: f32) -> i8 {
+  %0 = nvvm.convert.f32x2.to.f4x2 %x, %y : i8 (f4E2M1FN)
+  return %0 : i8
+}
+
 // CHECK-LABEL: gpu.func @kernel(
 // CHECK-SAME:      %{{.*}}: memref<?xi8>)
 // CHECK-SAME:      workgroup(%{{.*}} : memref<16xi8, #gpu.address_space<workgroup>>)
