@@ -2,8 +2,9 @@
 """Compiles gather, append and attention for several chips, and runs them on the CPU.
 
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
-bf16, a ragged batch whose pages lie shuffled in the pool. Every result is compared
-with NumPy's. Exits with 1 where anything disagrees, with 2 where it cannot run.
+bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
+as well. Every result is compared with NumPy's. Exits with 1 where anything
+disagrees, with 2 where it cannot run.
 """
 
 import argparse
@@ -33,10 +34,16 @@ except ImportError as error:
 import reference
 
 CHIPS = ["sm_80", "sm_90a", "sm_100a"]
+KERNELS = ["gather", "append", "attention", "append_fp8", "attention_fp8"]
 LAYERS, HEADS, HEAD_SIZE, PAGE_SIZE, QUERY_HEADS = 32, 8, 128, 64, 32
 PROMPTS = [4095, 1537, 0, 64, 513, 63]  # tokens in the cache; the third is empty
 STEP = [1, 1, 0, 1, 1, 2]  # tokens that one step appends
 SCALE = HEAD_SIZE**-0.5
+FP8_LAYERS = 2  # of the fp8 caches, which are filled from one layer of the bf16 cache
+FP8_FUNCTIONS = [  # scales of a token's head, and what appends and attends
+    ("fp8 per token", 1, "append_per_token_cpu", "attention_per_token_cpu"),
+    ("fp8 per group", 4, "append_per_group", "attention_per_group_cpu"),
+]
 
 
 def source(name):
@@ -67,7 +74,7 @@ def compile_examples(chips):
     """Prints a line for each kernel and chip."""
     columns = "kernel", "chip", "parameters", "registers", "spills", "SASS", "ms"
     rows = []
-    jobs = list(itertools.product(("gather", "append", "attention"), chips))
+    jobs = list(itertools.product(KERNELS, chips))
     for name, chip in progress("compiling", jobs):
         start = time.perf_counter()
         program = kvcache.compile(source(name), target=chip, format="cubin")
@@ -89,23 +96,24 @@ def compile_examples(chips):
 
 def print_table(columns, rows):
     """Text to the left, numbers to the right."""
+    is_text = [isinstance(cell, str) for cell in rows[0]]
     rows = [tuple("-" if cell is None else cell for cell in row) for row in rows]
     widths = [max(len(str(cell)) for cell in cells) for cells in zip(columns, *rows)]
     for row in [columns, *rows]:
         cells = [
-            str(cell).ljust(width) if i < 2 else str(cell).rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths))
+            str(cell).ljust(width) if text else str(cell).rjust(width)
+            for cell, width, text in zip(row, widths, is_text)
         ]
-        print("  ".join(cells))
+        print("  ".join(cells).rstrip())
 
 
 # --- On the CPU: run and compare --------------------------------------------------
 
 
-def random_bits(rng, shape):
-    """bf16 of any kind, NaNs too: a move must keep every bit."""
-    words = rng.bit_generator.random_raw(int(np.prod(shape)) // 4)
-    return words.view(ml_dtypes.bfloat16).reshape(shape)
+def random_bits(rng, shape, dtype=ml_dtypes.bfloat16):
+    """Numbers of any kind, NaNs too: a move must keep every bit."""
+    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return rng.bit_generator.random_raw(nbytes // 8).view(dtype).reshape(shape)
 
 
 def random_numbers(rng, shape):
@@ -146,7 +154,8 @@ class Results:
 
 def count_differences(a, b):
     """How many elements differ in any bit; a slice at a time, to save memory."""
-    pairs = zip(a.view(np.uint16), b.view(np.uint16))
+    bits = f"u{a.itemsize}"
+    pairs = zip(a.view(bits), b.view(bits))
     return sum(np.count_nonzero(x != y) for x, y in pairs)
 
 
@@ -222,26 +231,128 @@ def run_gather(cache, layers, results):
     results.add(f"gather, {len(layers)} layers", differ == 0, detail, seconds)
 
 
-def run_attention(rng, cache, layers, results):
-    """A query token per sequence; what bf16 loses of the float64 result is allowed."""
-    program = kvcache.jit(source("attention"), target="cpu")
-    shape = len(cache.after), QUERY_HEADS, HEAD_SIZE
+def run_attention(what, program, function, jobs, results):
+    """What the function gives for each job; what bf16 loses of it is allowed.
+
+    A job is the arguments up to the layer, a query token per sequence, and the result
+    in float64.
+    """
+    outs = []
     seconds, largest_error, largest, agrees = 0.0, 0.0, 0.0, True
-    for layer in progress("attention", layers):
-        q = random_numbers(rng, shape)
-        out = np.full(shape, np.nan, ml_dtypes.bfloat16)
+    for arguments, q, expected in progress(what, jobs):
+        out = np.full(q.shape, np.nan, ml_dtypes.bfloat16)
         start = time.perf_counter()
-        arguments = cache.arguments(cache.after, 1)
-        program.call("attention_cpu", *arguments, layer, SCALE, q, out)
+        program.call(function, *arguments, SCALE, q, out)
         seconds += time.perf_counter() - start
-        model = cache.model, cache.after, cache.lut, layer
-        expected = reference.attention(*model, SCALE, q)
         error = np.abs(out.astype(np.float64) - expected)
         agrees &= bool((error <= 2.0**-8 * np.abs(expected) + 1e-5).all())
         largest_error = max(largest_error, error.max())
         largest = max(largest, np.abs(expected).max())
+        outs.append(out)
     detail = f"largest error {largest_error:.1e}, values up to {largest:.2f}"
-    results.add(f"attention, {len(layers)} layers", agrees, detail, seconds)
+    results.add(what, agrees, detail, seconds)
+    return outs
+
+
+def attention_jobs(rng, cache, layers):
+    """Random queries for some layers, and what attention should give."""
+    jobs = []
+    for layer in layers:
+        q = random_numbers(rng, (len(cache.after), QUERY_HEADS, HEAD_SIZE))
+        model = cache.model, cache.after, cache.lut, layer
+        expected = reference.attention(*model, SCALE, q)
+        jobs.append(((*cache.arguments(cache.after, 1), layer), q, expected))
+    return jobs
+
+
+# --- The same in fp8 --------------------------------------------------------------
+
+
+class QuantizedCache:
+    """An fp8 cache for the sequences of another cache, and a model of it."""
+
+    def __init__(self, rng, cache, groups):
+        self.lut = cache.lut
+        shape = cache.blocks.shape[0], 2, FP8_LAYERS, PAGE_SIZE, HEADS
+        self.blocks = random_bits(rng, (*shape, HEAD_SIZE), reference.FP8)
+        self.scales = random_bits(rng, (*shape, groups), np.float32)
+        self.model, self.model_scales = self.blocks.copy(), self.scales.copy()
+
+    def arguments(self, lengths, max_seq, layer):
+        """The arguments that the fp8 examples begin with."""
+        table = lengths, self.lut, int(max_seq), int(lengths.max())
+        return self.blocks, *table, self.scales, layer
+
+
+def appended_tokens(cache, layer):
+    """What to append so that a cache holds what the layer does: the prompts, the step.
+
+    For each the lengths before it, the tokens per sequence, keys, and values.
+    """
+    model = cache.model, cache.after, cache.lut, layer
+    tokens = int(cache.after.max())
+    everything = [
+        reference.gather(*model, kv, tokens)
+        for kv in (reference.KEYS, reference.VALUES)
+    ]
+    nothing = np.zeros_like(cache.before)
+    for lengths, counts in (nothing, PROMPTS), (cache.before, STEP):
+        new = [
+            np.concatenate([x[t : t + n] for x, t, n in zip(xs, lengths, counts)])
+            for xs in everything
+        ]
+        yield lengths, counts, *new
+
+
+def run_append_fp8(name, program, function, quantized, steps, results):
+    """The whole pool is compared, elements and scales: nothing else may change."""
+    layer = FP8_LAYERS - 1
+    seconds = 0.0
+    for lengths, counts, *new in steps:
+        rows = offsets(counts)
+        start = time.perf_counter()
+        arguments = quantized.arguments(lengths, max(counts), layer)
+        program.call(function, *arguments, *new, rows)
+        seconds += time.perf_counter() - start
+        model = quantized.model, quantized.model_scales, lengths, quantized.lut, layer
+        reference.append_quantized(*model, *new, rows)
+    differ = count_differences(quantized.blocks, quantized.model)
+    scales_differ = count_differences(quantized.scales, quantized.model_scales)
+    detail = (
+        f"{differ} of {quantized.blocks.size} elements and {scales_differ} of"
+        f" {quantized.scales.size} scales differ"
+    )
+    results.add(f"append, {name}", differ + scales_differ == 0, detail, seconds)
+
+
+def run_fp8(rng, cache, layer, q, results):
+    """A layer's keys and values, quantized; what attention gives for the queries."""
+    appends = kvcache.jit(source("append_fp8"), target="cpu")
+    attends = kvcache.jit(source("attention_fp8"), target="cpu")
+    steps = list(appended_tokens(cache, layer))
+    outs = {}
+    for name, groups, append, attend in FP8_FUNCTIONS:
+        quantized = QuantizedCache(rng, cache, groups)
+        run_append_fp8(name, appends, append, quantized, steps, results)
+        model = quantized.model, cache.after, cache.lut, FP8_LAYERS - 1
+        expected = reference.attention(*model, SCALE, q, quantized.model_scales)
+        arguments = quantized.arguments(cache.after, 1, FP8_LAYERS - 1)
+        jobs = [(arguments, q, expected)]
+        what = f"attention, {name}"
+        (outs[name],) = run_attention(what, attends, attend, jobs, results)
+    return outs
+
+
+def print_errors(outs, exact):
+    """What the format of the cache costs: errors against the exact result in bf16."""
+    groups = {name: groups for name, groups, *_ in FP8_FUNCTIONS}
+    rows = []
+    for name, out in outs.items():
+        bits = 8 + 32 * groups[name] / HEAD_SIZE if name in groups else 16.0
+        error = out.astype(np.float64) - exact
+        percent = 100 * np.linalg.norm(error) / np.linalg.norm(exact)
+        rows.append((name, bits, round(float(percent), 2)))
+    print_table(("cache", "bits per element", "error of attention in %"), rows)
 
 
 def run_examples(quick):
@@ -253,14 +364,22 @@ def run_examples(quick):
     cache = Cache(rng, len(layers))
     run_append(rng, cache, layers, attention_layers, results)
     run_gather(cache, layers if quick else layers[::4], results)
-    run_attention(rng, cache, attention_layers, results)
+    program = kvcache.jit(source("attention"), target="cpu")
+    jobs = attention_jobs(rng, cache, attention_layers)
+    what = f"attention, {len(jobs)} layers"
+    outs = run_attention(what, program, "attention_cpu", jobs, results)
+    _, q, exact = jobs[0]
+    fp8_outs = run_fp8(rng, cache, attention_layers[0], q, results)
+    print()
+    print_errors({"bf16": outs[0], **fp8_outs}, exact)
     return results.agree
 
 
 def main():
     parser = argparse.ArgumentParser(
-        description="Compiles gather, append and attention for several chips, then runs"
-        " them on the CPU on a cache of Llama-3-8B's shape and compares with NumPy.",
+        description="Compiles gather, append and attention, in bf16 and fp8, for"
+        " several chips, then runs them on the CPU on a cache of Llama-3-8B's shape and"
+        " compares with NumPy.",
         epilog="example: demo.py --quick --chips sm_90a,sm_120a",
     )
     parser.add_argument(

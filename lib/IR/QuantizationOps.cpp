@@ -42,6 +42,22 @@ static LogicalResult verifyGroups(Operation *op, StringRef name, Type type,
          << getNumLanes(scale) << "), got " << getNumLanes(type);
 }
 
+/// Whether a group is spread over several threads, which then exchange values.
+static bool isSpread(QuantizeOp op) { return op.getLanes().value_or(1) > 1; }
+
+void QuantizeOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  if (!isSpread(*this))
+    return;
+  effects.emplace_back(MemoryEffects::Read::get());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+Speculation::Speculatability QuantizeOp::getSpeculatability() {
+  return isSpread(*this) ? Speculation::NotSpeculatable
+                         : Speculation::Speculatable;
+}
+
 LogicalResult QuantizeOp::verify() {
   Type value = getValue().getType();
   Type quantized = getQuantized().getType(), scale = getScale().getType();
@@ -50,9 +66,9 @@ LogicalResult QuantizeOp::verify() {
     return failure();
   if (getLaneType(quantized).getIntOrFloatBitWidth() < 8 &&
       getNumLanes(quantized) % 2 != 0)
-    return emitOpError("expects 'quantized' to have an even number of lanes of "
-                       "f4E2M1FN, got ")
-           << getNumLanes(quantized);
+    return emitOpError(
+               "expects 'quantized' to have an even number of lanes of ")
+           << getLaneType(quantized) << ", got " << getNumLanes(quantized);
   // (C2)
   if (failed(verifyGroups(*this, "value", value, scale)))
     return failure();

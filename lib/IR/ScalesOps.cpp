@@ -34,13 +34,16 @@ KVCACHE_DEFINE_SCALES(ScaleRowIndexOp)
 // Views
 //===----------------------------------------------------------------------===//
 
-/// The quantized cache that an op's operand must be, or null with a diagnostic.
+/// The quantized cache that the operand of an op must be, or null with the
+/// diagnostic that the op's verifier would give.
+template <typename OpTy>
 static PagedCacheType getQuantized(Type type, std::optional<Location> loc) {
   auto cache = dyn_cast<PagedCacheType>(type);
   if (cache && cache.isQuantized())
     return cache;
   (void)emitOptionalError(
-      loc, "expects 'cache' to be the view of a quantized cache, got ", type);
+      loc, "'", OpTy::getOperationName(),
+      "' op operand #0 must be view of a quantized cache, but got ", type);
   return {};
 }
 
@@ -48,7 +51,8 @@ LogicalResult ScalesViewOp::inferReturnTypes(MLIRContext *,
                                              std::optional<Location> loc,
                                              Adaptor adaptor,
                                              SmallVectorImpl<Type> &types) {
-  PagedCacheType cache = getQuantized(adaptor.getCache().getType(), loc);
+  PagedCacheType cache =
+      getQuantized<ScalesViewOp>(adaptor.getCache().getType(), loc);
   if (!cache)
     return failure();
   types.push_back(getScalesType(cache));
@@ -59,7 +63,8 @@ LogicalResult ScalesBaseOp::inferReturnTypes(MLIRContext *context,
                                              std::optional<Location> loc,
                                              Adaptor adaptor,
                                              SmallVectorImpl<Type> &types) {
-  PagedCacheType cache = getQuantized(adaptor.getCache().getType(), loc);
+  PagedCacheType cache =
+      getQuantized<ScalesBaseOp>(adaptor.getCache().getType(), loc);
   if (!cache)
     return failure();
   int64_t dynamic = ShapedType::kDynamic;

@@ -64,6 +64,8 @@ static void addKernelLowering(OpPassManager &pm) {
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertGpuOpsToNVVMOps());
   pm.addPass(createConvertVectorToLLVMPass());
+  // What the lowering of vectors leaves.
+  pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createConvertNVVMToLLVMPass());
   addCleanUp(pm);

@@ -65,3 +65,53 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 64>
+!scales = !kvcache.scales<!cache>
+
+// A view of scales has no blocks, and no table but that of the scales.
+
+// CHECK-LABEL: gpu.func @scales(
+// CHECK-SAME:      kvcache.parameters = [
+// CHECK-SAME:        {name = "scales.cache_lengths", type = !llvm.ptr}, {name = "scales.batch", type = i32}, {name = "scales.max_cache_length", type = i32},
+// CHECK-SAME:        {name = "scales.scales", type = !llvm.ptr}, {name = "scales.scale_pages", type = i32}, {name = "scales.scale_page_stride", type = index},
+// CHECK-SAME:        {name = "scales.scale_table", type = !llvm.ptr}, {name = "scales.scale_columns", type = i32}, {name = "scales.scale_table_stride", type = i32},
+// CHECK-SAME:        {name = "arg1", type = index}]
+gpu.module @kernels {
+  gpu.func @scales(%s: !scales {kvcache.name = "scales"}, %i: index) kernel {
+    %x = kvcache.load %s[%i, %i, %i, %i] : !scales -> f32
+    kvcache.store %x, %s[%i, %i, %i, %i] : f32, !scales
+    gpu.return
+  }
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 64>
+!scales = !kvcache.scales<!cache>
+
+// A cache and a view of its scales share what is stored to.
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: gpu.func @cache_and_its_scales(
+    // CHECK-SAME:      %{{[^:]*}}: !llvm.ptr {llvm.noalias, llvm.readonly},
+    // CHECK-SAME:      %[[OF_CACHE:[^:]*]]: !llvm.ptr {llvm.readonly},
+    // CHECK-SAME:      %[[OF_VIEW:[^:]*]]: !llvm.ptr,
+    gpu.func @cache_and_its_scales(%k: !cache, %s: !scales, %i: index) kernel {
+      %x = kvcache.load %k[%i, %i, %i, %i] : !cache -> f32
+      kvcache.store %x, %s[%i, %i, %i, %i] : f32, !scales
+      gpu.return
+    }
+  }
+  func.func @launch(%k: !cache, %i: index) {
+    %s = kvcache.scales_view %k : !cache
+    gpu.launch_func @kernels::@cache_and_its_scales blocks in (%i, %i, %i) threads in (%i, %i, %i)
+        args(%k : !cache, %s : !scales, %i : index)
+    return
+  }
+}

@@ -65,3 +65,29 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!scales = !kvcache.scales<!cache>
+
+// A view of scales is called that.
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    // CHECK-LABEL: gpu.func @scales(
+    // CHECK-SAME:      %{{[^:]*}}: !kvcache.scales<{{[^%]*}}> {kvcache.name = "scales"},
+    // CHECK-SAME:      %{{[^:]*}}: !kvcache.scales<{{[^%]*}}> {kvcache.name = "factors"},
+    // CHECK-SAME:      %{{[^:]*}}: !kvcache.scales<{{[^%]*}}> {kvcache.name = "cache"})
+    gpu.func @scales(%a: !scales, %b: !scales, %c: !scales) kernel {
+      gpu.return
+    }
+  }
+  func.func @launch(%k: !cache, %named: !scales {kvcache.name = "factors"}, %other: !scales, %i: index) {
+    %s = kvcache.scales_view %k : !cache
+    gpu.launch_func @kernels::@scales blocks in (%i, %i, %i) threads in (%i, %i, %i)
+        args(%s : !scales, %named : !scales, %other : !scales)
+    return
+  }
+}

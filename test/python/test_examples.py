@@ -19,7 +19,7 @@ def fences(language):
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
     program = kvcache.compile(ROOT / "examples" / f"{example}.mlir", target=chip)
@@ -28,6 +28,7 @@ def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
         assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
         assert "ld.global.nc.v4.b32" in kernel.ptx
         assert ".local" not in kernel.ptx
+        assert not re.search(r"\b(ld|st)\.global\S*\.[bsu]8\b", kernel.ptx)
         assert len(kernel.parameters) <= 24
 
 

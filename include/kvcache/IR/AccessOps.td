@@ -108,8 +108,9 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
   let description = [{
     The memory of consecutive tokens of one head, from `(b, h, t, d)` on: a row
     per token, `H * E` elements apart. The window lies inside one page, so `t`
-    is a multiple of its number of tokens. In a view of scales its columns are
-    those of the groups from `d div granularity` on.
+    is a multiple of its number of tokens, and `d` of its number of elements per
+    token. In a view of scales its columns are those of the groups from
+    `d div granularity` on, which is a multiple of their number.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the

@@ -34,7 +34,11 @@ def KVCache_UnquantizedLanes : KVCache_LanesOf<
     AnyTypeOf<[F32, F16, BF16]>,
     "f32, f16 or bf16, or a 1-D vector of them">;
 
-def KVCache_QuantizeOp : KVCache_Op<"quantize", [Pure]> {
+// Pure without `lanes`. With it the threads of a warp meet in the op, so that it
+// must not move into or out of a branch that only some of them take.
+def KVCache_QuantizeOp : KVCache_Op<"quantize", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "Quantizes groups of values and computes their scales";
   let description = [{
     The values form one group, or with a vector of n scales n groups of

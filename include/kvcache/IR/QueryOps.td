@@ -214,7 +214,8 @@ def KVCache_TMACoordsOp : KVCache_Op<"tma_coords", !listconcat(KVCache_TableRead
   let summary = "The row in its page, and the page, of a token";
   let description = [{
     `(t mod P, LUT[b, t div P])`, in the order of a tensor map's coordinates.
-    Unlike a row these stay small, whatever the size of the cache.
+    Unlike a row these stay small, whatever the size of the cache. Of scales the
+    row is rounded down as in `scale_tma_coords`.
 
     Example:
 

@@ -82,7 +82,7 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
     The memory of the scales of consecutive tokens of one head, from that of
     `(b, h, t, d)` on: a row per token, `H * hg` scales apart, and a column per
     group. The window lies inside one page, so `t` is a multiple of its number
-    of tokens.
+    of tokens, and the first group of its number of columns.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the

@@ -10,6 +10,7 @@
 
 #include "Bundle.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -51,6 +52,8 @@ namespace {
 struct ConvertKVCacheToMemRef
     : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
   void runOnOperation() override {
+    if (failed(checkLanes()))
+      return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
     populateKVCacheTypeConversions(converter);
@@ -64,6 +67,18 @@ struct ConvertKVCacheToMemRef
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();
+  }
+
+private:
+  /// Only threads of a GPU have neighbours to share a group with.
+  LogicalResult checkLanes() {
+    WalkResult result = getOperation()->walk([](QuantizeOp op) {
+      if (op.getLanes().value_or(1) == 1 || isInGPUCode(op))
+        return WalkResult::advance();
+      op.emitOpError("expects GPU code for a group over several lanes");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 };
 

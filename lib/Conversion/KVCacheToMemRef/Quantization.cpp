@@ -281,7 +281,8 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
   return roundScales(b, scales, scaleType);
 }
 
-/// Rounds f32 numbers to nearest even integers within 127 of 0; a NaN to 0.
+/// Rounds f32 numbers to nearest even integers within 127 of 0; NaNs to
+/// -127.
 static Value roundToInt8(const F32Builder &b, Value values) {
   values = b.op<arith::MaxNumFOp>(values, -127.0f);
   values = b.op<arith::MinNumFOp>(values, 127.0f);

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Quantization.h"
-#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -22,16 +21,13 @@ struct LowerQuantize : OpConversionPattern<QuantizeOp> {
   LogicalResult
   matchAndRewrite(QuantizeOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    int64_t spread = op.getLanes().value_or(1);
-    if (spread > 1 && !isInGPUCode(op))
-      return op.emitOpError("expects GPU code for a group over several lanes");
     Type scaleType = op.getScale().getType();
     int64_t granularity =
         getNumLanes(op.getValue().getType()) / getNumLanes(scaleType);
-    Quantized result = quantize(rewriter, op.getLoc(), adaptor.getValue(),
-                                granularity, adaptor.getTensorScale(), spread,
-                                getLaneType(op.getQuantized().getType()),
-                                getLaneType(scaleType));
+    Quantized result = quantize(
+        rewriter, op.getLoc(), adaptor.getValue(), granularity,
+        adaptor.getTensorScale(), op.getLanes().value_or(1),
+        getLaneType(op.getQuantized().getType()), getLaneType(scaleType));
     // A vector of one scale was asked for.
     if (result.scales.getType() != scaleType)
       result.scales = vector::FromElementsOp::create(

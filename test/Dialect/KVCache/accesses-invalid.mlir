@@ -27,9 +27,31 @@ func.func @c1_load_of_integer_lanes(%k: !cache, %b: index, %h: index, %t: index,
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>
 
-func.func @c1_load_of_floats_from_integers(%k: !int8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'result' to have the cache's element type ('i8'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'f32'}}
-  %x = kvcache.load %k[%b, %h, %t, %d] : !int8 -> f32
+func.func @c1_load_of_stored_integers(%k: !int8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to be dequantized to f64, f32, f16 or bf16, got 'i8'}}
+  %x = kvcache.load %k[%b, %h, %t, %d] : !int8 -> i8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+
+func.func @c1_load_of_stored_floats(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to be dequantized to f64, f32, f16 or bf16, got 'f8E4M3FN'}}
+  %x = kvcache.load %k[%b, %h, %t, %d] : !fp8 -> vector<8xf8E4M3FN>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_load_of_scale_floats(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('bf16'), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got 'f8E8M0FNU'}}
+  %x = kvcache.load %k[%b, %h, %t, %d] : !cache -> f8E8M0FNU
   return
 }
 
@@ -48,25 +70,93 @@ func.func @c2_load_past_a_head(%k: !cache, %b: index, %h: index, %t: index, %d: 
 
 // -----
 
-// (C3) of load
-
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
-func.func @c3_load_from_a_quantized_cache(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'cache' not to be quantized, got '!kvcache.paged<f8E4M3FN,}}
-  %x = kvcache.load %k[%b, %h, %t, %d] : !fp8 -> vector<8xf32>
+func.func @c2_load_of_one_4_bit_element(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 1}}
+  %x = kvcache.load %k[%b, %h, %t, %d] : !mxfp4 -> f32
   return
 }
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
 
-func.func @c3_load_of_stored_integers(%k: !int8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'cache' not to be quantized, got '!kvcache.paged<i8,}}
-  %x = kvcache.load %k[%b, %h, %t, %d] : !int8 -> i8
+func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 7}}
+  %x = kvcache.load %k[%b, %h, %t, %d] : !mxfp4 -> vector<7xbf16>
+  return
+}
+
+// -----
+
+// (C3) of load
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c3_scale_page_without_scales(%k: !cache, %b: index, %h: index, %t: index, %d: index, %page: index) {
+  // expected-error @below {{expects 'scale_page' only for a quantized cache, got '!kvcache.paged<bf16,}}
+  %x = kvcache.load %k[%b, %h, %t, %d] scale_page %page : !cache -> vector<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index,
+                                               %page: index) {
+  // expected-error @below {{expects 'scale_page' only for a quantized cache, got '!kvcache.continuous<bf16,}}
+  %x = kvcache.load %k[%b, %h, %t, %d] page %page scale_page %page : !continuous -> bf16
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+
+func.func @c3_tensor_scale_with_scales_of_f32(%k: !fp8, %b: index, %h: index, %t: index, %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f32'}}
+  %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !fp8 -> vector<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+
+func.func @c3_tensor_scale_with_scales_of_e8m0(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
+  %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !mxfp4 -> vector<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c3_tensor_scale_without_scales(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got no scales}}
+  %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !cache -> vector<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+func.func @tensor_scale_of_another_type(%k: !nvfp4, %i: index, %s: bf16) {
+  // expected-error @below {{operand #5 must be 32-bit float, but got 'bf16'}}
+  %x = "kvcache.load"(%k, %i, %i, %i, %i, %s) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 1>}
+         : (!nvfp4, index, index, index, index, bf16) -> vector<8xf32>
   return
 }
 
@@ -237,206 +327,6 @@ func.func @missing_element(%k: !cache, %b: index, %h: index, %t: index, %d: inde
 func.func @missing_result_type(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{expected '->'}}
   %x = kvcache.load %k[%b, %h, %t, %d] : !cache bf16
-  return
-}
-
-// -----
-
-// (C1) of block_tile
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_dynamic_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<?x128xbf16, strided<[1024, 1], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<?x128xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_tile_element_type(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xf16, strided<[1024, 1], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_packed_tile(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xbf16>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_static_offset(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1]>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xbf16, strided<[1024, 1]>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_other_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[128, 1], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xbf16, strided<[128, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_dynamic_row_stride(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[?, 1], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xbf16, strided<[?, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c1_memory_space(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[1024, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1], offset: ?>, 3>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x128xbf16, strided<[1024, 1], offset: ?>, 3>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4_cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
-
-func.func @c1_4_bit_elements_are_bytes(%k: !mxfp4_cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'i8' and layout strided<[512, 1], offset: ?>, got 'memref<16x128xf4E2M1FN, strided<[1024, 1], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !mxfp4_cache -> memref<16x128xf4E2M1FN, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-// (C2) of block_tile
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c2_tile_past_a_head(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to have at most 128 columns, got 256}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16x256xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4_cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
-
-func.func @c2_tile_past_a_head_of_bytes(%k: !mxfp4_cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to have at most 64 columns, got 128}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !mxfp4_cache -> memref<16x128xi8, strided<[512, 1], offset: ?>>
-  return
-}
-
-// -----
-
-// (C3) of block_tile
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c3_tile_past_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 128}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<128x128xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c3_tile_across_pages(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 48}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<48x128xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c3_tile_without_tokens(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<0x128xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-// Types of block_tile
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @tile_of_rank_1(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{result #0 must be 2D memref of any type values, but got 'memref<16xbf16, strided<[1024], offset: ?>>'}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d]
-         : !cache -> memref<16xbf16, strided<[1024], offset: ?>>
-  return
-}
-
-// -----
-
-// A tile has elements.
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @tile_without_columns(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<16x0xbf16,}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x0xbf16, strided<[1024, 1], offset: ?>>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
-
-func.func @tile_without_tokens_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'tile' to have at least one token and one column, got 'memref<0x128xbf16,}}
-  %m = kvcache.block_tile %k[%b, %h, %t, %d] : !continuous -> memref<0x128xbf16, strided<[1024, 1], offset: ?>>
   return
 }
 

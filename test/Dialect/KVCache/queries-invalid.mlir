@@ -50,7 +50,7 @@ func.func @tma_row_of_a_collection(%c: !collection, %i: index) {
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @col_index_of_a_collection(%c: !collection, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of scales, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache (and not of scales), but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.col_index %c[%i] : !collection
   return
 }
@@ -60,7 +60,7 @@ func.func @col_index_of_a_collection(%c: !collection, %i: index) {
 // Queries of no cache at all
 
 func.func @empty_cache_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got 'i32'}}
+  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got 'i32'}}
   %r = kvcache.empty_cache %c : i32
   return
 }
@@ -68,7 +68,7 @@ func.func @empty_cache_of_an_integer(%c: i32, %i: index) {
 // -----
 
 func.func @max_prompt_length_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got 'i32'}}
+  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got 'i32'}}
   %r = kvcache.max_prompt_length %c : i32
   return
 }
@@ -76,7 +76,7 @@ func.func @max_prompt_length_of_an_integer(%c: i32, %i: index) {
 // -----
 
 func.func @max_context_length_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got 'i32'}}
+  // expected-error @below {{operand #0 must be view or collection, but got 'i32'}}
   %r = kvcache.max_context_length %c : i32
   return
 }
@@ -84,7 +84,7 @@ func.func @max_context_length_of_an_integer(%c: i32, %i: index) {
 // -----
 
 func.func @cache_length_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got 'i32'}}
+  // expected-error @below {{operand #0 must be view or collection, but got 'i32'}}
   %r = kvcache.cache_length %c[%i] : i32
   return
 }
@@ -92,7 +92,7 @@ func.func @cache_length_of_an_integer(%c: i32, %i: index) {
 // -----
 
 func.func @extent_of_an_integer(%c: i32) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got 'i32'}}
+  // expected-error @below {{operand #0 must be view or collection, but got 'i32'}}
   %r = kvcache.extent batch %c : i32
   return
 }
@@ -102,7 +102,7 @@ func.func @extent_of_an_integer(%c: i32) {
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @cache_length_of_rows(%r: !rows, %b: index) {
-  // expected-error @below {{operand #0 must be cache view or collection, but got '!kvcache.row_indices<rows = 128, page_size = 64>'}}
+  // expected-error @below {{operand #0 must be view or collection, but got '!kvcache.row_indices<rows = 128, page_size = 64>'}}
   %n = kvcache.cache_length %r[%b] : !rows
   return
 }

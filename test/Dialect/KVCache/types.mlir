@@ -89,3 +89,12 @@ func.func private @row_indices(
   !kvcache.row_indices<rows = 64, page_size = 64>,
   !kvcache.row_indices<page_size = 48, rows = 192>,
   !kvcache.row_indices<rows = 1>)
+
+// CHECK-LABEL: func.func private @scales(
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 128>>,
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<f4E2M1FN, #[[$KV]], page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<i8, #[[$MLA]], page_size = 3, scale = bf16, granularity = 1>>)
+func.func private @scales(
+  !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>>,
+  !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
+  !kvcache.scales<!kvcache.paged<i8, #mla, page_size = 3, scale = bf16, granularity = 1>>)

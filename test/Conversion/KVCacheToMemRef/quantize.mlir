@@ -1,0 +1,220 @@
+// RUN: kvcache-opt %s --convert-kvcache-to-memref --cse | FileCheck %s --implicit-check-not="{{!kvcache[.]|kvcache[.][a-z_]+ [%a-z]}}"
+
+// All steps in f32: the largest magnitude, the scale, its limits, 1 for a group
+// of zeros and NaN for one that is not finite; then the rounded scale divides.
+
+// CHECK-LABEL: func.func @one_group(
+// CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
+// CHECK:         %[[VALUES:.*]] = arith.extf %[[X]] : vector<32xbf16> to vector<32xf32>
+// CHECK-NEXT:    %[[MAGNITUDES:.*]] = math.absf %[[VALUES]] : vector<32xf32>
+// CHECK-NEXT:    %[[AMAX:.*]] = vector.reduction <maximumf>, %[[MAGNITUDES]] : vector<32xf32> into f32
+// CHECK:         %[[LARGEST:.*]] = arith.constant 4.480000e+02 : f32
+// CHECK:         %[[QUOTIENT:.*]] = arith.divf %[[AMAX]], %[[LARGEST]] : f32
+// CHECK:         %[[SMALLEST:.*]] = arith.constant 1.401300e-45 : f32
+// CHECK:         %[[CLAMPED:.*]] = arith.maxnumf %[[QUOTIENT]], %[[SMALLEST]] : f32
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK:         %[[IS_ZERO:.*]] = arith.cmpf oeq, %[[AMAX]], %[[ZERO]] : f32
+// CHECK:         %[[NOT_ZERO:.*]] = arith.select %[[IS_ZERO]], %[[ONE]], %[[CLAMPED]] : f32
+// CHECK-DAG:     %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// CHECK-DAG:     %[[INFINITY:.*]] = arith.constant 0x7F800000 : f32
+// CHECK:         %[[IS_FINITE:.*]] = arith.cmpf olt, %[[AMAX]], %[[INFINITY]] : f32
+// CHECK:         %[[SCALE:.*]] = arith.select %[[IS_FINITE]], %[[NOT_ZERO]], %[[NAN]] : f32
+// CHECK:         %[[DIVISOR:.*]] = vector.broadcast %[[SCALE]] : f32 to vector<32xf32>
+// CHECK:         %[[DIVIDED:.*]] = arith.divf %[[VALUES]], %[[DIVISOR]] : vector<32xf32>
+// CHECK:         %[[QUANTIZED:.*]] = arith.truncf %[[DIVIDED]] : vector<32xf32> to vector<32xf8E4M3FN>
+// CHECK:         return %[[QUANTIZED]], %[[SCALE]]
+func.func @one_group(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
+  %w, %s = kvcache.quantize %x : vector<32xbf16> -> vector<32xf8E4M3FN>, f32
+  return %w, %s : vector<32xf8E4M3FN>, f32
+}
+
+// CHECK-LABEL: func.func @several_groups(
+// CHECK:         %[[MAGNITUDES:.*]] = math.absf %[[VALUES:.*]] : vector<12xf32>
+// CHECK:         %[[GROUP0:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [0], sizes = [4], strides = [1]}
+// CHECK:         %[[AMAX0:.*]] = vector.reduction <maximumf>, %[[GROUP0]] : vector<4xf32> into f32
+// CHECK:         %[[GROUP1:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [4], sizes = [4], strides = [1]}
+// CHECK:         %[[AMAX1:.*]] = vector.reduction <maximumf>, %[[GROUP1]] : vector<4xf32> into f32
+// CHECK:         %[[GROUP2:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [8], sizes = [4], strides = [1]}
+// CHECK:         %[[AMAX2:.*]] = vector.reduction <maximumf>, %[[GROUP2]] : vector<4xf32> into f32
+// CHECK:         %[[AMAX:.*]] = vector.from_elements %[[AMAX0]], %[[AMAX1]], %[[AMAX2]] : vector<3xf32>
+// CHECK:         %[[LARGEST:.*]] = arith.constant dense<5.734400e+04> : vector<3xf32>
+// CHECK:         arith.divf %[[AMAX]], %[[LARGEST]] : vector<3xf32>
+// CHECK:         %[[NAN:.*]] = arith.constant dense<0x7FC00000> : vector<3xf32>
+// CHECK:         %[[SCALES:.*]] = arith.select %{{.*}}, %[[NAN]] : vector<3xi1>, vector<3xf32>
+// CHECK:         %[[DIVISORS:.*]] = vector.shuffle %[[SCALES]], %[[SCALES]] [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
+// CHECK:         %[[DIVIDED:.*]] = arith.divf %{{.*}}, %[[DIVISORS]] : vector<12xf32>
+// CHECK:         %[[QUANTIZED:.*]] = arith.truncf %[[DIVIDED]] : vector<12xf32> to vector<12xf8E5M2>
+// CHECK:         return %[[QUANTIZED]], %[[SCALES]]
+func.func @several_groups(%x: vector<12xf32>) -> (vector<12xf8E5M2>, vector<3xf32>) {
+  %w, %s = kvcache.quantize %x : vector<12xf32> -> vector<12xf8E5M2>, vector<3xf32>
+  return %w, %s : vector<12xf8E5M2>, vector<3xf32>
+}
+
+// CHECK-LABEL: func.func @a_vector_of_one_scale(
+// CHECK:         %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// CHECK:         %[[SCALE:.*]] = arith.select %{{.*}}, %[[NAN]] : f32
+// CHECK:         %[[SCALES:.*]] = vector.from_elements %[[SCALE]] : vector<1xf32>
+// CHECK:         return %{{.*}}, %[[SCALES]]
+func.func @a_vector_of_one_scale(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, vector<1xf32>) {
+  %w, %s = kvcache.quantize %x : vector<8xf32> -> vector<8xf8E4M3FN>, vector<1xf32>
+  return %w, %s : vector<8xf8E4M3FN>, vector<1xf32>
+}
+
+// CHECK-LABEL: func.func @a_scalar(
+// CHECK-SAME:      %[[X:[^:]*]]: f16)
+// CHECK:         %[[VALUE:.*]] = arith.extf %[[X]] : f16 to f32
+// CHECK:         %[[AMAX:.*]] = math.absf %[[VALUE]] : f32
+// CHECK-NOT:     vector.
+// CHECK:         arith.divf %[[AMAX]], %{{.*}} : f32
+// CHECK-NOT:     vector.
+// CHECK:         arith.truncf %{{.*}} : f32 to f8E4M3FN
+func.func @a_scalar(%x: f16) -> (f8E4M3FN, f32) {
+  %w, %s = kvcache.quantize %x : f16 -> f8E4M3FN, f32
+  return %w, %s : f8E4M3FN, f32
+}
+
+//===----------------------------------------------------------------------===//
+// Quantized types
+//===----------------------------------------------------------------------===//
+
+// Within 127 of 0: a sum with 1.5 * 2^23 rounds to nearest even, and its low
+// bits are the integer.
+
+// CHECK-LABEL: func.func @integers(
+// CHECK-DAG:     %[[LARGEST:.*]] = arith.constant 1.270000e+02 : f32
+// CHECK:         arith.divf %{{.*}}, %[[LARGEST]] : f32
+// CHECK:         %[[DIVIDED:.*]] = arith.divf %{{.*}} : vector<8xf32>
+// CHECK:         %[[LOW:.*]] = arith.constant dense<-1.270000e+02> : vector<8xf32>
+// CHECK:         %[[FROM:.*]] = arith.maxnumf %[[DIVIDED]], %[[LOW]] : vector<8xf32>
+// CHECK:         %[[HIGH:.*]] = arith.constant dense<1.270000e+02> : vector<8xf32>
+// CHECK:         %[[TO:.*]] = arith.minnumf %[[FROM]], %[[HIGH]] : vector<8xf32>
+// CHECK:         %[[SHIFTER:.*]] = arith.constant dense<0x4B400000> : vector<8xf32>
+// CHECK:         %[[SUM:.*]] = arith.addf %[[TO]], %[[SHIFTER]] : vector<8xf32>
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SUM]] : vector<8xf32> to vector<8xi32>
+// CHECK:         %[[QUANTIZED:.*]] = arith.trunci %[[BITS]] : vector<8xi32> to vector<8xi8>
+// CHECK:         return %[[QUANTIZED]],
+func.func @integers(%x: vector<8xf32>) -> (vector<8xi8>, f32) {
+  %w, %s = kvcache.quantize %x : vector<8xf32> -> vector<8xi8>, f32
+  return %w, %s : vector<8xi8>, f32
+}
+
+// CHECK-LABEL: func.func @floats_of_4_bits(
+// CHECK:         %[[LARGEST:.*]] = arith.constant 6.000000e+00 : f32
+// CHECK:         arith.divf %{{.*}}, %[[LARGEST]] : f32
+// CHECK:         arith.truncf %{{.*}} : vector<16xf32> to vector<16xf4E2M1FN>
+func.func @floats_of_4_bits(%x: vector<16xf32>) -> (vector<16xf4E2M1FN>, f8E4M3FN) {
+  %w, %s = kvcache.quantize %x : vector<16xf32> -> vector<16xf4E2M1FN>, f8E4M3FN
+  return %w, %s : vector<16xf4E2M1FN>, f8E4M3FN
+}
+
+//===----------------------------------------------------------------------===//
+// Scale types
+//===----------------------------------------------------------------------===//
+
+// The scale that divides is the rounded one.
+
+// CHECK-LABEL: func.func @scale_of_bf16(
+// CHECK:         %[[SMALLEST:.*]] = arith.constant 9.183550e-41 : f32
+// CHECK:         arith.maxnumf %{{.*}}, %[[SMALLEST]] : f32
+// CHECK-NOT:     arith.minnumf
+// CHECK:         %[[SCALE:.*]] = arith.truncf %{{.*}} : f32 to bf16
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[SCALE]] : bf16 to f32
+// CHECK:         %[[DIVISOR:.*]] = vector.broadcast %[[WIDE]]
+// CHECK:         arith.divf %{{.*}}, %[[DIVISOR]] : vector<8xf32>
+// CHECK:         return %{{.*}}, %[[SCALE]]
+func.func @scale_of_bf16(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, bf16) {
+  %w, %s = kvcache.quantize %x : vector<8xf32> -> vector<8xf8E4M3FN>, bf16
+  return %w, %s : vector<8xf8E4M3FN>, bf16
+}
+
+// The largest f32 divided by 448 has no f16.
+
+// CHECK-LABEL: func.func @scale_of_f16(
+// CHECK:         %[[SMALLEST:.*]] = arith.constant 5.96046448E-8 : f32
+// CHECK:         %[[FROM:.*]] = arith.maxnumf %{{.*}}, %[[SMALLEST]] : f32
+// CHECK:         %[[LARGEST:.*]] = arith.constant 6.550400e+04 : f32
+// CHECK:         arith.minnumf %[[FROM]], %[[LARGEST]] : f32
+// CHECK:         arith.truncf %{{.*}} : f32 to f16
+func.func @scale_of_f16(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, f16) {
+  %w, %s = kvcache.quantize %x : vector<8xf32> -> vector<8xf8E4M3FN>, f16
+  return %w, %s : vector<8xf8E4M3FN>, f16
+}
+
+// Up to the next power of two; the conversion saturates at both ends.
+
+// CHECK-LABEL: func.func @scales_of_e8m0(
+// CHECK:         arith.divf
+// CHECK-NOT:     arith.maxnumf
+// CHECK-NOT:     arith.minnumf
+// CHECK:         %[[SCALES:.*]] = arith.truncf %{{.*}} upward : vector<2xf32> to vector<2xf8E8M0FNU>
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[SCALES]] : vector<2xf8E8M0FNU> to vector<2xf32>
+// CHECK:         vector.shuffle %[[WIDE]], %[[WIDE]]
+// CHECK:         return %{{.*}}, %[[SCALES]]
+func.func @scales_of_e8m0(%x: vector<64xf16>) -> (vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>) {
+  %w, %s = kvcache.quantize %x : vector<64xf16> -> vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>
+  return %w, %s : vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>
+}
+
+// The scale of the tensor divides those of the groups, and multiplies what the
+// values are divided by, unless that gives 0.
+
+// CHECK-LABEL: func.func @tensor_scale(
+// CHECK-SAME:      %[[G:[^:]*]]: f32)
+// CHECK:         %[[BY_LARGEST:.*]] = arith.divf %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK:         %[[OF_GROUPS:.*]] = vector.broadcast %[[G]] : f32 to vector<2xf32>
+// CHECK:         %[[BY_TENSOR:.*]] = arith.divf %[[BY_LARGEST]], %[[OF_GROUPS]] : vector<2xf32>
+// CHECK:         %[[SMALLEST:.*]] = arith.constant dense<0.001953125> : vector<2xf32>
+// CHECK:         arith.maxnumf %[[BY_TENSOR]], %[[SMALLEST]]
+// CHECK:         %[[SCALES:.*]] = arith.truncf %{{.*}} : vector<2xf32> to vector<2xf8E4M3FN>
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[SCALES]] : vector<2xf8E4M3FN> to vector<2xf32>
+// CHECK:         %[[TIMES_TENSOR:.*]] = arith.mulf %[[WIDE]], %[[OF_GROUPS]] : vector<2xf32>
+// CHECK:         %[[IS_ZERO:.*]] = arith.cmpf oeq, %[[TIMES_TENSOR]], %{{.*}} : vector<2xf32>
+// CHECK:         %[[DIVISORS:.*]] = arith.select %[[IS_ZERO]], %{{.*}}, %[[TIMES_TENSOR]]
+// CHECK:         vector.shuffle %[[DIVISORS]], %[[DIVISORS]]
+// CHECK:         return %{{.*}}, %[[SCALES]]
+func.func @tensor_scale(%x: vector<32xf32>, %g: f32) -> (vector<32xf4E2M1FN>, vector<2xf8E4M3FN>) {
+  %w, %s = kvcache.quantize %x tensor_scale %g : vector<32xf32> -> vector<32xf4E2M1FN>, vector<2xf8E4M3FN>
+  return %w, %s : vector<32xf4E2M1FN>, vector<2xf8E4M3FN>
+}
+
+//===----------------------------------------------------------------------===//
+// Groups over several lanes
+//===----------------------------------------------------------------------===//
+
+// Each thread's own part first, then neighbouring threads.
+
+// CHECK-LABEL: gpu.func @lanes(
+// CHECK:         %[[OWN:.*]] = vector.reduction <maximumf>, %{{.*}} : vector<8xf32> into f32
+// CHECK-NEXT:    %[[AMAX:.*]] = gpu.subgroup_reduce maximumf %[[OWN]] cluster(size = 16) : (f32) -> f32
+// CHECK:         arith.divf %[[AMAX]], %{{.*}} : f32
+gpu.module @kernels {
+  gpu.func @lanes(%x: vector<8xbf16>, %values: memref<8xi8>, %scales: memref<1xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %w, %s = kvcache.quantize %x {lanes = 16} : vector<8xbf16> -> vector<8xi8>, f32
+    vector.store %w, %values[%c0] : memref<8xi8>, vector<8xi8>
+    memref.store %s, %scales[%c0] : memref<1xf32>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @scalar_lanes(
+  // CHECK:         %[[OWN:.*]] = math.absf %{{.*}} : f32
+  // CHECK-NEXT:    gpu.subgroup_reduce maximumf %[[OWN]] cluster(size = 32) : (f32) -> f32
+  gpu.func @scalar_lanes(%x: f32, %values: memref<1xi8>, %scales: memref<1xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %w, %s = kvcache.quantize %x {lanes = 32} : f32 -> i8, f32
+    memref.store %w, %values[%c0] : memref<1xi8>
+    memref.store %s, %scales[%c0] : memref<1xf32>
+    gpu.return
+  }
+}
+
+// One lane is no cluster, and may run anywhere.
+
+// CHECK-LABEL: func.func @one_lane(
+// CHECK-NOT:     gpu.subgroup_reduce
+// CHECK:         return
+func.func @one_lane(%x: vector<8xf32>) -> (vector<8xi8>, f32) {
+  %w, %s = kvcache.quantize %x {lanes = 1} : vector<8xf32> -> vector<8xi8>, f32
+  return %w, %s : vector<8xi8>, f32
+}

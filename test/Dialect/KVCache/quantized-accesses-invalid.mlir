@@ -1,0 +1,227 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+// (C1) of load_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_load_of_another_type(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('f8E4M3FN'), got 'f8E5M2'}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<16xf8E5M2>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+func.func @c1_load_of_bytes_of_4_bit_elements(%k: !nvfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('f4E2M1FN'), got 'i8'}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !nvfp4 -> vector<8xi8>
+  return
+}
+
+// -----
+
+// (C2) of load_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c2_load_past_a_head(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have at most head_size (128) lanes, got 256}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<256xf8E4M3FN>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+func.func @c2_load_of_one_4_bit_element(%k: !nvfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 1}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !nvfp4 -> f4E2M1FN
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+
+func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'result' to have an even number of lanes of 'f4E2M1FN', got 5}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !mxfp4 -> vector<5xf4E2M1FN>
+  return
+}
+
+// -----
+
+// Types of load_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @load_quantized_of_wide_floats(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<16xf32>'}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<16xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @load_quantized_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<2x8xf8E4M3FN>'}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<2x8xf8E4M3FN>
+  return
+}
+
+// -----
+
+// (C1) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_of_part_of_a_group(%v: vector<16xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 16}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<16xbf16>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_of_a_group_and_a_half(%v: vector<48xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 48}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<48xbf16>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_of_a_scalar(%x: f32, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 1}}
+  kvcache.store_quantized %x, %k[%b, %h, %t, %d] : f32, !fp8
+  return
+}
+
+// -----
+
+#ragged = #kvcache.params<num_heads = 8, head_size = 80>
+!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_of_the_ragged_group_alone(%v: vector<16xbf16>, %k: !ragged, %b: index, %h: index, %t: index,
+                                              %d: index) {
+  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (80) lanes, got 16}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<16xbf16>, !ragged
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_past_a_head(%v: vector<160xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to have at most head_size (128) lanes, got 160}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<160xbf16>, !fp8
+  return
+}
+
+// -----
+
+#ragged = #kvcache.params<num_heads = 8, head_size = 80>
+!ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c1_store_past_a_ragged_head(%v: vector<96xbf16>, %k: !ragged, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'value' to have at most head_size (80) lanes, got 96}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<96xbf16>, !ragged
+  return
+}
+
+// -----
+
+// (C2) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: index, %h: index, %t: index,
+                                          %d: index) {
+  // expected-error @below {{expects 'value' to have an even number of lanes of 'f4E2M1FN', got 17}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<17xbf16>, !nvfp4
+  return
+}
+
+// -----
+
+// (C3) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c3_tensor_scale_with_scales_of_f32(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index,
+                                              %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f32'}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+
+func.func @c3_tensor_scale_with_scales_of_e8m0(%v: vector<32xbf16>, %k: !mxfp4, %b: index, %h: index, %t: index,
+                                               %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !mxfp4
+  return
+}
+
+// -----
+
+// Types of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @store_quantized_of_narrow_floats(%v: vector<32xf8E4M3FN>, %k: !fp8, %b: index, %h: index, %t: index,
+                                            %d: index) {
+  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<32xf8E4M3FN>'}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xf8E4M3FN>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<32xf64>'}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xf64>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<4x32xf32>'}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<4x32xf32>, !fp8
+  return
+}

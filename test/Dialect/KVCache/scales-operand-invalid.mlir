@@ -1,0 +1,280 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+// An unquantized cache has no scales
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @load_quantized_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !cache -> f8E4M3FN
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @load_scale_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %s = kvcache.load_scale %k[%b, %h, %t, %d] : !cache -> f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  kvcache.store_scale %s, %k[%b, %h, %t, %d] : f32, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !cache, %b: index, %h: index, %t: index,
+                                                   %d: index) {
+  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x4xf32, strided<[32, 1], offset: ?>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %r = kvcache.num_scale_rows %k : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %r = kvcache.scale_row_index %k[%b, %t] : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @scales_view_of_an_unquantized_cache(%k: !cache) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %s = kvcache.scales_view %k : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @scales_base_of_an_unquantized_cache(%k: !cache) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  %m = kvcache.scales_base %k : !cache
+  return
+}
+
+// -----
+
+// Nor has a continuous one, and a collection is no view
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @load_scale_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.continuous<bf16,}}
+  %s = kvcache.load_scale %k[%b, %h, %t, %d] : !continuous -> f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @scales_view_of_a_continuous_cache(%k: !continuous) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.continuous<bf16,}}
+  %s = kvcache.scales_view %k : !continuous
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @load_scale_of_a_collection(%k: !collection, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged_collection<f8E4M3FN,}}
+  %s = kvcache.load_scale %k[%b, %h, %t, %d] : !collection -> f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @scales_base_of_a_collection(%k: !collection) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged_collection<f8E4M3FN,}}
+  %m = kvcache.scales_base %k : !collection
+  return
+}
+
+// -----
+
+// What has scales is the cache, not their view
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @load_quantized_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !scales -> f8E4M3FN
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @load_scale_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %s = kvcache.load_scale %k[%b, %h, %t, %d] : !scales -> f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @store_scale_of_scales(%s: f32, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.scales<}}
+  kvcache.store_scale %s, %k[%b, %h, %t, %d] : f32, !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.scales<}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @scales_block_tile_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !scales -> memref<16x4xf32, strided<[32, 1], offset: ?>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @num_scale_rows_of_scales(%k: !scales) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %r = kvcache.num_scale_rows %k : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %r = kvcache.scale_row_index %k[%b, %t] : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @scales_view_of_scales(%k: !scales) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %s = kvcache.scales_view %k : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!fp8>
+
+func.func @scales_base_of_scales(%k: !scales) {
+  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  %m = kvcache.scales_base %k : !scales
+  return
+}
