@@ -103,17 +103,34 @@ static llvm::json::Object describe(Type type) {
   return object;
 }
 
+/// Whether an op makes a collection.
+static bool makesCollection(Operation *op) {
+  return llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto cache = dyn_cast<kvcache::CacheTypeInterface>(type);
+    return cache && cache.isCollection();
+  });
+}
+
 /// Blocks and scales are the operands of a collection that have its six
-/// dimensions.
-static bool holdsCache(BlockArgument argument) {
-  auto memref = dyn_cast<MemRefType>(argument.getType());
-  return memref && memref.getRank() == 6 &&
-         llvm::any_of(argument.getUsers(), [](Operation *user) {
-           return llvm::any_of(user->getResultTypes(), [](Type type) {
-             auto cache = dyn_cast<kvcache::CacheTypeInterface>(type);
-             return cache && cache.isCollection();
-           });
-         });
+/// dimensions, also where a call or a cast comes between. `seen` holds the
+/// values that were looked at.
+static bool holdsCache(Value value, llvm::DenseSet<Value> &seen) {
+  auto memref = dyn_cast<MemRefType>(value.getType());
+  if (!memref || memref.getRank() != 6 || !seen.insert(value).second)
+    return false;
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (makesCollection(user))
+      return true;
+    if (auto cast = dyn_cast<memref::CastOp>(user))
+      return holdsCache(cast, seen);
+    auto call = dyn_cast<func::CallOp>(user);
+    auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                             call, call.getCalleeAttr())
+                       : func::FuncOp();
+    return callee && !callee.isExternal() &&
+           holdsCache(callee.getArgument(use.getOperandNumber()), seen);
+  });
 }
 
 llvm::json::Object kvcache::python::describe(func::FuncOp function) {
@@ -127,7 +144,8 @@ llvm::json::Object kvcache::python::describe(func::FuncOp function) {
     object["readonly"] =
         function.getArgAttr(index, LLVM::LLVMDialect::getReadonlyAttrName()) !=
         nullptr;
-    object["alignment"] = holdsCache(argument) ? kCacheAlignment : 1;
+    llvm::DenseSet<Value> seen;
+    object["alignment"] = holdsCache(argument, seen) ? kCacheAlignment : 1;
     arguments.push_back(std::move(object));
   }
   llvm::json::Array results;

@@ -227,8 +227,9 @@ def ContinuousCache(*arguments, **named):
 class Format:
     """A float format: bits, those of the mantissa, the exponent's bias.
 
-    A format without infinities has one NaN per sign, the largest encoding, and what is
-    written to it saturates. f8E5M2 has infinities and saturates all the same.
+    A format without infinities has one NaN per sign, the largest encoding, or with
+    ``nans=False`` none, and what is written to it saturates. f8E5M2 has infinities and
+    saturates all the same.
     """
 
     bits: int
@@ -236,10 +237,11 @@ class Format:
     bias: int
     infinities: bool
     saturates: bool
+    nans: bool = True
 
     @property
     def uint(self):
-        return np.dtype(f"u{self.bits // 8}")
+        return np.dtype(f"u{max(self.bits, 8) // 8}")
 
     @property
     def sign(self):
@@ -259,7 +261,7 @@ class Format:
             top = ((self.sign - 1) >> self.mantissa) << self.mantissa
             value = np.where(magnitude == top, np.inf, value)
             value = np.where(magnitude > top, np.nan, value)
-        else:
+        elif self.nans:
             value = np.where(magnitude == self.sign - 1, np.nan, value)
         return np.where(encodings & np.uint64(self.sign), -value, value)
 
@@ -293,10 +295,21 @@ class Format:
 
     @cache
     def largest(self):
-        encoding = self.sign - 2
+        encoding = self.sign - (2 if self.nans else 1)
         if self.infinities:
             encoding = (((self.sign - 1) >> self.mantissa) << self.mantissa) - 1
         return float(self.decode(encoding))
+
+    @cache
+    def smallest(self):
+        """The smallest positive number."""
+        return float(self.decode(1))
+
+    def round(self, values):
+        """The numbers nearest to f64 values; NaNs stay."""
+        is_nan = np.isnan(values)
+        rounded = self.decode(self.encode(np.where(is_nan, 0, values)))
+        return np.where(is_nan, np.nan, rounded)
 
 
 FORMATS = {

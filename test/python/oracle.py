@@ -3,8 +3,9 @@
 `data/oracle_cases.json` holds what the released KV-cache types of Modular MAX answered
 on host memory. A case describes a cache (`kind`, `dtype`, `num_heads`, ...), whose
 allocation of `nelem` elements is filled with `((7i + 3) mod 15) - 7`, and lists in
-`expect` what each question gave. Where our definition differs from the reference, the
-questions below say so.
+`expect` what each question gave. The `nscale` scales of a quantized one are powers of
+two or thousandths, as `scale_fill` says. Where our definition differs from the
+reference, the questions below say so.
 """
 
 import json
@@ -31,7 +32,7 @@ class Question:
 
 @dataclass
 class Case:
-    """A plain cache, and the module with a function for each question about it."""
+    """A cache, and the module with a function for each question about it."""
 
     facts: dict[str, Any]
     functions: dict[str, str] = field(default_factory=dict)
@@ -56,13 +57,37 @@ class Case:
             1,
         )
         self.is_packed = self.strides[0] == packed
+        self.is_quantized = bool(facts.get("scale_dtype"))
+        if self.is_quantized:
+            self._describe_scales()
+
+    def _describe_scales(self):
+        facts = self.facts
+        self.groups = -(-facts["head_size"] // facts["granularity"])
+        self.scale_dtype = dtypes.dtype(facts["scale_dtype"])
+        self.scale = dtypes.mlir_name(self.scale_dtype)
+        row = facts["num_heads"] * self.groups
+        layer = self.block_tokens * row
+        packed = self.num_roles * facts["num_layers"] * layer
+        given = facts["scales_page_stride"]
+        self.scale_strides = (
+            packed if given < 0 else given,
+            facts["num_layers"] * layer,
+            layer,
+            row,
+            self.groups,
+            1,
+        )
 
     def __str__(self):
         facts = self.facts
         shape = f"h{facts['num_heads']}e{facts['head_size']}p{self.block_tokens}"
         mla = "-mla" if facts["is_mla"] else ""
         padded = "" if self.is_packed else "-padded"
-        return f"{facts['id']}-{facts['kind']}-{facts['dtype']}-{shape}{mla}{padded}"
+        kind = f"{facts['id']}-{facts['kind']}-{facts['dtype']}"
+        if self.is_quantized:
+            kind += f"-{facts['scale_dtype']}g{facts['granularity']}"
+        return f"{kind}-{shape}{mla}{padded}"
 
     # Memory
 
@@ -71,7 +96,18 @@ class Case:
         index = np.arange(self.facts["nelem"], dtype=np.int64)
         return ((index * 7 + 3) % 15 - 7).astype(np.float32).astype(self.dtype)
 
-    def cache_arguments(self, memory):
+    def allocate_scales(self):
+        """The whole allocation of the scales, flat; None for a plain cache."""
+        if not self.is_quantized:
+            return None
+        index = np.arange(self.facts["nscale"], dtype=np.int64)
+        if self.facts["scale_fill"] == "pow2":
+            values = np.exp2(((index * 5 + 1) % 9 - 4).astype(np.float32))
+        else:
+            values = (index % 97 + 1).astype(np.float32) * np.float32(0.001)
+        return values.astype(self.scale_dtype)
+
+    def cache_arguments(self, memory, scales=None):
         """What every function takes first, with blocks in ``memory``."""
         facts = self.facts
         shape = (
@@ -89,7 +125,20 @@ class Case:
             np.array(facts["lut"], np.uint32),
             facts["max_seq_length"],
             facts["max_cache_length"],
+            *(self._scale_arguments(scales, shape) if self.is_quantized else ()),
         )
+
+    def _scale_arguments(self, scales, shape):
+        pages = scales.size // self.scale_strides[0]
+        strides = [stride * scales.itemsize for stride in self.scale_strides]
+        shape = (pages, *shape[1:-1], self.groups)
+        yield np.lib.stride_tricks.as_strided(scales, shape, strides)
+        if self.has_scales_table:
+            yield np.array(self.facts["scales_lut"], np.uint32)
+
+    @property
+    def has_scales_table(self):
+        return self.facts.get("scales_lut") is not None
 
     # Module
 
@@ -105,6 +154,13 @@ class Case:
         return f"memref<{sizes}x{self.element}{layout}>"
 
     @property
+    def scales_type(self):
+        heads, tokens = self.facts["num_heads"], self.block_tokens
+        strides = ", ".join(map(str, self.scale_strides[2:]))
+        sizes = f"?x{self.num_roles}x?x{tokens}x{heads}x{self.groups}x{self.scale}"
+        return f"memref<{sizes}, strided<[?, ?, {strides}]>>"
+
+    @property
     def cache_type(self):
         return f"!kvcache.{self.facts['kind']}<{self._parameters}>"
 
@@ -116,10 +172,23 @@ class Case:
     def _parameters(self):
         facts = self.facts
         mla = ", is_mla = true" if facts["is_mla"] else ""
-        return (
+        parameters = (
             f"{self.element}, #kvcache.params<num_heads = {facts['num_heads']}, "
             f"head_size = {facts['head_size']}{mla}>{self.rows_page_size}"
         )
+        if self.is_quantized:
+            parameters += (
+                f", scale = {self.scale}, granularity = {facts['granularity']}"
+            )
+        return parameters
+
+    @property
+    def _tensors(self):
+        """Parameters after the maxima: the word before the operand, name and type."""
+        if self.is_quantized:
+            yield "scales", "scales", self.scales_type
+        if self.has_scales_table:
+            yield "lookup", "scales_table", "memref<?x?xi32>"
 
     def add(self, name, parameters, body, results=""):
         """Adds a function over the view %k; its body ends with a return."""
@@ -129,13 +198,16 @@ class Case:
         table = "memref<?x?xi32>" if self.is_paged else "memref<?xi32>"
         collection = f"!kvcache.{kind}_collection<{self._parameters}>"
         role = "value" if facts["kv_idx"] else "key"
-        arguments = "".join(f", %{parameter}" for parameter in parameters)
+        arguments = "".join(f", %{name}: {type}" for _, name, type in self._tensors)
+        arguments += "".join(f", %{parameter}" for parameter in parameters)
+        operands = "".join(f" {word} %{name}" for word, name, _ in self._tensors)
+        types = "".join(f", {type}" for _, _, type in self._tensors)
         self.functions[name] = f"""
 func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: {table},
                   %max_seq: i32, %max_cache: i32{arguments}) -> ({results}) {{
   %layer = arith.constant {facts["layer_idx"]} : index
-  %c = kvcache.{kind}_collection %blocks, %lengths, %table, %max_seq, %max_cache
-         : {self.blocks_type}, memref<?xi32>, {table} -> {collection}
+  %c = kvcache.{kind}_collection %blocks, %lengths, %table, %max_seq, %max_cache{operands}
+         : {self.blocks_type}, memref<?xi32>, {table}{types} -> {collection}
   %k = kvcache.{kind}_view {role} %c[%layer] : {collection}
 {body}
 }}
@@ -156,12 +228,13 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
 
     # Questions
 
-    def ask(self, kind, memory):
-        """Yields each question of a kind with what the compiled function returns."""
+    def ask(self, kinds, memory, scales=None):
+        """Yields each question of some kinds with what the compiled function returns."""
         self.functions.clear()
-        questions = list(getattr(self, kind)())
-        program = kvcache.jit(self.module())
-        cache = self.cache_arguments(memory)
+        questions = [q for kind in kinds.split() for q in getattr(self, kind)()]
+        # Other tests run optimized code, which takes longer to make.
+        program = kvcache.jit(self.module(), opt_level=0)
+        cache = self.cache_arguments(memory, scales)
         for question in questions:
             yield question, program.call(question.function, *cache, *question.arguments)
 
@@ -192,21 +265,27 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         """Where the elements lie, counted in elements from the first of the blocks."""
         tile = f"memref<1x1x{self.element}, strided<[{self.row}, 1], offset: ?>>"
         body = f"""
-  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : {self.cache_type} -> {tile}
-  %m, %offset, %sizes:2, %strides:2 = memref.extract_strided_metadata %tile
-         : {tile} -> memref<{self.element}>, index, index, index, index, index
-  %tile_address = memref.extract_aligned_pointer_as_index %tile : {tile} -> index
-  %address = memref.extract_aligned_pointer_as_index %blocks
-         : {self.blocks_type} -> index
-  %bytes = arith.subi %tile_address, %address : index
-  %size = arith.constant {self.dtype.itemsize} : index
+  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : {self.cache_type} -> {tile}"""
+        body += self._distance("%tile", tile, "%blocks", self.blocks_type, self.dtype)
+        for *indices, offset in self.facts["expect"]["block_paged_offset"]:
+            name = self.add("tile_offset", INDICES, body, "index")
+            yield Question(name, tuple(indices), offset)
+
+    @staticmethod
+    def _distance(window, type, whole, whole_type, dtype):
+        """Text that returns how many elements a window lies after its memory's start."""
+        rank = type.split(", strided")[0].count("x")
+        element = type.split(",")[0].rsplit("x", 1)[1]
+        return f"""
+  %m, %offset, %sizes:{rank}, %strides:{rank} = memref.extract_strided_metadata {window}
+         : {type} -> memref<{element}>{", index" * (2 * rank + 1)}
+  %window_address = memref.extract_aligned_pointer_as_index {window} : {type} -> index
+  %address = memref.extract_aligned_pointer_as_index {whole} : {whole_type} -> index
+  %bytes = arith.subi %window_address, %address : index
+  %size = arith.constant {dtype.itemsize} : index
   %elements = arith.divui %bytes, %size : index
   %r = arith.addi %elements, %offset : index
   return %r : index"""
-        for *indices, offset in self.facts["expect"]["block_paged_offset"]:
-            parameters = [f"{index}: index" for index in "bhtd"]
-            name = self.add("tile_offset", parameters, body, "index")
-            yield Question(name, tuple(indices), offset)
 
     def rows(self):
         """Rows through populate, by offset, and of the first token of each page."""
@@ -243,11 +322,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   %c0 = arith.constant 0 : index
   vector.store %v, %o[%c0] : memref<{vector}>, vector<{vector}>
   return"""
-            parameters = [
-                *(f"{index}: index" for index in "bhtd"),
-                f"o: memref<{vector}>",
-            ]
-            name = self.add("load", parameters, body)
+            name = self.add("load", [*INDICES, f"o: memref<{vector}>"], body)
             output = np.zeros(len(values), result)
             yield Question(name, (*indices, output), values)
 
@@ -261,16 +336,89 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   %v = vector.load %i[%c0] : memref<{vector}>, vector<{vector}>
   kvcache.store %v, %k[%b, %h, %t, %d] : vector<{vector}>, {self.cache_type}
   return"""
-            parameters = [
-                *(f"{index}: index" for index in "bhtd"),
-                f"i: memref<{vector}>",
-            ]
+            parameters = [*INDICES, f"i: memref<{vector}>"]
             name = self.add(f"store_{len(values)}", parameters, body)
             indices = (store[key] for key in ("bs", "head", "tok", "dim"))
             yield Question(name, (*indices, values), store["changed"])
 
+    # Questions about a quantized cache
+
+    def scale_queries(self):
+        """Rows and coordinates of the scales."""
+        expect = self.facts["expect"]
+        name = self.add_query("num_scale_rows")
+        yield Question(name, (), expect["num_scale_rows"])
+        for *indices, row in expect["scale_row_idx"]:
+            yield Question(self.add_query("scale_row_index", "bt"), tuple(indices), row)
+        for batch, token, *coordinates in expect["scale_tma_coords"]:
+            name = self.add_query("scale_tma_coords", "bt", "index, index")
+            yield Question(name, (batch, token), tuple(coordinates))
+
+    def scale_tiles(self):
+        """Where scales lie, counted in scales from the first of all."""
+        facts, expect = self.facts, self.facts["expect"]
+        row = facts["num_heads"] * self.groups
+        tile = f"memref<1x1x{self.scale}, strided<[{row}, 1], offset: ?>>"
+        body = f"""
+  %tile = kvcache.scales_block_tile %k[%b, %h, %t, %d] : {self.cache_type} -> {tile}"""
+        whole = ("%scales", self.scales_type, self.scale_dtype)
+        body += self._distance("%tile", tile, *whole)
+        for *indices, offset in expect["scales_offset"]:
+            name = self.add("scale_offset", INDICES, body, "index")
+            yield Question(name, tuple(indices), offset)
+        sizes = f"?x{self.block_tokens}x{facts['num_heads']}x{self.groups}"
+        strides = f"[?, {row}, {self.groups}, 1]"
+        window = f"memref<{sizes}x{self.scale}, strided<{strides}, offset: ?>>"
+        body = f"""
+  %window = kvcache.scales_base %k : {self.cache_type}"""
+        body += self._distance("%window", window, *whole)
+        name = self.add("scales_base", [], body, "index")
+        yield Question(name, (), expect["scales_raw_offset"])
+
+    def raw_loads(self):
+        """The last argument receives the answer: stored elements, or a scale."""
+        for op, dtype in (
+            ("load_quantized", self.dtype),
+            ("load_scale", self.scale_dtype),
+        ):
+            for *indices, values in self.facts["expect"][op]:
+                count = len(values) if isinstance(values, list) else 1
+                vector = f"{count}x{dtypes.mlir_name(dtype)}"
+                body = f"""
+  %v = kvcache.{op} %k[%b, %h, %t, %d] : {self.cache_type} -> vector<{vector}>
+  %c0 = arith.constant 0 : index
+  vector.store %v, %o[%c0] : memref<{vector}>, vector<{vector}>
+  return"""
+                name = self.add(op, [*INDICES, f"o: memref<{vector}>"], body)
+                answer = np.array(values, np.float64).reshape(count).tolist()
+                yield Question(name, (*indices, np.zeros(count, dtype)), answer)
+
+    def scale_stores(self):
+        """The answer is which scales a store changes, in order."""
+        for store in self.facts["expect"]["store_scale"]:
+            value = np.array([store["value"]], np.float32).astype(self.scale_dtype)
+            memref = f"memref<1x{self.scale}>"
+            body = f"""
+  %c0 = arith.constant 0 : index
+  %v = memref.load %i[%c0] : {memref}
+  kvcache.store_scale %v, %k[%b, %h, %t, %d] : {self.scale}, {self.cache_type}
+  return"""
+            name = self.add("store_scale", [*INDICES, f"i: {memref}"], body)
+            indices = (store[key] for key in ("bs", "head", "tok", "dim"))
+            yield Question(name, (*indices, value), store["changed"])
+
+
+INDICES = [f"{index}: index" for index in "bhtd"]
+
+
+def _cases():
+    return map(Case, json.loads(DATA.read_text())["cases"])
+
 
 def plain_cases():
     """The cases without quantization."""
-    cases = json.loads(DATA.read_text())["cases"]
-    return [Case(facts) for facts in cases if not facts.get("scale_dtype")]
+    return [case for case in _cases() if not case.is_quantized]
+
+
+def quantized_cases():
+    return [case for case in _cases() if case.is_quantized]

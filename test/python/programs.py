@@ -62,6 +62,16 @@ class Shape:
         return self.heads * self.head_size
 
     @property
+    def quantization(self):
+        """What the types say after the page size."""
+        return ""
+
+    @property
+    def tensors(self):
+        """Names and types of a function's parameters after the maxima, as operands."""
+        return {}
+
+    @property
     def numpy(self):
         return DTYPES[self.dtype]
 
@@ -85,6 +95,7 @@ class Shape:
     def aliases(self, packed=False, tables=None):
         mla = ", is_mla = true" if self.mla else ""
         page = f", page_size = {self.page_size}" if self.page_size else ""
+        page += self.quantization
         kv = f"#kvcache.params<num_heads = {self.heads}, head_size = {self.head_size}{mla}>"
         layout = "" if packed or tables else ", strided<[?, 1], offset: ?>"
         batch, columns = tables or ("?", "?")
@@ -117,7 +128,12 @@ class Source:
         the layer, given or the argument, and constants ``%c0`` and ``%c1``.
         """
         kind = self.shape.kind
-        more = "".join(f", %{parameter}" for parameter in parameters)
+        tensors = self.shape.tensors
+        more = "".join(f", %{name}: {type}" for name, (_, type) in tensors.items())
+        types = "".join(f", {type}" for _, type in tensors.values())
+        operands = "".join(f" {word} %{name}" for name, (word, _) in tensors.items())
+        more += ", %layer: index"
+        more += "".join(f", %{parameter}" for parameter in parameters)
         if layer is not None:
             layer = f"  %constant_layer = arith.constant {layer} : index\n"
         chosen = "%constant_layer" if layer else "%layer"
@@ -129,10 +145,10 @@ class Source:
             )
         self.functions.append(
             f"func.func @{name}(%blocks: !blocks, %lengths: !lengths, %table: !table, "
-            f"%max_seq: i32, %max_cache: i32, %layer: index{more}) -> ({results}) {{\n"
+            f"%max_seq: i32, %max_cache: i32{more}) -> ({results}) {{\n"
             f"  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n{layer or ''}"
             f"  %c = kvcache.{kind}_collection %blocks, %lengths, %table, %max_seq, "
-            "%max_cache : !blocks, !lengths, !table -> !collection\n"
+            f"%max_cache{operands} : !blocks, !lengths, !table{types} -> !collection\n"
             f"{made}{body}\n}}\n"
         )
 
@@ -146,6 +162,28 @@ class Source:
         for pipeline in pipelines:
             text = run_passes(text, pipeline)
         return kvcache.jit(text, **options)
+
+
+# Passes that programs must come through with their meaning.
+PIPELINES = {
+    "plain": (),
+    "simplified": ("canonicalize,cse,loop-invariant-code-motion,inline",),
+    "hoisted": ("kvcache-hoist-lookups",),
+    "simplified-hoisted": (
+        "canonicalize,cse,loop-invariant-code-motion,inline,kvcache-hoist-lookups",
+    ),
+    "hoisted-simplified": (
+        "kvcache-hoist-lookups,inline,canonicalize,cse,loop-invariant-code-motion,"
+        "kvcache-hoist-lookups,canonicalize,cse,loop-invariant-code-motion",
+    ),
+    "ranges": (
+        "inline,sccp,int-range-optimizations,kvcache-hoist-lookups,control-flow-sink,cse,"
+        "int-range-optimizations,canonicalize",
+    ),
+    "generic": (
+        "strip-debuginfo,inline,symbol-dce,mem2reg,remove-dead-values,canonicalize",
+    ),
+}
 
 
 def run_passes(text, pipeline):

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from bodies import CONSTANTS, lanes, read_all
 from hypothesis import given
 from hypothesis import strategies as st
 from model import F64, FORMATS
@@ -12,36 +13,6 @@ from programs import DTYPES, Shape, Source, caches, examples, place, small_cache
 WIDTHS = (0, 1, 2, 3, 4, 8, 16, 32, 64)
 RESULTS = {**FORMATS, "f64": F64}
 each_dtype = pytest.mark.parametrize("dtype", FORMATS)
-
-
-def lanes(width, dtype):
-    """The type of an access; width 0 stands for a scalar."""
-    return f"vector<{width}x{dtype}>" if width else dtype
-
-
-def read_all(width, result):
-    """Loads every element of every token into ``%out[b, t, h, d]``."""
-    step, type, out = max(width, 1), lanes(width, result), f"memref<?x?x?x?x{result}>"
-    store = "vector.store" if width else "memref.store"
-    of = f"{out}, {type}" if width else out
-    return (
-        ["batch: index", "tokens: index", f"out: {out}"],
-        f"""
-  %heads = memref.dim %out, %c2 : {out}
-  %size = memref.dim %out, %c3 : {out}
-  %step = arith.constant {step} : index
-  scf.for %b = %c0 to %batch step %c1 {{
-    scf.for %t = %c0 to %tokens step %c1 {{
-      scf.for %h = %c0 to %heads step %c1 {{
-        scf.for %d = %c0 to %size step %step {{
-          %v = kvcache.load %k[%b, %h, %t, %d] : !cache -> {type}
-          {store} %v, %out[%b, %t, %h, %d] : {of}
-        }}
-      }}
-    }}
-  }}
-  return""",
-    )
 
 
 def write_all(width, dtype):
@@ -57,11 +28,6 @@ def write_all(width, dtype):
         f"          kvcache.store %v, %k[%b, %h, %t, %d] : {type}, !cache",
     ]
     return parameters, "\n".join(lines)
-
-
-CONSTANTS = """
-  %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index"""
 
 
 def everything(cache):

@@ -10,27 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Shape, Source, caches, examples, guard, small_cache
-
-PIPELINES = {
-    "plain": (),
-    "simplified": ("canonicalize,cse,loop-invariant-code-motion,inline",),
-    "hoisted": ("kvcache-hoist-lookups",),
-    "simplified-hoisted": (
-        "canonicalize,cse,loop-invariant-code-motion,inline,kvcache-hoist-lookups",
-    ),
-    "hoisted-simplified": (
-        "kvcache-hoist-lookups,inline,canonicalize,cse,loop-invariant-code-motion,"
-        "kvcache-hoist-lookups,canonicalize,cse,loop-invariant-code-motion",
-    ),
-    "ranges": (
-        "inline,sccp,int-range-optimizations,kvcache-hoist-lookups,control-flow-sink,cse,"
-        "int-range-optimizations,canonicalize",
-    ),
-    "generic": (
-        "strip-debuginfo,inline,symbol-dce,mem2reg,remove-dead-values,canonicalize",
-    ),
-}
+from programs import PIPELINES, Shape, Source, caches, examples, guard, small_cache
 
 SHAPES = [
     Shape("bf16", 2, 8, 3),

@@ -224,16 +224,24 @@ func.func @length(%blocks: memref<?x2x?x1x1x4xf32>, %lengths: memref<?xi32>,
   %n = kvcache.cache_length %k[%c0] : !cache
   return %n : index
 }
+func.func @call(%blocks: memref<?x2x4x1x1x4xf32>, %lengths: memref<?xi32>,
+                %table: memref<?x?xi32>) -> index {
+  %cast = memref.cast %blocks : memref<?x2x4x1x1x4xf32> to memref<?x2x?x1x1x4xf32>
+  %n = call @length(%cast, %lengths, %table)
+         : (memref<?x2x?x1x1x4xf32>, memref<?xi32>, memref<?x?xi32>) -> index
+  return %n : index
+}
 """)
     memory = np.zeros(64, np.float32)
     aligned = -memory.ctypes.data // 4 % 4
     lengths, table = np.array([5], np.uint32), np.zeros((1, 1), np.uint32)
-    shape = (1, 2, 1, 1, 1, 4)
-    blocks = memory[aligned:][:8].reshape(shape)
-    assert program.call("length", blocks, lengths, table) == 5
-    blocks = memory[aligned + 1 :][:8].reshape(shape)
-    with pytest.raises(ValueError, match="multiple of 16 bytes"):
-        program.call("length", blocks, lengths, table)
+    shape = (1, 2, 4, 1, 1, 4)
+    blocks = memory[aligned:][:32].reshape(shape)
+    misaligned = memory[aligned + 1 :][:32].reshape(shape)
+    for name in "length", "call":
+        assert program.call(name, blocks, lengths, table) == 5
+        with pytest.raises(ValueError, match="multiple of 16 bytes"):
+            program.call(name, misaligned, lengths, table)
 
 
 def test_read_only_arrays():

@@ -4,39 +4,72 @@ import numpy as np
 import oracle
 import pytest
 
-CASES = oracle.plain_cases()
-each_case = pytest.mark.parametrize("case", CASES, ids=str)
+PLAIN, QUANTIZED = oracle.plain_cases(), oracle.quantized_cases()
+each_plain_case = pytest.mark.parametrize("case", PLAIN, ids=str)
+each_quantized_case = pytest.mark.parametrize("case", QUANTIZED, ids=str)
 
 
-def test_all_plain_cases_are_here():
-    assert len(CASES) == 76
+def test_all_cases_are_here():
+    assert len(PLAIN) == 76
+    assert len(QUANTIZED) == 64
 
 
-@each_case
-@pytest.mark.parametrize("kind", ["queries", "tiles", "rows"])
-def test_numbers(case, kind):
-    wrong = [
-        (question, answer)
-        for question, answer in case.ask(kind, case.allocate())
-        if answer != question.answer
-    ]
+def check_numbers(case, kinds):
+    answers = case.ask(kinds, case.allocate(), case.allocate_scales())
+    wrong = [(question, got) for question, got in answers if got != question.answer]
     assert not wrong
 
 
-@each_case
-def test_loads(case):
-    for question, _ in case.ask("loads", case.allocate()):
+def check_loads(case, kinds):
+    for question, _ in case.ask(kinds, case.allocate(), case.allocate_scales()):
         output = question.arguments[-1]
         assert output.astype(np.float64).tolist() == question.answer, question
 
 
-@each_case
-def test_stores(case):
-    memory = case.allocate()
+def check_stores(case, kind, memory, answers):
+    """Of ``memory``, only what the answers say changes."""
     before = memory.copy()
-    for question, _ in case.ask("stores", memory):
+    for question, _ in case.ask(kind, *answers):
         changed = np.flatnonzero(memory.view(np.uint8) != before.view(np.uint8))
         assert sorted(set((changed // memory.itemsize).tolist())) == question.answer, (
             question
         )
         before[:] = memory
+
+
+@each_plain_case
+@pytest.mark.parametrize("kind", ["queries", "tiles", "rows"])
+def test_numbers(case, kind):
+    check_numbers(case, kind)
+
+
+@each_plain_case
+def test_loads(case):
+    check_loads(case, "loads")
+
+
+@each_plain_case
+def test_stores(case):
+    memory = case.allocate()
+    check_stores(case, "stores", memory, (memory,))
+
+
+@each_quantized_case
+def test_numbers_of_quantized(case):
+    check_numbers(case, "queries tiles rows scale_queries scale_tiles")
+
+
+@each_quantized_case
+def test_loads_of_quantized(case):
+    """The reference takes the first lane's scale for all, which is that of each here."""
+    check_loads(case, "loads raw_loads")
+
+
+@each_quantized_case
+def test_stores_to_quantized(case):
+    memory, scales = case.allocate(), case.allocate_scales()
+    check_stores(case, "stores", memory, (memory, scales))
+    assert scales.tobytes() == case.allocate_scales().tobytes()
+    before = memory.tobytes()
+    check_stores(case, "scale_stores", scales, (memory, scales))
+    assert memory.tobytes() == before

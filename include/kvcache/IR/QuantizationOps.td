@@ -53,7 +53,10 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
       the largest, 1 where amax is 0, and NaN where the group holds a NaN or an
       infinity.
     - Values are divided by the rounded scale, times `tensor_scale`, saturated,
-      and rounded to nearest even. i8 is within 127 of 0.
+      and rounded to nearest even. i8 is within 127 of 0. A divisor of 0, which
+      only a tiny `tensor_scale` gives, counts as 1.
+
+    `tensor_scale` is positive and finite.
 
     With `lanes = n` a group is spread over n neighbouring threads of a warp,
     n a power of two: each passes its part, and all get the scale. All of them
@@ -98,7 +101,8 @@ def KVCache_DequantizeOp : KVCache_Op<"dequantize", [Pure]> {
     Values are cast to the scale type, multiplied by the scale there, and cast
     to the result type, to nearest even. Scales of 8 bits are widened to f32
     together with the values. Each of n scales belongs to an n-th of the lanes.
-    With `tensor_scale` each scale is first multiplied by it.
+    With `tensor_scale` each scale is first multiplied by it. Products with
+    scales of f16 are f16: those beyond 65504 become infinite.
 
     Constraints:
     - (C1) `result` has as many lanes as `quantized`.
