@@ -319,18 +319,28 @@ static bool hasCvt(const Chip &chip, FloatType format) {
 
 namespace {
 
-/// A pattern for ops whose chip is known.
+/// A pattern for ops on registers whose chip is known.
 template <typename OpTy> struct OnChip : OpRewritePattern<OpTy> {
   OnChip(MLIRContext *context, const Chip *fallback)
       : OpRewritePattern<OpTy>(context, /*benefit=*/2), fallback(fallback) {}
 
-  /// The chip that the op is compiled for, or null.
-  const Chip *getChip(OpTy op) const {
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const final {
+    if (!hasRegisters(op.getType()))
+      return rewriter.notifyMatchFailure(op, "not of one dimension");
     const Chip *chip = getTargetChip(op);
-    return chip ? chip : fallback;
+    if (!chip)
+      chip = fallback;
+    if (!chip)
+      return rewriter.notifyMatchFailure(op, "no known chip");
+    return rewrite(op, *chip, rewriter);
   }
 
 private:
+  /// Rewrites the op, or says why it stays.
+  virtual LogicalResult rewrite(OpTy op, const Chip &chip,
+                                PatternRewriter &rewriter) const = 0;
+
   const Chip *fallback;
 };
 
@@ -338,20 +348,16 @@ private:
 struct ExtendOnChip : OnChip<arith::ExtFOp> {
   using OnChip::OnChip;
 
-  LogicalResult matchAndRewrite(arith::ExtFOp op,
-                                PatternRewriter &rewriter) const override {
+private:
+  LogicalResult rewrite(arith::ExtFOp op, const Chip &chip,
+                        PatternRewriter &rewriter) const override {
     FloatType from = getFloatLane(op.getIn().getType());
     FloatType to = getFloatLane(op.getType());
     if (!isNarrow(from) || !isWide(to))
       return rewriter.notifyMatchFailure(op, "not from narrow to wide");
-    if (!hasRegisters(op.getType()))
-      return rewriter.notifyMatchFailure(op, "not of one dimension");
-    const Chip *chip = getChip(op);
-    if (!chip)
-      return rewriter.notifyMatchFailure(op, "no known chip");
 
     Registers r(rewriter, op.getLoc());
-    Value lanes = extend(r, op.getIn(), from, to, *chip);
+    Value lanes = extend(r, op.getIn(), from, to, chip);
     if (!lanes)
       return rewriter.notifyMatchFailure(op, "no short form on this chip");
     Elementwise e(rewriter, op.getLoc(), op.getType());
@@ -359,7 +365,6 @@ struct ExtendOnChip : OnChip<arith::ExtFOp> {
     return success();
   }
 
-private:
   /// At least the lanes of `in`, as f16 or bf16; null where integer arithmetic
   /// is as good.
   static Value extend(const Registers &r, Value in, FloatType from,
@@ -430,8 +435,9 @@ namespace {
 struct TruncateOnChip : OnChip<arith::TruncFOp> {
   using OnChip::OnChip;
 
-  LogicalResult matchAndRewrite(arith::TruncFOp op,
-                                PatternRewriter &rewriter) const override {
+private:
+  LogicalResult rewrite(arith::TruncFOp op, const Chip &chip,
+                        PatternRewriter &rewriter) const override {
     FloatType from = getFloatLane(op.getIn().getType());
     FloatType to = getFloatLane(op.getType());
     if (!isNarrow(to) || !isWide(from))
@@ -439,14 +445,9 @@ struct TruncateOnChip : OnChip<arith::TruncFOp> {
     // `cvt` ignores the sign of what becomes f8E8M0FNU.
     if (isa<Float8E8M0FNUType>(to) || !roundsToNearestEven(op))
       return rewriter.notifyMatchFailure(op, "no cvt rounds so");
-    if (!hasRegisters(op.getType()))
-      return rewriter.notifyMatchFailure(op, "not of one dimension");
-    const Chip *chip = getChip(op);
-    if (!chip)
-      return rewriter.notifyMatchFailure(op, "no known chip");
 
     Registers r(rewriter, op.getLoc());
-    bool cvt = hasCvt(*chip, to);
+    bool cvt = hasCvt(chip, to);
     if (cvt && from.isF16() && to.getWidth() == 8) {
       Value bytes = truncateF16ByCvt(r, r.pad(op.getIn(), 2), to);
       rewriter.replaceOp(op, writeBytes(r, bytes, op.getType()));
@@ -464,7 +465,6 @@ struct TruncateOnChip : OnChip<arith::TruncFOp> {
     return success();
   }
 
-private:
   /// The op's operand as f32 that rounds to a narrow format as it does.
   static Value toF32(OpBuilder &builder, arith::TruncFOp op, FloatType from) {
     if (from.isF64())
