@@ -19,6 +19,16 @@ from .errors import (
     TargetError,
     ToolchainError,
 )
+from .geometry import (
+    DescriptorFields,
+    descriptor_fields,
+    folded_chunks,
+    gather4_box_width,
+    padded_depth,
+    scale_window,
+    swizzle_granularity,
+    tile_offset,
+)
 from .kernels import CompiledModule, Kernel
 from .ptx import Parameter
 from .runtime import JitModule, jit
@@ -29,6 +39,7 @@ __all__ = [
     "CompileError",
     "CompileWarning",
     "CompiledModule",
+    "DescriptorFields",
     "Diagnostic",
     "Error",
     "JitModule",
@@ -39,6 +50,13 @@ __all__ = [
     "__version__",
     "chips",
     "compile",
+    "descriptor_fields",
+    "folded_chunks",
+    "gather4_box_width",
     "jit",
     "load",
+    "padded_depth",
+    "scale_window",
+    "swizzle_granularity",
+    "tile_offset",
 ]

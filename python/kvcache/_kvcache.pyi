@@ -11,6 +11,27 @@ def jit(
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors."""
 
+def tensor_map(
+    kind: str, sizes: dict[str, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, str | None]:
+    """Returns dims, outer strides, box, offset, and the first limit that is broken."""
+
+def tile_offset(
+    rows: int, columns: int, element_bytes: int, span: int, row: int, column: int
+) -> int: ...
+def padded_depth(element_bytes: int, span: int, depth: int) -> int: ...
+def gather4_box_width(element_bytes: int, width: int, span: int) -> int: ...
+def scale_window(element_bytes: int, rows: int) -> int: ...
+def folded_chunks(
+    element_bytes: int,
+    span: int,
+    head_size: int,
+    rows: int,
+    columns: int,
+    box_rows: int,
+    chunk_inner: bool,
+) -> int: ...
+
 class JIT:
     @property
     def functions(self) -> str:

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compile.h"
+#include "Geometry.h"
 #include "JIT.h"
 #include "kvcache/Target/Chip.h"
 #include <nanobind/nanobind.h>
@@ -106,4 +107,5 @@ NB_MODULE(_kvcache, module) {
       .def_prop_ro("functions",
                    [](const JIT &jit) { return toStr(jit.getDescription()); })
       .def("call", &pyCall, nb::arg("name"), nb::arg("frame"));
+  addGeometry(module);
 }

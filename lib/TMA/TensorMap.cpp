@@ -1,0 +1,212 @@
+//===- TensorMap.cpp - Geometry of TMA descriptors ------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/TMA/TensorMap.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache::tma;
+
+/// Rope lies behind the content of fp8 MLA rows, as bf16.
+static constexpr int64_t kRopeBytes = 2;
+
+static int64_t divideCeil(int64_t value, int64_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+void TensorMap::add(int64_t dim, int64_t stride, int64_t boxSide) {
+  dims[rank] = dim;
+  strides[rank] = stride;
+  box[rank] = boxSide;
+  ++rank;
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+/// `what` of dimension `dim`, the rule, and the value that breaks it.
+static std::string describe(const char *what, int dim, const char *rule,
+                            int64_t value) {
+  return std::string("expects ") + what + " " + std::to_string(dim) + " " +
+         rule + ", got " + std::to_string(value);
+}
+
+static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
+                                                    int dim) {
+  constexpr int64_t maxDim = int64_t(1) << 32, maxStride = int64_t(1) << 40;
+  if (map.dims[dim] < 1 || map.dims[dim] > maxDim)
+    return describe("size", dim, "from 1 to 2^32", map.dims[dim]);
+  if (map.box[dim] < 1 || map.box[dim] > 256)
+    return describe("box side", dim, "from 1 to 256", map.box[dim]);
+  if (dim == 0)
+    return std::nullopt;
+  int64_t stride = map.strides[dim] * map.elementBytes;
+  if (stride <= 0 || stride % 16 != 0)
+    return describe("stride", dim, "to be a multiple of 16 bytes", stride);
+  if (stride >= maxStride)
+    return describe("stride", dim, "to be below 2^40 bytes", stride);
+  return std::nullopt;
+}
+
+std::optional<std::string>
+mlir::kvcache::tma::findBrokenLimit(const TensorMap &map) {
+  if (map.elementBytes != 1 && map.elementBytes != 2 && map.elementBytes != 4 &&
+      map.elementBytes != 8)
+    return "expects elements of 1, 2, 4 or 8 bytes, got " +
+           std::to_string(map.elementBytes);
+  for (int dim = 0; dim < map.rank; ++dim)
+    if (std::optional<std::string> broken = findBrokenLimitOf(map, dim))
+      return broken;
+  int64_t inner = map.box[0] * map.elementBytes;
+  if (inner % 16 != 0)
+    return "expects the inner side of the box to be a multiple of 16 bytes, "
+           "got " +
+           std::to_string(inner);
+  if (map.swizzle != Swizzle::None && inner != getSpan(map.swizzle))
+    return "expects the inner side of the box to be the span of the swizzle (" +
+           std::to_string(getSpan(map.swizzle)) + " bytes), got " +
+           std::to_string(inner);
+  if (map.offset % 16 != 0)
+    return "expects the tensor to start at a multiple of 16 bytes, got " +
+           std::to_string(map.offset);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Views of a cache
+//===----------------------------------------------------------------------===//
+
+static TensorMap start(int64_t elementBytes, Swizzle swizzle) {
+  TensorMap map;
+  map.elementBytes = elementBytes;
+  map.swizzle = swizzle;
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
+                                      Swizzle swizzle) {
+  if (cache.pageSize)
+    rows = std::min(rows, cache.pageSize);
+  TensorMap map = start(cache.elementBytes, swizzle);
+  map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
+  map.add(cache.numHeads, cache.headSize, 1);
+  map.add(cache.numRows, cache.getRowElements(), rows);
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
+                                            int64_t rows, int64_t columns,
+                                            Major major, Swizzle swizzle) {
+  int64_t span = getGranularity(swizzle, cache.elementBytes);
+  bool isWhole = major == Major::K || columns == span;
+  TensorMap map = start(cache.elementBytes, swizzle);
+  map.add(cache.getRowElements(), 1, span);
+  map.add(cache.numRows, cache.getRowElements(), isWhole ? rows : 8);
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
+                                           int64_t rows, int64_t columns,
+                                           Swizzle swizzle) {
+  int64_t inner = swizzle == Swizzle::None
+                      ? columns
+                      : getGranularity(swizzle, cache.elementBytes);
+  TensorMap map = start(cache.elementBytes, swizzle);
+  map.add(cache.headSize, 1, inner);
+  map.add(cache.numHeads, cache.headSize, 1);
+  map.add(cache.pageSize, cache.getRowElements(), rows);
+  map.add(cache.numPages, cache.pageStride, 1);
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
+                                            int64_t rows, Swizzle swizzle) {
+  TensorMap map = start(cache.elementBytes, swizzle);
+  map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
+  map.add(rows, cache.getRowElements(), rows);
+  map.add(cache.numHeads, cache.headSize, 1);
+  map.add(cache.numRows + 1, cache.getRowElements(), 1);
+  map.offset = -rows * cache.getRowElements() * cache.elementBytes;
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getRopeTile(const CacheShape &cache, int64_t rows,
+                                          int64_t columns, int64_t paddedDepth,
+                                          Swizzle swizzle) {
+  int64_t width = (paddedDepth + kRopeBytes * columns) / kRopeBytes;
+  if (cache.pageSize)
+    rows = std::min(rows, cache.pageSize);
+  TensorMap map = start(kRopeBytes, swizzle);
+  map.add(columns, 1, getGranularity(swizzle, kRopeBytes));
+  map.add(cache.numHeads, width, 1);
+  map.add(cache.numRows, cache.numHeads * width, rows);
+  map.offset = paddedDepth;
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getGather4Tile(const CacheShape &cache,
+                                             int64_t elementBytes,
+                                             int64_t width, int64_t stride,
+                                             Swizzle swizzle) {
+  TensorMap map = start(elementBytes, swizzle);
+  map.add(stride, 1, getGather4BoxWidth(elementBytes, width, swizzle));
+  map.add(cache.numRows, stride, 1);
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getRopeGather4Tile(const CacheShape &cache,
+                                                 int64_t width,
+                                                 int64_t paddedDepth,
+                                                 Swizzle swizzle) {
+  TensorMap map = start(kRopeBytes, swizzle);
+  map.add(width, 1, getGather4BoxWidth(kRopeBytes, width, swizzle));
+  map.add(cache.numRows, (paddedDepth + kRopeBytes * width) / kRopeBytes, 1);
+  map.offset = paddedDepth;
+  return map;
+}
+
+TensorMap mlir::kvcache::tma::getScaleTile(const CacheShape &scales,
+                                           int64_t rows) {
+  TensorMap map = start(scales.elementBytes, Swizzle::None);
+  map.add(scales.pageSize, 1, rows);
+  map.add(scales.numPages, scales.pageStride, 1);
+  return map;
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+int64_t mlir::kvcache::tma::getPaddedDepth(int64_t elementBytes,
+                                           Swizzle swizzle, int64_t depth) {
+  int64_t span = getGranularity(swizzle, elementBytes);
+  return divideCeil(depth, span) * span;
+}
+
+int64_t mlir::kvcache::tma::getGather4BoxWidth(int64_t elementBytes,
+                                               int64_t width, Swizzle swizzle) {
+  return swizzle == Swizzle::None ? width
+                                  : getGranularity(swizzle, elementBytes);
+}
+
+int64_t mlir::kvcache::tma::getScaleWindow(int64_t elementBytes, int64_t rows) {
+  return rows + 16 / elementBytes;
+}
+
+int64_t mlir::kvcache::tma::getFoldedChunks(int64_t elementBytes,
+                                            Swizzle swizzle, int64_t headSize,
+                                            int64_t rows, int64_t columns,
+                                            int64_t boxRows, bool chunkInner) {
+  int64_t span = getGranularity(swizzle, elementBytes);
+  int64_t chunks = columns / span;
+  bool isWhole = columns % span == 0 && headSize % columns == 0;
+  // Eight rows of a chunk are what a swizzle repeats after.
+  bool liesAlike = chunkInner ? boxRows % 8 == 0 : boxRows == rows;
+  return isWhole && liesAlike ? std::max<int64_t>(chunks, 1) : 1;
+}

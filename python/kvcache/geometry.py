@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Geometry of TMA descriptors and of tiles in shared memory.
+
+The numbers that the compiler itself goes by, for hosts that make descriptors of their
+own and for tests. Sizes are in elements, unless they say bytes; dims, strides and boxes
+are innermost first, as CUDA has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _native, dtypes
+from .dtypes import DTypeLike
+
+_SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
+
+# What each kind of descriptor takes beside the dtype, and what of it may be absent.
+_TILE = ("num_heads", "head_size", "num_rows", "rows")
+_SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "tile": (_TILE, ("page_size",)),
+    "matrix": ((*_TILE, "columns"), ()),
+    "paged": (
+        ("num_heads", "head_size", "page_size", "num_pages", "rows", "columns"),
+        ("page_stride",),
+    ),
+    "ragged": (_TILE, ()),
+    "rope": (
+        ("num_heads", "num_rows", "rows", "columns", "padded_depth"),
+        ("page_size",),
+    ),
+    "gather4": (("num_rows", "tile_width"), ("tile_stride",)),
+    "rope_gather4": (("num_rows", "tile_width", "padded_depth"), ()),
+    "scale": (("page_size", "num_pages", "page_stride", "rows"), ()),
+}
+
+
+@dataclass(frozen=True)
+class DescriptorFields:
+    """What ``cuTensorMapEncodeTiled`` takes, but for the address.
+
+    Attributes:
+        dtype: The elements that the descriptor counts in.
+        dims: Sizes of the tensor.
+        strides: Distances of all dimensions but the innermost, whose is 1.
+        box: What one copy moves.
+        swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
+        offset: Bytes from the base of the cache's view to the tensor.
+        broken_limit: The first limit of the hardware that this breaks, or None.
+    """
+
+    dtype: np.dtype
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: str
+    offset: int
+    broken_limit: str | None
+
+
+def _span(swizzle: str) -> int:
+    if swizzle not in _SPANS:
+        known = ", ".join(map(repr, _SPANS))
+        raise ValueError(f"unknown swizzle {swizzle!r}; known are {known}")
+    return _SPANS[swizzle]
+
+
+def _bytes(spec: DTypeLike) -> int:
+    result = dtypes.dtype(spec)
+    if result.name.startswith(("float4", "float6")):
+        raise ValueError(f"{result.name} has less than a byte: view it as int8")
+    return result.itemsize
+
+
+def _positive(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int | np.integer) or size <= 0:
+            raise ValueError(f"expects {name} to be a positive integer, got {size!r}")
+
+
+def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
+    """Elements in the span of a swizzle: 16 bytes for ``"none"``, else its number."""
+    return _span(swizzle) // _bytes(dtype)
+
+
+def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
+    """``depth`` rounded up to whole spans of a swizzle."""
+    _positive(depth=depth)
+    return _native.extension().padded_depth(_bytes(dtype), _span(swizzle), depth)
+
+
+def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
+    """Elements of a row that one gather4 moves: a span, or all without a swizzle."""
+    _positive(tile_width=tile_width)
+    return _native.extension().gather4_box_width(_bytes(dtype), tile_width, _span(swizzle))
+
+
+def scale_window(dtype: DTypeLike, rows: int) -> int:
+    """Scales to copy so that ``rows`` of them from anywhere on are among them.
+
+    A copy starts at a multiple of 16 bytes, so one such unit more than the rows.
+    """
+    _positive(rows=rows)
+    return _native.extension().scale_window(_bytes(dtype), rows)
+
+
+def folded_chunks(
+    dtype: DTypeLike,
+    swizzle: str,
+    *,
+    head_size: int,
+    rows: int,
+    columns: int,
+    page_size: int | None = None,
+    chunk_inner: bool = False,
+) -> int:
+    """Column chunks of a tile that one copy moves with a dimension more; 1 if none.
+
+    Args:
+        rows: Rows of the tile; of a page at most ``page_size`` go in a copy.
+        columns: Columns of the tile; a chunk has a span of them.
+        chunk_inner: Whether the box has its chunks inside 8 rows, so that it may have
+            fewer rows than the tile.
+    """
+    _positive(head_size=head_size, rows=rows, columns=columns)
+    box_rows = min(rows, page_size) if page_size else rows
+    sizes = head_size, rows, columns, box_rows, chunk_inner
+    return _native.extension().folded_chunks(_bytes(dtype), _span(swizzle), *sizes)
+
+
+def tile_offset(
+    shape: tuple[int, int], dtype: DTypeLike, swizzle: str, row: int, column: int
+) -> int:
+    """The byte of an element in a tile of shared memory, from the tile's address on.
+
+    Args:
+        shape: Rows and columns of the tile.
+
+    Raises ``IndexError`` for an element that the tile does not have.
+    """
+    rows, columns = shape
+    _positive(rows=rows, columns=columns)
+    if not (0 <= row < rows and 0 <= column < columns):
+        raise IndexError(f"element ({row}, {column}) of a tile of {rows} x {columns}")
+    size = _bytes(dtype)
+    return _native.extension().tile_offset(rows, columns, size, _span(swizzle), row, column)
+
+
+def descriptor_fields(
+    kind: str,
+    *,
+    dtype: DTypeLike,
+    swizzle: str = "none",
+    major: str = "k",
+    **sizes: int,
+) -> DescriptorFields:
+    """The fields of a descriptor of a cache's view.
+
+    ==============  ==============================================================
+    kind            sizes
+    ==============  ==============================================================
+    tile            num_heads, head_size, num_rows, rows; page_size of a paged cache
+    matrix          num_heads, head_size, num_rows, rows, columns; and ``major``
+    paged           num_heads, head_size, page_size, num_pages, rows, columns;
+                    page_stride, in elements, packed unless given
+    ragged          num_heads, head_size, num_rows, rows
+    rope            num_heads, num_rows, rows, columns, padded_depth; page_size of a
+                    paged cache
+    gather4         num_rows, tile_width; tile_stride unless it is the width
+    rope_gather4    num_rows, tile_width, padded_depth
+    scale           page_size, num_pages, page_stride, rows
+    ==============  ==============================================================
+
+    Args:
+        kind: See the table; each has an op ``kvcache.create_…_tma_tile``. A matrix is
+            what ``create_tma_tile`` makes of a continuous cache.
+        dtype: That of the cache; of gather4 that of the descriptor, which may view the
+            cache as another; of the scale kind that of the scales. Rope is bfloat16.
+        major: ``"k"`` or ``"mn"``: what runs along the rows of a matrix.
+        sizes: ``num_rows`` are those from the first to the last of the view
+            (``kvcache.num_kv_rows``), ``rows`` and ``columns`` those of the tile,
+            ``padded_depth`` bytes before the rope.
+
+    Raises:
+        ValueError: For an unknown kind, swizzle or major, and for sizes that are
+            missing, not positive, or not of this kind. Limits of the hardware raise
+            nothing: see ``broken_limit``.
+    """
+    if kind not in _SIZES:
+        raise ValueError(f"unknown kind {kind!r}; known are {', '.join(_SIZES)}")
+    if major not in ("k", "mn"):
+        raise ValueError(f"expects major to be 'k' or 'mn', got {major!r}")
+    needed, optional = _SIZES[kind]
+    if missing := [name for name in needed if name not in sizes]:
+        raise ValueError(f"{kind} needs {', '.join(missing)}")
+    if unknown := [name for name in sizes if name not in needed + optional]:
+        raise ValueError(f"{kind} takes no {', '.join(unknown)}")
+    _positive(**sizes)
+    if major == "mn" and (kind != "matrix" or swizzle != "128b"):
+        raise ValueError("expects major 'mn' only for a matrix with swizzle '128b'")
+    if kind == "paged":
+        row = sizes["num_heads"] * sizes["head_size"]
+        sizes.setdefault("page_stride", sizes["page_size"] * row)
+    if kind == "gather4":
+        sizes.setdefault("tile_stride", sizes["tile_width"])
+    if kind.startswith("rope"):
+        dtype = "bfloat16"
+    values = {name: int(size) for name, size in sizes.items()}
+    values |= {"element_bytes": _bytes(dtype), "span": _span(swizzle)}
+    values["mn_major"] = int(major == "mn")
+    dims, strides, box, offset, broken = _native.extension().tensor_map(kind, values)
+    element = dtypes.dtype(dtype)
+    return DescriptorFields(element, dims, strides, box, swizzle, offset, broken)

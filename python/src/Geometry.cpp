@@ -1,0 +1,127 @@
+//===- Geometry.cpp - TMA geometry for Python -----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Geometry.h"
+
+#include "kvcache/TMA/TensorMap.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace mlir::kvcache;
+using tma::CacheShape;
+using tma::Swizzle;
+using tma::TensorMap;
+
+/// The swizzle with a span of so many bytes.
+static Swizzle toSwizzle(int64_t span) {
+  for (Swizzle swizzle :
+       {Swizzle::None, Swizzle::Span32, Swizzle::Span64, Swizzle::Span128})
+    if (tma::getSpan(swizzle) == span)
+      return swizzle;
+  throw nb::value_error("no swizzle has this span");
+}
+
+/// The sizes that describe a descriptor, by name; absent ones are 0.
+class Sizes {
+public:
+  explicit Sizes(nb::dict values) : values(std::move(values)) {}
+
+  int64_t operator[](const char *name) const {
+    return values.contains(name) ? nb::cast<int64_t>(values[name]) : 0;
+  }
+  CacheShape getCache() const {
+    const Sizes &sizes = *this;
+    return {sizes["element_bytes"], sizes["num_heads"], sizes["head_size"],
+            sizes["num_rows"],      sizes["page_size"], sizes["num_pages"],
+            sizes["page_stride"]};
+  }
+
+private:
+  nb::dict values;
+};
+
+static TensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
+  CacheShape cache = sizes.getCache();
+  Swizzle swizzle = toSwizzle(sizes["span"]);
+  int64_t rows = sizes["rows"], columns = sizes["columns"];
+  int64_t paddedDepth = sizes["padded_depth"];
+  if (kind == "tile")
+    return tma::getTile(cache, rows, swizzle);
+  if (kind == "matrix")
+    return tma::getMatrixTile(
+        cache, rows, columns,
+        sizes["mn_major"] ? tma::Major::MN : tma::Major::K, swizzle);
+  if (kind == "paged")
+    return tma::getPagedTile(cache, rows, columns, swizzle);
+  if (kind == "ragged")
+    return tma::getRaggedTile(cache, rows, swizzle);
+  if (kind == "rope")
+    return tma::getRopeTile(cache, rows, columns, paddedDepth, swizzle);
+  if (kind == "gather4")
+    return tma::getGather4Tile(cache, cache.elementBytes, sizes["tile_width"],
+                               sizes["tile_stride"], swizzle);
+  if (kind == "rope_gather4")
+    return tma::getRopeGather4Tile(cache, sizes["tile_width"], paddedDepth,
+                                   swizzle);
+  if (kind == "scale")
+    return tma::getScaleTile(cache, rows);
+  throw nb::value_error("no descriptor of this kind");
+}
+
+/// dims, strides (without the innermost), box, offset, and the broken limit.
+static nb::tuple pyTensorMap(const std::string &kind, nb::dict values) {
+  TensorMap map = getTensorMap(kind, Sizes(std::move(values)));
+  nb::list dims, strides, box;
+  for (int dim = 0; dim < map.rank; ++dim) {
+    dims.append(map.dims[dim]);
+    box.append(map.box[dim]);
+    if (dim > 0)
+      strides.append(map.strides[dim]);
+  }
+  return nb::make_tuple(nb::tuple(dims), nb::tuple(strides), nb::tuple(box),
+                        map.offset, tma::findBrokenLimit(map));
+}
+
+void python::addGeometry(nb::module_ &module) {
+  module.def("tensor_map", &pyTensorMap, nb::arg("kind"), nb::arg("sizes"));
+  module.def(
+      "tile_offset",
+      [](int64_t rows, int64_t columns, int64_t elementBytes, int64_t span,
+         int64_t row, int64_t column) {
+        return tma::TileLayout{rows, columns, elementBytes, toSwizzle(span)}
+            .getOffset(row, column);
+      },
+      nb::arg("rows"), nb::arg("columns"), nb::arg("element_bytes"),
+      nb::arg("span"), nb::arg("row"), nb::arg("column"));
+  module.def(
+      "padded_depth",
+      [](int64_t elementBytes, int64_t span, int64_t depth) {
+        return tma::getPaddedDepth(elementBytes, toSwizzle(span), depth);
+      },
+      nb::arg("element_bytes"), nb::arg("span"), nb::arg("depth"));
+  module.def(
+      "gather4_box_width",
+      [](int64_t elementBytes, int64_t width, int64_t span) {
+        return tma::getGather4BoxWidth(elementBytes, width, toSwizzle(span));
+      },
+      nb::arg("element_bytes"), nb::arg("width"), nb::arg("span"));
+  module.def("scale_window", &tma::getScaleWindow, nb::arg("element_bytes"),
+             nb::arg("rows"));
+  module.def(
+      "folded_chunks",
+      [](int64_t elementBytes, int64_t span, int64_t headSize, int64_t rows,
+         int64_t columns, int64_t boxRows, bool chunkInner) {
+        return tma::getFoldedChunks(elementBytes, toSwizzle(span), headSize,
+                                    rows, columns, boxRows, chunkInner);
+      },
+      nb::arg("element_bytes"), nb::arg("span"), nb::arg("head_size"),
+      nb::arg("rows"), nb::arg("columns"), nb::arg("box_rows"),
+      nb::arg("chunk_inner"));
+}
