@@ -87,6 +87,30 @@ static void printRows(AsmPrinter &printer, int64_t rows, int64_t pageSize) {
     printer << ", page_size = " << pageSize;
 }
 
+//===----------------------------------------------------------------------===//
+// Tiles: `64x128xbf16`
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTileShape(AsmParser &parser, int64_t &rows,
+                                  int64_t &columns, Type &elementType) {
+  SmallVector<int64_t, 2> shape;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false,
+                                /*withTrailingX=*/true))
+    return failure();
+  if (shape.size() != 2)
+    return parser.emitError(loc, "expects rows and columns, got ")
+           << shape.size() << " sizes";
+  rows = shape[0];
+  columns = shape[1];
+  return parser.parseType(elementType);
+}
+
+static void printTileShape(AsmPrinter &printer, int64_t rows, int64_t columns,
+                           Type elementType) {
+  printer << rows << "x" << columns << "x" << elementType;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "kvcache/IR/KVCacheAttrs.cpp.inc"
 
@@ -243,6 +267,38 @@ LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
   return success();
 }
 
+LogicalResult TileType::verify(EmitError emitError, int64_t rows,
+                               int64_t columns, Type elementType,
+                               Swizzle swizzle) {
+  // (C2)
+  unsigned bits =
+      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits < 8 || bits > 64 || !llvm::isPowerOf2_32(bits))
+    return emitError() << "expects an integer or float element type of 1, 2, 4 "
+                          "or 8 bytes, got "
+                       << elementType;
+  // (C1)
+  if (rows <= 0 || columns <= 0)
+    return emitError() << "expects rows and columns to be positive, got "
+                       << rows << "x" << columns;
+  int64_t bytes = bits / 8;
+  if (rows >= kMaxElements || columns >= kMaxElements ||
+      columns * bytes >= kMaxElements || rows * columns * bytes >= kMaxElements)
+    return emitError() << "expects a tile of fewer than 2^31 bytes, got "
+                       << rows << "x" << columns << " of " << elementType;
+  // (C3)
+  if (columns * bytes % 16 != 0)
+    return emitError() << "expects rows of a multiple of 16 bytes, got "
+                       << columns * bytes;
+  // (C4)
+  tma::TileLayout layout{rows, columns, bytes,
+                         static_cast<tma::Swizzle>(swizzle)};
+  if (layout.getNumChunks() > 1 && rows % 8 != 0)
+    return emitError() << "expects a multiple of 8 rows for several chunks of "
+                       << layout.getChunkColumns() << " columns, got " << rows;
+  return success();
+}
+
 LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
                                      int64_t pageSize) {
   // (C1); an absent page size is 0
@@ -323,6 +379,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "rows_per_page";
   case PartKind::Row:
     return "row";
+  case PartKind::TileMemory:
+    return "tile_memory";
   }
   llvm_unreachable("covered switch");
 }
@@ -445,4 +503,27 @@ SmallVector<Part> RowIndicesType::getParts() const {
                    getPointerType(IntegerType::get(getContext(), 32))});
   parts.push_back({PartKind::RowsPerPage, index});
   return parts;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+tma::TileLayout TileType::getLayout() const {
+  // The enums have the same cases.
+  return {getRows(), getColumns(),
+          static_cast<int64_t>(getElementType().getIntOrFloatBitWidth()) / 8,
+          static_cast<tma::Swizzle>(getSwizzle())};
+}
+
+MemRefType TileType::getMemoryType() const {
+  auto shared =
+      gpu::AddressSpaceAttr::get(getContext(), gpu::AddressSpace::Workgroup);
+  return MemRefType::get({getLayout().getBytes()},
+                         IntegerType::get(getContext(), 8),
+                         MemRefLayoutAttrInterface(), shared);
+}
+
+SmallVector<Part> TileType::getParts() const {
+  return {{PartKind::TileMemory, getMemoryType()}};
 }

@@ -46,6 +46,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
   pm.addPass(createConvertKVCacheToMemRef());
+  pm.addPass(createShareWithHost());
   pm.addPass(createConvertKVCacheChecks());
   addCleanUp(pm);
   addFloatLowering(pm);

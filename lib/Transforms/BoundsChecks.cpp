@@ -96,6 +96,14 @@ public:
     below(checked, extent(Extent::Pages, cache), "page of the encoded row id");
   }
 
+  /// An op on `lanes` elements of a tile's row.
+  template <typename OpTy> void checkTile(OpTy op, int64_t lanes) {
+    tma::TileLayout layout = op.getTile().getType().getLayout();
+    below(op.getRow(), index(layout.rows), "row");
+    below(op.getColumn(), index(layout.columns - lanes + 1), "column");
+    multipleOf(op.getColumn(), lanes, "column");
+  }
+
   void checkHead(Value head, CacheTypeInterface cache) {
     below(head, index(cache.getNumHeads()), "head");
   }
@@ -264,6 +272,12 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
         checker.checkEncodedRow(tmaRow.getEncoded(), tmaRow.getCache());
       else if (auto colIndex = dyn_cast<ColIndexOp>(op))
         checker.checkHead(colIndex.getHead(), colIndex.getCache().getType());
+      else if (auto load = dyn_cast<TileLoadOp>(op))
+        checker.checkTile(load, getNumLanes(load.getType()));
+      else if (auto store = dyn_cast<TileStoreOp>(op))
+        checker.checkTile(store, getNumLanes(store.getValue().getType()));
+      else if (auto offset = dyn_cast<TileOffsetOp>(op))
+        checker.checkTile(offset, /*lanes=*/1);
       numChecks += checker.numChecks;
     }
   }

@@ -69,7 +69,7 @@ def _span(swizzle: str) -> int:
 
 def _bytes(spec: DTypeLike) -> int:
     result = dtypes.dtype(spec)
-    if result.name.startswith(("float4", "float6")):
+    if result.name.startswith(("float4_", "float6_")):
         raise ValueError(f"{result.name} has less than a byte: view it as int8")
     return result.itemsize
 

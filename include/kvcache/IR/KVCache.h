@@ -9,8 +9,11 @@
 #ifndef KVCACHE_IR_KVCACHE_H
 #define KVCACHE_IR_KVCACHE_H
 
+#include "kvcache/TMA/Swizzle.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -54,6 +57,7 @@ enum class PartKind {
   TableEntry,  ///< base of the table entries behind row indices
   RowsPerPage, ///< rows from a page to the next: S
   Row,         ///< the row of a page's first token, once per page
+  TileMemory,  ///< the memory of a tile
 };
 
 /// One value of the bundle that a cache type expands to.

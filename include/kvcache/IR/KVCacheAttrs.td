@@ -58,4 +58,14 @@ def KVCache_Extent : I32EnumAttr<"Extent", "a size known at run time", [
   let cppNamespace = "::mlir::kvcache";
 }
 
+def KVCache_SwizzleNone : I32EnumAttrCase<"None", 0, "none">;
+def KVCache_Swizzle32B : I32EnumAttrCase<"Span32", 1, "swizzle_32b">;
+def KVCache_Swizzle64B : I32EnumAttrCase<"Span64", 2, "swizzle_64b">;
+def KVCache_Swizzle128B : I32EnumAttrCase<"Span128", 3, "swizzle_128b">;
+def KVCache_Swizzle : I32EnumAttr<"Swizzle", "how tiles lie in shared memory", [
+    KVCache_SwizzleNone, KVCache_Swizzle32B, KVCache_Swizzle64B,
+    KVCache_Swizzle128B]> {
+  let cppNamespace = "::mlir::kvcache";
+}
+
 #endif // KVCACHE_IR_KVCACHEATTRS_TD

@@ -223,6 +223,52 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
 }
 
 //===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+def KVCache_TileType : KVCache_Type<"Tile", "tile", [
+    DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
+  let summary = "tile of a cache in shared memory";
+  let description = [{
+    Rows and columns of elements in the shared memory of a block, on the CPU in
+    the function's frame. A tile lies in chunks of as many columns as the span
+    of its swizzle has, 32, 64 or 128 bytes, each of them all rows; without a
+    swizzle in one chunk. The byte at offset a from the tile is stored at
+    `a ^ (((a >> 7) & m) << 4)`, with m = 1, 3 or 7 for the three spans and 0
+    for none: as tensor copies store it, and matrix instructions read it.
+
+    Constraints:
+    - (C1) rows and columns are positive, and a tile has fewer than 2^31 bytes.
+    - (C2) the element type is an integer or a float of 1, 2, 4 or 8 bytes.
+    - (C3) a row is a multiple of 16 bytes.
+    - (C4) the rows of several chunks are a multiple of 8, after which the
+      swizzle repeats.
+
+    Example:
+
+    ```mlir
+    !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !plain = !kvcache.tile<64x128xbf16>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$rows,
+    "int64_t":$columns,
+    "::mlir::Type":$elementType,
+    DefaultValuedParameter<"::mlir::kvcache::Swizzle",
+                           "::mlir::kvcache::Swizzle::None">:$swizzle
+  );
+  let assemblyFormat =
+      "`<` custom<TileShape>($rows, $columns, $elementType) (`,` $swizzle^)? `>`";
+  let extraClassDeclaration = [{
+    /// How the tile lies in memory.
+    ::mlir::kvcache::tma::TileLayout getLayout() const;
+    /// The memory of the tile: bytes, shared by the threads of a block.
+    ::mlir::MemRefType getMemoryType() const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//
 

@@ -47,6 +47,13 @@ def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Drop kernels and argument names, and reject launches, for the CPU";
 }
 
+def ShareWithHost : Pass<"kvcache-share-with-host", "::mlir::ModuleOp"> {
+  let summary = "Put the shared memory of host functions in the default space";
+  let description = [{
+    On the CPU a block is one thread, and the memory that it shares is its own.
+  }];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject what no pass has lowered to LLVM";
   let description = [{

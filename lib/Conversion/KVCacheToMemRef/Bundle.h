@@ -132,6 +132,8 @@ void populateScalesPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
 void populateQuantizationPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns);
+void populateTilePatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
 void populatePageTablePatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns);
 

@@ -44,6 +44,7 @@ void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
   populateAccessPatterns(converter, patterns);
   populateScalesPatterns(converter, patterns);
   populateQuantizationPatterns(converter, patterns);
+  populateTilePatterns(converter, patterns);
   populatePageTablePatterns(converter, patterns);
 }
 

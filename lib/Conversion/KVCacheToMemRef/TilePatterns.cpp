@@ -1,0 +1,196 @@
+//===- TilePatterns.cpp - Tiles in shared memory --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+/// `TileLayout::getOffset` of run-time indices, as index. What the swizzle adds
+/// depends on the row alone, because chunks are whole repetitions of it.
+static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
+                       Value row, Value column) {
+  row = b.truncate(row);
+  column = b.truncate(column);
+  int64_t chunkColumns = layout.getChunkColumns();
+  int64_t rowBytes = chunkColumns * layout.elementBytes;
+  Value offset = b.mul(row, rowBytes);
+  if (layout.getNumChunks() > 1) {
+    offset = b.add(offset,
+                   b.mul(b.div(column, chunkColumns), layout.getChunkBytes()));
+    column = b.rem(column, chunkColumns);
+  }
+  offset = b.add(offset, b.mul(column, layout.elementBytes));
+  int64_t units = tma::getSpan(layout.swizzle) / 16;
+  if (units > 1) {
+    // 128 bytes are as many rows as `units` has to 8.
+    Value line = b.rem(b.div(row, 8 / units), units);
+    offset =
+        b.builder.createOrFold<arith::XOrIOp>(b.loc, offset, b.mul(line, 16));
+  }
+  return b.extend(offset);
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// A variable of the kernel's module, or of the host function's frame.
+struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AllocTileOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    TileType type = op.getTile().getType();
+    IntegerAttr alignment =
+        rewriter.getI64IntegerAttr(type.getLayout().getAlignment());
+    if (auto module = op->getParentOfType<gpu::GPUModuleOp>()) {
+      StringAttr name =
+          createVariable(rewriter, op.getLoc(), module, type, alignment);
+      rewriter.replaceOpWithNewOp<memref::GetGlobalOp>(op, type.getMemoryType(),
+                                                       name.getValue());
+      return success();
+    }
+    if (isInGPUCode(op))
+      return op.emitOpError("expects its kernel to be outlined");
+    auto function = op->getParentOfType<FunctionOpInterface>();
+    if (!function)
+      return op.emitOpError("expects to be in a function");
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(&function.front());
+    auto memory = memref::AllocaOp::create(rewriter, op.getLoc(),
+                                           type.getMemoryType(), alignment);
+    rewriter.replaceOp(op, memory);
+    return success();
+  }
+
+private:
+  static StringAttr createVariable(OpBuilder &builder, Location loc,
+                                   gpu::GPUModuleOp module, TileType type,
+                                   IntegerAttr alignment) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    auto variable = memref::GlobalOp::create(
+        builder, loc, "kvcache_tile", builder.getStringAttr("private"),
+        type.getMemoryType(), builder.getUnitAttr(), /*constant=*/false,
+        alignment);
+    unsigned counter = 0;
+    SmallString<32> name = SymbolTable::generateSymbolName<32>(
+        "kvcache_tile",
+        [&](StringRef candidate) {
+          return SymbolTable::lookupSymbolIn(module, candidate) != nullptr;
+        },
+        counter);
+    variable.setSymName(name);
+    return variable.getSymNameAttr();
+  }
+};
+
+struct LowerTileMemory : OpConversionPattern<TileMemoryOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TileMemoryOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getTile());
+    return success();
+  }
+};
+
+struct LowerTileOffset : OpConversionPattern<TileOffsetOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TileOffsetOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ArithBuilder b(rewriter, op.getLoc());
+    rewriter.replaceOp(op, getOffset(b, op.getTile().getType().getLayout(),
+                                     adaptor.getRow(), adaptor.getColumn()));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+/// The bytes of a value: a vector of as many.
+static VectorType getBytesType(Type type) {
+  int64_t bits = getNumLanes(type) * getLaneType(type).getIntOrFloatBitWidth();
+  return VectorType::get(bits / 8, IntegerType::get(type.getContext(), 8));
+}
+
+struct LowerTileLoad : OpConversionPattern<TileLoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TileLoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    ArithBuilder b(rewriter, loc);
+    Value offset = getOffset(b, op.getTile().getType().getLayout(),
+                             adaptor.getRow(), adaptor.getColumn());
+    VectorType bytes = getBytesType(op.getType());
+    Value loaded = vector::LoadOp::create(
+        rewriter, loc, bytes, adaptor.getTile(), offset,
+        /*nontemporal=*/false, llvm::Align(bytes.getNumElements()));
+    auto type =
+        VectorType::get(getNumLanes(op.getType()), getLaneType(op.getType()));
+    Value result = rewriter.createOrFold<vector::BitCastOp>(loc, type, loaded);
+    if (!isa<VectorType>(op.getType()))
+      result = vector::ExtractOp::create(rewriter, loc, result, 0);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct LowerTileStore : OpConversionPattern<TileStoreOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TileStoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    ArithBuilder b(rewriter, loc);
+    Value offset = getOffset(b, op.getTile().getType().getLayout(),
+                             adaptor.getRow(), adaptor.getColumn());
+    Value value = adaptor.getValue();
+    VectorType bytes = getBytesType(value.getType());
+    if (!isa<VectorType>(value.getType()))
+      value = vector::FromElementsOp::create(
+          rewriter, loc, VectorType::get(1, value.getType()), value);
+    value = rewriter.createOrFold<vector::BitCastOp>(loc, bytes, value);
+    rewriter.replaceOpWithNewOp<vector::StoreOp>(
+        op, value, adaptor.getTile(), offset, /*nontemporal=*/false,
+        llvm::Align(bytes.getNumElements()));
+    return success();
+  }
+};
+
+} // namespace
+
+void kvcache::populateTilePatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns) {
+  patterns.add<LowerAllocTile, LowerTileMemory, LowerTileOffset, LowerTileLoad,
+               LowerTileStore>(converter, patterns.getContext());
+}

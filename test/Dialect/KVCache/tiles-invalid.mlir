@@ -1,0 +1,130 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{expects rows and columns to be positive, got 0x128}}
+func.func private @c1_rows(!kvcache.tile<0x128xbf16>)
+
+// -----
+
+// expected-error @below {{expects a tile of fewer than 2^31 bytes, got 65536x32768 of 'i8'}}
+func.func private @c1_bytes(!kvcache.tile<65536x32768xi8>)
+
+// -----
+
+// expected-error @below {{expects an integer or float element type of 1, 2, 4 or 8 bytes, got 'f4E2M1FN'}}
+func.func private @c2_half_bytes(!kvcache.tile<8x32xf4E2M1FN>)
+
+// -----
+
+// expected-error @below {{expects an integer or float element type of 1, 2, 4 or 8 bytes, got 'index'}}
+func.func private @c2_index(!kvcache.tile<8x32xindex>)
+
+// -----
+
+// expected-error @below {{expects an integer or float element type of 1, 2, 4 or 8 bytes, got 'i24'}}
+func.func private @c2_odd_integers(!kvcache.tile<8x32xi24>)
+
+// -----
+
+// expected-error @below {{expects rows of a multiple of 16 bytes, got 24}}
+func.func private @c3_rows_of_odd_bytes(!kvcache.tile<8x12xbf16>)
+
+// -----
+
+// expected-error @below {{expects a multiple of 8 rows for several chunks of 64 columns, got 12}}
+func.func private @c4_rows_of_chunks(!kvcache.tile<12x128xbf16, swizzle_128b>)
+
+// -----
+
+// One chunk may have any number of rows.
+func.func private @c4_rows_of_a_chunk(!kvcache.tile<12x64xbf16, swizzle_128b>)
+
+// -----
+
+// expected-error @below {{expects rows and columns, got 1 sizes}}
+func.func private @one_size(!kvcache.tile<12xbf16>)
+
+// -----
+
+// expected-error @below {{swizzle}}
+func.func private @unknown_swizzle(!kvcache.tile<8x64xbf16, swizzle_256b>)
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c1_load_of_another_type(%kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have the tile's element type ('bf16'), got 'f16'}}
+  %v = kvcache.tile_load %kt[%i, %i] : !kt -> vector<8xf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c2_load_of_more_than_a_unit(%kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes in at most 16 bytes, got 'vector<16xbf16>'}}
+  %v = kvcache.tile_load %kt[%i, %i] : !kt -> vector<16xbf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c2_load_of_odd_lanes(%kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes in at most 16 bytes, got 'vector<3xbf16>'}}
+  %v = kvcache.tile_load %kt[%i, %i] : !kt -> vector<3xbf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c1_store_of_another_type(%v: vector<4xf32>, %kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.tile_store' op expects 'value' to have the tile's element type ('bf16'), got 'f32'}}
+  kvcache.tile_store %v, %kt[%i, %i] : vector<4xf32>, !kt
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c2_store_of_more_than_a_unit(%v: vector<32xbf16>, %kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.tile_store' op expects 'value' to have a power of two of lanes in at most 16 bytes, got 'vector<32xbf16>'}}
+  kvcache.tile_store %v, %kt[%i, %i] : vector<32xbf16>, !kt
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c1_memory_of_another_size(%kt: !kt) {
+  // expected-error @below {{expects 'memory' to be 'memref<16384xi8, #gpu.address_space<workgroup>>', got 'memref<8192xi8, #gpu.address_space<workgroup>>'}}
+  %m = kvcache.tile_memory %kt : !kt -> memref<8192xi8, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c1_memory_of_another_space(%kt: !kt) {
+  // expected-error @below {{got 'memref<16384xi8>'}}
+  %m = kvcache.tile_memory %kt : !kt -> memref<16384xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @load_of_a_cache(%k: !cache, %i: index) {
+  // expected-error @below {{operand #0 must be tile of a cache in shared memory, but got '!kvcache.paged<bf16,}}
+  %v = kvcache.tile_load %k[%i, %i] : !cache -> vector<8xbf16>
+  return
+}

@@ -1,0 +1,119 @@
+"""Where tiles keep their elements, on the CPU, against the ISA's own picture."""
+
+import functools
+
+import numpy as np
+import pytest
+from test_geometry import PATTERNS, SWIZZLES
+
+import kvcache
+
+SHAPES = [(64, "i8", 256), (24, "bf16", 128), (8, "f32", 64), (16, "f64", 16)]
+NAMES = {"none": "", "32b": ", swizzle_32b", "64b": ", swizzle_64b", "128b": ", swizzle_128b"}
+
+
+def lanes_of(dtype):
+    """The vector widths that a unit of 16 bytes has room for."""
+    size = kvcache.dtypes.dtype(dtype).itemsize
+    return [width for width in (1, 2, 4, 8, 16) if width * size <= 16]
+
+
+@functools.cache
+def compile_tile(rows, dtype, columns, swizzle):
+    """`write_w` and `read_w` of w lanes through a tile's memory, and `offset`."""
+    bytes_ = rows * columns * kvcache.dtypes.dtype(dtype).itemsize
+    tile = f"!kvcache.tile<{rows}x{columns}x{dtype}{NAMES[swizzle]}>"
+    memory = f"memref<{bytes_}xi8, #gpu.address_space<workgroup>>"
+    array, raw = f"memref<{rows}x{columns}x{dtype}>", f"memref<{bytes_}xi8>"
+    constants = f"""
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rows = arith.constant {rows} : index
+  %columns = arith.constant {columns} : index
+  %bytes = arith.constant {bytes_} : index
+  %tile = kvcache.alloc_tile : !tile
+  %memory = kvcache.tile_memory %tile : !tile -> {memory}"""
+    copies = ""
+    for lanes in lanes_of(dtype):
+        vector = f"vector<{lanes}x{dtype}>"
+        copies += f"""
+func.func @write_{lanes}(%array: {array}, %raw: {raw}) {{{constants}
+  %lanes = arith.constant {lanes} : index
+  scf.for %i = %c0 to %rows step %c1 {{
+    scf.for %j = %c0 to %columns step %lanes {{
+      %v = vector.load %array[%i, %j] : {array}, {vector}
+      kvcache.tile_store %v, %tile[%i, %j] : {vector}, !tile
+    }}
+  }}
+  scf.for %i = %c0 to %bytes step %c1 {{
+    %x = memref.load %memory[%i] : {memory}
+    memref.store %x, %raw[%i] : {raw}
+  }}
+  return
+}}
+func.func @read_{lanes}(%raw: {raw}, %array: {array}) {{{constants}
+  %lanes = arith.constant {lanes} : index
+  scf.for %i = %c0 to %bytes step %c1 {{
+    %x = memref.load %raw[%i] : {raw}
+    memref.store %x, %memory[%i] : {memory}
+  }}
+  scf.for %i = %c0 to %rows step %c1 {{
+    scf.for %j = %c0 to %columns step %lanes {{
+      %v = kvcache.tile_load %tile[%i, %j] : !tile -> {vector}
+      vector.store %v, %array[%i, %j] : {array}, {vector}
+    }}
+  }}
+  return
+}}"""
+    return kvcache.jit(f"""
+!tile = {tile}
+func.func @offset(%row: index, %column: index) -> index {{
+  %tile = kvcache.alloc_tile : !tile
+  %o = kvcache.tile_offset %tile[%row, %column] : !tile
+  return %o : index
+}}{copies}""")
+
+
+def stored(array, swizzle):
+    """The bytes of a tile that holds the array, by the pattern of its lines."""
+    rows = len(array)
+    row_bytes = array.view(np.uint8).reshape(rows, -1)
+    span = row_bytes.shape[1] if swizzle == "none" else SWIZZLES[swizzle]
+    chunks = row_bytes.reshape(rows, -1, span).swapaxes(0, 1)
+    plain = chunks.reshape(-1, 128 // 16, 16)  # lines of units
+    result = np.empty_like(plain)
+    for line, units in enumerate(plain):
+        for unit, place in enumerate(PATTERNS[swizzle][line % 8]):
+            result[line, int(place)] = units[unit]
+    return result.reshape(-1)
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def test_elements_lie_where_the_hardware_puts_them(shape, swizzle):
+    rows, dtype, columns = shape
+    program = compile_tile(rows, dtype, columns, swizzle)
+    rng = np.random.default_rng(5)
+    numpy_dtype = kvcache.dtypes.dtype(dtype)
+    bits = rng.integers(0, 256, (rows, columns * numpy_dtype.itemsize), np.uint8)
+    array = bits.view(numpy_dtype)
+    expected = stored(array, swizzle)
+    for lanes in lanes_of(dtype):
+        raw = np.zeros(expected.size, np.int8)
+        program.call(f"write_{lanes}", array, raw)
+        assert (raw.view(np.uint8) == expected).all()
+        back = np.zeros_like(array)
+        program.call(f"read_{lanes}", raw, back)
+        assert (back.view(np.uint8) == array.view(np.uint8)).all()
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def test_offsets_are_those_of_the_geometry(shape, swizzle):
+    rows, dtype, columns = shape
+    program = compile_tile(rows, dtype, columns, swizzle)
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        row, column = int(rng.integers(rows)), int(rng.integers(columns))
+        expected = kvcache.tile_offset((rows, columns), dtype, swizzle, row, column)
+        assert program.call("offset", row, column) == expected
