@@ -524,6 +524,8 @@ MemRefType TileType::getMemoryType() const {
                          MemRefLayoutAttrInterface(), shared);
 }
 
+SmallVector<Part> TokenType::getParts() const { return {}; }
+
 SmallVector<Part> TileType::getParts() const {
   return {{PartKind::TileMemory, getMemoryType()}};
 }

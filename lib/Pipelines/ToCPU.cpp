@@ -45,6 +45,7 @@ static void addFloatLowering(OpPassManager &pm) {
 void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
+  pm.addPass(createExpandCopies());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createShareWithHost());
   pm.addPass(createConvertKVCacheChecks());

@@ -84,6 +84,7 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   pm.addPass(createAttachTargets(targets));
 
   pm.addPass(createHoistLookups());
+  pm.addPass(createExpandCopies());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createConvertKVCacheChecks());
   FlattenKernelArgsOptions flatten;

@@ -69,6 +69,6 @@ def test_example_verifies(source):
 
 @pytest.mark.parametrize("source", [example for example in EXAMPLES if "func" in example.values[0]])
 def test_example_lowers(source):
-    result = run_opt(source, "--convert-kvcache-to-memref")
+    result = run_opt(source, "--kvcache-expand-copies", "--convert-kvcache-to-memref")
     assert result.returncode == 0, result.stderr
     assert LEFT_OVER.findall(result.stdout) == []

@@ -16,6 +16,7 @@ include "kvcache/IR/QuantizationOps.td"
 include "kvcache/IR/ScalesOps.td"
 include "kvcache/IR/PageTableOps.td"
 include "kvcache/IR/TileOps.td"
+include "kvcache/IR/CopyOps.td"
 include "kvcache/IR/CheckOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

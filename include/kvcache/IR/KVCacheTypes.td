@@ -268,6 +268,21 @@ def KVCache_TileType : KVCache_Type<"Tile", "tile", [
   }];
 }
 
+def KVCache_TokenType : TypeDef<KVCache_Dialect, "Token", [
+    DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
+  let mnemonic = "token";
+  let summary = "copy on its way into a tile";
+  let description = [{
+    What `wait` waits for. It expands to no value.
+
+    Example:
+
+    ```mlir
+    !token = !kvcache.token
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//

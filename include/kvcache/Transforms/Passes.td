@@ -49,6 +49,21 @@ def HoistLookups : Pass<"kvcache-hoist-lookups"> {
   ];
 }
 
+def ExpandCopies : Pass<"kvcache-expand-copies"> {
+  let summary = "Lower copies into tiles to what the target does best";
+  let description = [{
+    Expands `async_load_tile`, `async_gather_tile` and `wait` to loads of the
+    cache and stores to the tile: all threads of a block copy 16 bytes each, and
+    in turn until all is copied, and wait at a barrier. On the CPU the one
+    thread copies all.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::kvcache::KVCacheDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect"
+  ];
+}
+
 def NameKernelArgs : Pass<"kvcache-name-kernel-args", "::mlir::ModuleOp"> {
   let summary = "Name the arguments of kernels after what launches pass";
   let description = [{

@@ -1,0 +1,60 @@
+//===- CopyOps.cpp - Copies into tiles ------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Accesses.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+KVCACHE_DEFINE_INDICES(AsyncLoadTileOp)
+
+TypedValue<CacheTypeInterface> AsyncGatherTileOp::getAccessedCache() {
+  return getCache();
+}
+Value AsyncGatherTileOp::getAccessedHead() { return getHead(); }
+Value AsyncGatherTileOp::getAccessedElement() { return getElement(); }
+
+/// The width that elements are a multiple of: the 16 bytes that move at once.
+static int64_t getUnit(TileType tile) {
+  return 16 / tile.getLayout().elementBytes;
+}
+
+int64_t AsyncLoadTileOp::getAccessedWidth() {
+  return getUnit(getTile().getType());
+}
+int64_t AsyncGatherTileOp::getAccessedWidth() {
+  return getUnit(getTile().getType());
+}
+
+/// Checks (C1) and (C2) of copies.
+static LogicalResult verifyCopy(Operation *op, CacheTypeInterface cache,
+                                TileType tile) {
+  if (tile.getElementType() != cache.getElementType())
+    return op->emitOpError("expects 'tile' to have the cache's element type (")
+           << cache.getElementType() << "), got " << tile.getElementType();
+  if (tile.getColumns() > cache.getHeadSize())
+    return op->emitOpError("expects 'tile' to have at most head_size (")
+           << cache.getHeadSize() << ") columns, got " << tile.getColumns();
+  return success();
+}
+
+LogicalResult AsyncLoadTileOp::verify() {
+  return verifyCopy(*this, getCache().getType(), getTile().getType());
+}
+
+LogicalResult AsyncGatherTileOp::verify() {
+  TileType tile = getTile().getType();
+  if (failed(verifyCopy(*this, getCache().getType(), tile)))
+    return failure();
+  // (C3)
+  int64_t ids = getRows().getType().getDimSize(0);
+  if (ids != tile.getRows())
+    return emitOpError("expects 'rows' to have an id for each row of 'tile' (")
+           << tile.getRows() << "), got " << getRows().getType();
+  return success();
+}

@@ -1,0 +1,43 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+func.func @c1_load_of_another_type(%k: !cache, %kt: !kvcache.tile<64x128xf16>, %i: index) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have the cache's element type ('bf16'), got 'f16'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kvcache.tile<64x128xf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+func.func @c2_load_of_more_than_a_head(%k: !cache, %kt: !kvcache.tile<64x136xbf16>, %i: index) {
+  // expected-error @below {{expects 'tile' to have at most head_size (128) columns, got 136}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kvcache.tile<64x136xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+func.func @c3_gather_with_too_few_ids(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, %i: index, %ids: memref<32xi32>) {
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'rows' to have an id for each row of 'tile' (64), got 'memref<32xi32>'}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !cache, memref<32xi32>, !kvcache.tile<64x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
+
+func.func @c1_gather_of_half_bytes(%k: !nvfp4, %kt: !kvcache.tile<64x128xi8>, %i: index, %ids: memref<64xi32>) {
+  // expected-error @below {{expects 'tile' to have the cache's element type ('f4E2M1FN'), got 'i8'}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !nvfp4, memref<64xi32>, !kvcache.tile<64x128xi8>
+  return
+}

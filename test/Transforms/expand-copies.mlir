@@ -1,0 +1,72 @@
+// RUN: kvcache-opt %s --kvcache-expand-copies --canonicalize --split-input-file | FileCheck %s --implicit-check-not=kvcache.async --implicit-check-not=kvcache.wait
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+// On the CPU one thread copies the 1024 units of 16 bytes.
+// CHECK-LABEL: func.func @load(
+// CHECK-SAME:    %[[K:.*]]: !kvcache.paged<{{.*}}>, %[[KT:.*]]: !kvcache.tile<{{.*}}>, %[[B:.*]]: index, %[[H:.*]]: index, %[[T:.*]]: index, %[[D:.*]]: index, %[[N:.*]]: index)
+// CHECK-DAG:     %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<8xbf16>
+// CHECK:         scf.for %[[I:.*]] = %c0 to %c1024 step %c1 {
+// CHECK:           %[[ROW:.*]] = arith.divui %[[I]], %c16
+// CHECK:           %[[UNIT:.*]] = arith.remui %[[I]], %c16
+// CHECK:           %[[COLUMN:.*]] = arith.muli %[[UNIT]], %c8
+// CHECK:           %[[READ:.*]] = arith.cmpi ult, %[[ROW]], %[[N]]
+// CHECK:           %[[VALUE:.*]] = scf.if %[[READ]]
+// CHECK:             %[[TOKEN:.*]] = arith.addi %[[T]], %[[ROW]]
+// CHECK:             %[[ELEMENT:.*]] = arith.addi %[[D]], %[[COLUMN]]
+// CHECK:             kvcache.load %[[K]][%[[B]], %[[H]], %[[TOKEN]], %[[ELEMENT]]]
+// CHECK:             scf.yield %[[ZEROS]]
+// CHECK:           kvcache.tile_store %[[VALUE]], %[[KT]][%[[ROW]], %[[COLUMN]]]
+func.func @load(%k: !cache, %kt: !kt, %b: index, %h: index, %t: index, %d: index, %n: index) {
+  %tok = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %n to %kt : !cache, !kt
+  kvcache.wait %tok
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 64>
+!kt = !kvcache.tile<8x64xf8E4M3FN>
+
+// Row ids outside of the cache, negative ones too, give zeros; a quantized cache
+// is copied as it is.
+// CHECK-LABEL: func.func @gather(
+// CHECK:         %[[ID_I32:.*]] = memref.load
+// CHECK:         %[[ID:.*]] = arith.index_cast %[[ID_I32]] : i32 to index
+// CHECK:         %[[PAGE:.*]] = arith.divui %[[ID]], %c16
+// CHECK:         %[[TOKEN:.*]] = arith.remui %[[ID]], %c16
+// CHECK:         %[[PAGES:.*]] = kvcache.extent pages
+// CHECK:         %[[LIMIT:.*]] = arith.muli %[[PAGES]], %c16
+// CHECK:         arith.cmpi ult, %[[ID]], %[[LIMIT]]
+// CHECK:         kvcache.load_quantized %{{.*}}[%c0, %{{.*}}, %[[TOKEN]], %{{.*}}] page %[[PAGE]]
+func.func @gather(%k: !cache, %kt: !kt, %h: index, %d: index, %ids: memref<8xi32>) {
+  %tok = kvcache.async_gather_tile %k[%h, %d] rows %ids to %kt : !cache, memref<8xi32>, !kt
+  kvcache.wait %tok
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+// In a kernel all threads take part.
+// CHECK-LABEL: gpu.func @threads(
+// CHECK-DAG:     %[[THREAD:.*]] = gpu.thread_id x
+// CHECK-DAG:     gpu.block_dim z
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %c1024 step
+// CHECK:           kvcache.load
+// CHECK:         gpu.barrier
+gpu.module @kernels {
+  gpu.func @threads(%k: !cache, %b: index) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kt
+    %tok = kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %kt : !cache, !kt
+    kvcache.wait %tok
+    gpu.return
+  }
+}

@@ -1,0 +1,103 @@
+"""Copies into tiles, on the CPU, against plain indexing."""
+
+import functools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_data_tiles import stored
+from test_geometry import SWIZZLES
+
+import kvcache
+
+ROWS, COLUMNS, HEADS, LAYERS, PAGES = 16, 64, 3, 2, 7
+NAMES = {"none": "", "32b": ", swizzle_32b", "64b": ", swizzle_64b", "128b": ", swizzle_128b"}
+BYTES = ROWS * COLUMNS * 2
+
+lays = pytest.mark.parametrize("swizzle", SWIZZLES)
+pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48])
+
+
+@functools.cache
+def compile_copies(page_size, swizzle):
+    """`load` and `gather` of the values of layer 1, and the tile's bytes."""
+    blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16>"
+    memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
+    arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+    %raw: memref<{BYTES}xi8>, %h: index, %d: index"""
+    begin = f"""
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %bytes = arith.constant {BYTES} : index
+  %zero = arith.constant 0 : i32
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
+      : {blocks}, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view value %collection[%c1] : !collection
+  %tile = kvcache.alloc_tile : !tile"""
+    end = f"""
+  kvcache.wait %token
+  %memory = kvcache.tile_memory %tile : !tile -> {memory}
+  scf.for %i = %c0 to %bytes step %c1 {{
+    %x = memref.load %memory[%i] : {memory}
+    memref.store %x, %raw[%i] : memref<{BYTES}xi8>
+  }}
+  return
+}}"""
+    return kvcache.jit(f"""
+#kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}>
+!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}>
+!tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
+func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
+  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile : !cache, !tile{end}
+func.func @gather({arguments}, %ids: memref<{ROWS}xi32>) {{{begin}
+  %token = kvcache.async_gather_tile %k[%h, %d] rows %ids to %tile
+      : !cache, memref<{ROWS}xi32>, !tile{end}
+""")
+
+
+def make_cache(page_size):
+    rng = np.random.default_rng(page_size)
+    shape = PAGES, 2, LAYERS, page_size, HEADS, 128
+    blocks = rng.integers(0, 2**16, shape, np.uint16).view(ml_dtypes.bfloat16)
+    columns = 3 * ROWS // page_size + 2
+    lut = rng.integers(0, PAGES, (2, columns)).astype(np.uint32)
+    lengths = np.array([5, 6], np.uint32)
+    return blocks, lengths, lut
+
+
+def run(program, name, cache, h, d, *arguments):
+    raw = np.full(BYTES, 77, np.int8)
+    program.call(name, *cache, raw, h, d, *arguments)
+    return raw.view(np.uint8)
+
+
+@lays
+@pages
+def test_tokens_arrive_through_the_table(page_size, swizzle):
+    program, cache = compile_copies(page_size, swizzle), make_cache(page_size)
+    blocks, _, lut = cache
+    for b, h, t, d, valid in [(0, 0, 0, 0, 16), (1, 2, 7, 64, 5), (1, 1, 16, 8, 0)]:
+        expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
+        for row in range(valid):
+            page, inside = lut[b, (t + row) // page_size], (t + row) % page_size
+            expected[row] = blocks[page, 1, 1, inside, h, d : d + COLUMNS]
+        found = run(program, "load", cache, h, d, b, t, valid)
+        assert (found == stored(expected, swizzle)).all()
+
+
+@lays
+@pages
+def test_any_rows_arrive_and_others_are_zero(page_size, swizzle):
+    program, cache = compile_copies(page_size, swizzle), make_cache(page_size)
+    blocks = cache[0]
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, PAGES * page_size, ROWS).astype(np.int32)
+    ids[[2, 5, 9, 11]] = -1, PAGES * page_size, -(2**31), 2**31 - 1
+    expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
+    for row, id_ in enumerate(ids):
+        if 0 <= id_ < PAGES * page_size:
+            page, inside = divmod(int(id_), page_size)
+            expected[row] = blocks[page, 1, 1, inside, 2, 32 : 32 + COLUMNS]
+    found = run(program, "gather", cache, 2, 32, ids)
+    assert (found == stored(expected, swizzle)).all()
