@@ -33,9 +33,7 @@ public:
   /// for every sequence, and distances that keep pages as aligned as accesses.
   template <typename OpTy> void checkCollection(OpTy op) {
     Value sequences = size(op.getCacheLengths(), 0);
-    Value rows = size(op.getLookupTable(), 0);
-    below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
-          "number of sequences with a row in 'lookup_table'");
+    checkRows(sequences, op.getLookupTable(), "lookup_table");
     checkDistances(op.getBlocks(), "blocks");
     if constexpr (std::is_same_v<OpTy, PagedCollectionOp>)
       checkScales(op, sequences);
@@ -45,11 +43,8 @@ public:
   void checkScales(PagedCollectionOp op, Value sequences) {
     if (!op.getScales())
       return;
-    if (op.getScalesLookupTable()) {
-      Value rows = size(op.getScalesLookupTable(), 0);
-      below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
-            "number of sequences with a row in 'scales_lookup_table'");
-    }
+    if (Value table = op.getScalesLookupTable())
+      checkRows(sequences, table, "scales_lookup_table");
     checkDistances(op.getScales(), "scales");
   }
 
@@ -123,6 +118,18 @@ private:
     return memref::DimOp::create(builder, loc, memref, dim);
   }
 
+  /// A lookup table has a row for each sequence.
+  void checkRows(Value sequences, Value table, StringRef name) {
+    Value rows = size(table, 0);
+    below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
+          ("number of sequences with a row in '" + name + "'").str());
+  }
+
+  /// What a message calls a thing of a cache, or of the view of its scales.
+  static std::string describe(StringRef what, CacheTypeInterface view) {
+    return (what + (isa<ScalesType>(view) ? " of the scales" : "")).str();
+  }
+
   /// The outer strides are no negative numbers, and multiples of the alignment
   /// that accesses count on.
   void checkDistances(TypedValue<MemRefType> tensor, StringRef name) {
@@ -178,17 +185,15 @@ private:
   void checkTokens(AccessOpInterface op, Value token,
                    TypedValue<CacheTypeInterface> cache,
                    std::optional<MutableOperandRange> page) {
-    StringRef ofScales =
-        isa<ScalesType>(cache.getType()) ? " of the scales" : "";
     int64_t tokens = op.getAccessedTokens();
     Value limit = extent(Extent::Tokens, cache);
-    below(token, limit, ("token" + ofScales).str());
+    below(token, limit, describe("token", cache.getType()));
     // Rows of a block that lie past its end are named, but not read.
     bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
     if (tokens > 1 && !isNamed) {
       Value last =
           arith::AddIOp::create(builder, loc, token, index(tokens - 1));
-      below(last, limit, ("last token" + ofScales).str());
+      below(last, limit, describe("last token", cache.getType()));
     }
     if (auto populate = dyn_cast<PopulateOp>(*op))
       checkBase(populate);
@@ -197,7 +202,8 @@ private:
 
     Value limitOfPages = extent(Extent::Pages, cache);
     if (page && !page->empty())
-      below((*page)[0].get(), limitOfPages, ("page id" + ofScales).str());
+      below((*page)[0].get(), limitOfPages,
+            describe("page id", cache.getType()));
     else
       checkPages(op, token, cache, limitOfPages);
   }
@@ -227,9 +233,7 @@ private:
     auto checkPage = [&](Value token) {
       Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
                                     op.getAccessedBatch(), token);
-      below(page, limit,
-            isa<ScalesType>(cache.getType()) ? "page id of the scales"
-                                             : "page id");
+      below(page, limit, describe("page id", cache.getType()));
     };
     if (!cache.getType().isPaged() || tokens <= pageSize)
       return checkPage(token);

@@ -159,16 +159,21 @@ INDICES = [f"{index}: index" for index in "bhtd"]
 AT = "%k[%b, %h, %t, %d]"
 
 
-def add_load(source, name, width, result, **options):
-    """Adds a function that dequantizes elements into its last argument."""
-    memref, type = f"memref<?x{result}>", lanes(width, result)
+def _add_read(source, name, op, width, lane, **options):
+    """Adds a function that reads lanes into its last argument."""
+    memref, type = f"memref<?x{lane}>", lanes(width, lane)
     source.add(
         name,
         [*INDICES, f"out: {memref}"],
-        f"  %v = kvcache.load {AT} : !cache -> {type}\n"
+        f"  %v = kvcache.{op} {AT} : !cache -> {type}\n"
         f"{give('%v', ('%out', memref), type)}  return",
         **options,
     )
+
+
+def add_load(source, name, width, result, **options):
+    """Adds a function that dequantizes elements into its last argument."""
+    _add_read(source, name, "load", width, result, **options)
 
 
 def add_load_quantized(source, name, width, **options):
@@ -196,15 +201,7 @@ def add_store(source, name, width, **options):
 
 
 def add_load_scale(source, name, width, **options):
-    scale = source.shape.scale
-    memref, type = f"memref<?x{scale}>", lanes(width, scale)
-    source.add(
-        name,
-        [*INDICES, f"out: {memref}"],
-        f"  %v = kvcache.load_scale {AT} : !cache -> {type}\n"
-        f"{give('%v', ('%out', memref), type)}  return",
-        **options,
-    )
+    _add_read(source, name, "load_scale", width, source.shape.scale, **options)
 
 
 def add_store_scale(source, name, width, **options):

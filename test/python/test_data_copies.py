@@ -5,13 +5,12 @@ import functools
 import ml_dtypes
 import numpy as np
 import pytest
-from test_data_tiles import stored
+from test_data_tiles import NAMES, stored
 from test_geometry import SWIZZLES
 
 import kvcache
 
 ROWS, COLUMNS, HEADS, LAYERS, PAGES = 16, 64, 3, 2, 7
-NAMES = {"none": "", "32b": ", swizzle_32b", "64b": ", swizzle_64b", "128b": ", swizzle_128b"}
 BYTES = ROWS * COLUMNS * 2
 
 lays = pytest.mark.parametrize("swizzle", SWIZZLES)

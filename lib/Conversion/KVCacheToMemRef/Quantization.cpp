@@ -104,16 +104,20 @@ static Value spreadScales(const F32Builder &b, Value scales, Value like,
   return vector::ShuffleOp::create(b.builder, b.loc, scales, scales, groups);
 }
 
+/// A number that f32 holds exactly.
+static float toFloat(APFloat number) {
+  bool losesInfo;
+  number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
+                 &losesInfo);
+  return number.convertToFloat();
+}
+
 /// The number that a group is scaled to: the largest of the quantized type.
 static float getLargestQuantized(Type quantized) {
   auto type = dyn_cast<FloatType>(quantized);
   if (!type)
     return 127;
-  APFloat largest = APFloat::getLargest(type.getFloatSemantics());
-  bool losesInfo;
-  largest.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
-                  &losesInfo);
-  return largest.convertToFloat();
+  return toFloat(APFloat::getLargest(type.getFloatSemantics()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,18 +265,12 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
   // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
   // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
   const llvm::fltSemantics &semantics = scaleType.getFloatSemantics();
-  auto toF32 = [](APFloat number) {
-    bool losesInfo;
-    number.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
-                   &losesInfo);
-    return number.convertToFloat();
-  };
   if (!isa<Float8E8M0FNUType>(scaleType))
-    scales =
-        b.op<arith::MaxNumFOp>(scales, toF32(APFloat::getSmallest(semantics)));
+    scales = b.op<arith::MaxNumFOp>(scales,
+                                    toFloat(APFloat::getSmallest(semantics)));
   if (scaleType.isF16())
     scales =
-        b.op<arith::MinNumFOp>(scales, toF32(APFloat::getLargest(semantics)));
+        b.op<arith::MinNumFOp>(scales, toFloat(APFloat::getLargest(semantics)));
   scales = b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
                     b.constant(scales, 1.0f), scales);
   Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));

@@ -48,6 +48,15 @@ static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
   return b.extend(offset);
 }
 
+/// The byte that an op on a row and column of a tile means.
+template <typename OpTy>
+static Value getOffset(OpBuilder &builder, OpTy op,
+                       typename OpTy::Adaptor adaptor) {
+  return getOffset(ArithBuilder(builder, op.getLoc()),
+                   op.getTile().getType().getLayout(), adaptor.getRow(),
+                   adaptor.getColumn());
+}
+
 namespace {
 
 //===----------------------------------------------------------------------===//
@@ -123,9 +132,7 @@ struct LowerTileOffset : OpConversionPattern<TileOffsetOp> {
   LogicalResult
   matchAndRewrite(TileOffsetOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    ArithBuilder b(rewriter, op.getLoc());
-    rewriter.replaceOp(op, getOffset(b, op.getTile().getType().getLayout(),
-                                     adaptor.getRow(), adaptor.getColumn()));
+    rewriter.replaceOp(op, getOffset(rewriter, op, adaptor));
     return success();
   }
 };
@@ -147,9 +154,7 @@ struct LowerTileLoad : OpConversionPattern<TileLoadOp> {
   matchAndRewrite(TileLoadOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    ArithBuilder b(rewriter, loc);
-    Value offset = getOffset(b, op.getTile().getType().getLayout(),
-                             adaptor.getRow(), adaptor.getColumn());
+    Value offset = getOffset(rewriter, op, adaptor);
     VectorType bytes = getBytesType(op.getType());
     Value loaded = vector::LoadOp::create(
         rewriter, loc, bytes, adaptor.getTile(), offset,
@@ -171,9 +176,7 @@ struct LowerTileStore : OpConversionPattern<TileStoreOp> {
   matchAndRewrite(TileStoreOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    ArithBuilder b(rewriter, loc);
-    Value offset = getOffset(b, op.getTile().getType().getLayout(),
-                             adaptor.getRow(), adaptor.getColumn());
+    Value offset = getOffset(rewriter, op, adaptor);
     Value value = adaptor.getValue();
     VectorType bytes = getBytesType(value.getType());
     if (!isa<VectorType>(value.getType()))
