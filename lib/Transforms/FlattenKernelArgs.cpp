@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelLaunches.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -262,34 +263,16 @@ struct FlattenKernelArgs
       if (failed(checkArguments(kernel)))
         return signalPassFailure();
 
-    llvm::StringMap<SmallVector<gpu::LaunchFuncOp>> launches;
-    getOperation().walk([&](gpu::LaunchFuncOp launch) {
-      launches[getKey(launch.getKernelModuleName(), launch.getKernelName())]
-          .push_back(launch);
-    });
+    KernelLaunches launches(getOperation());
     for (gpu::GPUFuncOp kernel : kernels) {
-      flattenKernel(kernel, launches.lookup(getKey(kernel)));
+      flattenKernel(kernel, launches.lookup(kernel));
       alignAttributions(kernel);
     }
-    for (auto &entry : launches)
-      llvm::for_each(entry.second, flattenLaunch);
+    getOperation().walk(flattenLaunch);
     dropNames();
   }
 
 private:
-  static std::string getKey(StringAttr module, StringAttr kernel) {
-    return (module.getValue() + "::" + kernel.getValue()).str();
-  }
-
-  /// How launches name a kernel: those of a clone name the original.
-  static std::string getKey(gpu::GPUFuncOp kernel) {
-    auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
-    auto original =
-        module->getAttrOfType<FlatSymbolRefAttr>(KVCacheDialect::kCloneOfAttr);
-    return getKey(original ? original.getAttr() : module.getNameAttr(),
-                  kernel.getNameAttr());
-  }
-
   /// Memory spaces that a pointer from the host may be in.
   static bool isGlobalMemory(MemRefType type) {
     Attribute space = type.getMemorySpace();

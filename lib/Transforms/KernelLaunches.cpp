@@ -1,0 +1,34 @@
+//===- KernelLaunches.cpp - Which launches a kernel has -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLaunches.h"
+
+#include "kvcache/IR/KVCache.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+KernelLaunches::KernelLaunches(ModuleOp module) {
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    launches[{launch.getKernelModuleName(), launch.getKernelName()}].push_back(
+        launch);
+  });
+}
+
+ArrayRef<gpu::LaunchFuncOp>
+KernelLaunches::lookup(gpu::GPUFuncOp kernel) const {
+  auto module = kernel->getParentOfType<gpu::GPUModuleOp>();
+  auto original =
+      module->getAttrOfType<FlatSymbolRefAttr>(KVCacheDialect::kCloneOfAttr);
+  auto found =
+      launches.find({original ? original.getAttr() : module.getNameAttr(),
+                     kernel.getNameAttr()});
+  if (found == launches.end())
+    return {};
+  return found->second;
+}

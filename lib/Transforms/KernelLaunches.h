@@ -1,0 +1,39 @@
+//===- KernelLaunches.h - Which launches a kernel has -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_KERNELLAUNCHES_H
+#define KVCACHE_LIB_TRANSFORMS_KERNELLAUNCHES_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <utility>
+
+namespace mlir::kvcache {
+
+/// The launches in a module, by what they launch. It lasts until one of them is
+/// erased.
+class KernelLaunches {
+public:
+  explicit KernelLaunches(ModuleOp module);
+
+  /// The launches of `kernel`, in order. Those of a kernel in a clone of its
+  /// `gpu.module` for another target are those of the original.
+  ArrayRef<gpu::LaunchFuncOp> lookup(gpu::GPUFuncOp kernel) const;
+
+private:
+  /// Names of the `gpu.module` and the kernel.
+  using Key = std::pair<StringAttr, StringAttr>;
+
+  DenseMap<Key, SmallVector<gpu::LaunchFuncOp>> launches;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_KERNELLAUNCHES_H
