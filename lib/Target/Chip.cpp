@@ -66,31 +66,35 @@ static constexpr Feature kSpecificDatacenter =
 /// PTX versions are those of the features above, but not before the one that
 /// knows the chip ("Release Notes", "Directives: .target"): sm_100 8.6, sm_120
 /// 8.7, sm_103 and sm_121 and all f-variants 8.8, sm_88 and sm_110 9.0.
+///
+/// Kilobytes of shared memory are the "Maximum amount of shared memory per
+/// thread block" of the CUDA C++ Programming Guide, "Technical Specifications
+/// per Compute Capability", which for sm_88 is libcu++'s `arch_traits`.
 static constexpr Chip kChips[] = {
     // clang-format off
-    // name       cc   variant                ptx  features
-    {"sm_80",     80,  Variant::Base,         80,  kAmpere},
-    {"sm_86",     86,  Variant::Base,         80,  kAmpere},
-    {"sm_87",     87,  Variant::Base,         80,  kAmpere},
-    {"sm_88",     88,  Variant::Base,         90,  kAmpere},
-    {"sm_89",     89,  Variant::Base,         84,  kAda},
-    {"sm_90",     90,  Variant::Base,         86,  kHopper},
-    {"sm_90a",    90,  Variant::Architecture, 86,  kHopper},
-    {"sm_100",    100, Variant::Base,         88,  kBlackwell},
-    {"sm_100a",   100, Variant::Architecture, 88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_100f",   100, Variant::Family,       88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_103",    103, Variant::Base,         88,  kBlackwell},
-    {"sm_103a",   103, Variant::Architecture, 88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_103f",   103, Variant::Family,       88,  kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_110",    110, Variant::Base,         90,  kBlackwell},
-    {"sm_110a",   110, Variant::Architecture, 90,  kBlackwell | kSpecificDatacenter},
-    {"sm_110f",   110, Variant::Family,       90,  kBlackwell | kSpecificDatacenter},
-    {"sm_120",    120, Variant::Base,         88,  kBlackwell | Feature::FP8MMA},
-    {"sm_120a",   120, Variant::Architecture, 88,  kBlackwell | Feature::FP8MMA | kSpecific},
-    {"sm_120f",   120, Variant::Family,       88,  kBlackwell | Feature::FP8MMA | kSpecific},
-    {"sm_121",    121, Variant::Base,         88,  kBlackwell | Feature::FP8MMA},
-    {"sm_121a",   121, Variant::Architecture, 88,  kBlackwell | Feature::FP8MMA | kSpecific},
-    {"sm_121f",   121, Variant::Family,       88,  kBlackwell | Feature::FP8MMA | kSpecific},
+    // name       cc   variant                ptx  shared  features
+    {"sm_80",     80,  Variant::Base,         80,  163,    kAmpere},
+    {"sm_86",     86,  Variant::Base,         80,  99,     kAmpere},
+    {"sm_87",     87,  Variant::Base,         80,  163,    kAmpere},
+    {"sm_88",     88,  Variant::Base,         90,  99,     kAmpere},
+    {"sm_89",     89,  Variant::Base,         84,  99,     kAda},
+    {"sm_90",     90,  Variant::Base,         86,  227,    kHopper},
+    {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopper},
+    {"sm_100",    100, Variant::Base,         88,  227,    kBlackwell},
+    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103",    103, Variant::Base,         88,  227,    kBlackwell},
+    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_110",    110, Variant::Base,         90,  227,    kBlackwell},
+    {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwell | kSpecificDatacenter},
+    {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwell | kSpecificDatacenter},
+    {"sm_120",    120, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
+    {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_120f",   120, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_121",    121, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
+    {"sm_121a",   121, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_121f",   121, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
     // clang-format on
 };
 

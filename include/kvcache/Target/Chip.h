@@ -79,11 +79,17 @@ struct Chip {
   /// The oldest PTX version, as major * 10 + minor, in which all features of
   /// the chip can be written: the older it is, the more drivers load the PTX.
   unsigned ptxVersion;
+  /// Kilobytes of shared memory that one block can have, for a kernel that asks
+  /// for more than the usual 48.
+  unsigned sharedKilobytes;
   /// The set of what the chip can do.
   Feature supported;
 
   /// The parameter `features` of `#nvvm.target`, such as `+ptx88`.
   std::string getFeatures() const;
+
+  /// Bytes of shared memory that one block can have, static and dynamic.
+  int64_t getSharedMemory() const { return int64_t{sharedKilobytes} * 1024; }
 
   /// Whether the chip has all of `wanted`.
   bool has(Feature wanted) const { return (supported & wanted) == wanted; }
