@@ -9,6 +9,7 @@
 #include "CUDATools.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -47,6 +48,8 @@ DictionaryAttr describeKernels(gpu::GPUModuleOp module) {
     if (Attribute blockSize =
             function->getAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
       facts.set("block_size", blockSize);
+    if (Attribute bytes = function->getAttr(kDynamicSharedMemoryAttr))
+      facts.set("dynamic_shared_memory", bytes);
     kernels.push_back(builder.getNamedAttr(
         function.getSymName(), facts.getDictionary(module.getContext())));
   }

@@ -91,6 +91,7 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));
   addCleanUp(pm);
+  pm.addPass(createPackSharedMemory());
 
   addKernelLowering(pm.nest<gpu::GPUModuleOp>());
   SerializeKernelsOptions serialize;

@@ -115,6 +115,24 @@ module attributes {gpu.container_module} {
   }
 }
 
+//--- shared-memory.mlir
+// RUN: not kvcache-opt %t/shared-memory.mlir --kvcache-to-ptx=chip=sm_89 2>&1 | FileCheck %s --check-prefix=SHARED-89
+// RUN: not kvcache-opt %t/shared-memory.mlir --kvcache-to-ptx=chip=sm_80,sm_120a 2>&1 | FileCheck %s --check-prefix=SHARED-120
+// RUN: kvcache-opt %t/shared-memory.mlir --kvcache-to-ptx=chip=sm_80,sm_90a,sm_100a
+// SHARED-89:  shared-memory.mlir:[[#]]:[[#]]: error: 'gpu.func' op needs 131072 bytes of shared memory, but sm_89 has 101376
+// SHARED-120: shared-memory.mlir:[[#]]:[[#]]: error: 'gpu.func' op needs 131072 bytes of shared memory, but sm_120a has 101376
+!tile = !kvcache.tile<512x128xbf16, swizzle_128b>
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<8xbf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !tile
+    %row = gpu.thread_id x
+    %v = kvcache.tile_load %tile[%row, %c0] : !tile -> vector<8xbf16>
+    vector.store %v, %m[%c0] : memref<8xbf16>, vector<8xbf16>
+    gpu.return
+  }
+}
+
 //--- libdevice.mlir
 // RUN: not kvcache-opt %t/libdevice.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LIBDEVICE
 // LIBDEVICE: libdevice.mlir:[[#]]:[[#]]: error: needs '__nv_sinf' of CUDA's libdevice: pass the pipeline option 'toolkit'

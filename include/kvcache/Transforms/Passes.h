@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace mlir {
 namespace arith {
@@ -38,6 +39,11 @@ class UBDialect;
 } // namespace mlir
 
 namespace mlir::kvcache {
+
+/// On a kernel whose static shared memory became dynamic: the bytes of dynamic
+/// shared memory that a launch has to give, as i64.
+inline constexpr llvm::StringLiteral kDynamicSharedMemoryAttr{
+    "kvcache.dynamic_shared_memory"};
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

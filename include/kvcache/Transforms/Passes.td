@@ -99,6 +99,37 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
   ];
 }
 
+def PackSharedMemory : Pass<"kvcache-pack-shared-memory", "::mlir::ModuleOp"> {
+  let summary = "Move shared memory beyond 48 KB to dynamic shared memory";
+  let description = [{
+    A kernel can have 48 KB of static shared memory; more has to be dynamic, of
+    a size that the launch gives. Where the variables of a kernel may take more,
+    this moves its private, uninitialized `memref.global`s in the `workgroup`
+    space, which tiles are, to offsets in dynamic shared memory: an external
+    variable `kvcache_shared` of no size, aligned to 1024 bytes. What takes the
+    largest alignment comes first, then what the kernel uses first. Other
+    kernels stay as they are, and variables that none uses go.
+
+    The kernel records the bytes of dynamic shared memory in the attribute
+    `kvcache.dynamic_shared_memory`, and its launches in the module give them. A
+    launch of a kernel that was cloned for several targets gives what the
+    largest of them needs.
+
+    Workgroup attributions, mbarriers and other variables stay static. It is an
+    error if they alone take more than 48 KB, if all is more than the chip has,
+    if the kernel takes dynamic shared memory by itself, which would begin at
+    the same place, or if a function that the kernel calls uses a variable that
+    moves: inline first.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+  let statistics = [
+    Statistic<"numPacked", "num-packed",
+              "Number of kernels whose shared memory became dynamic">
+  ];
+}
+
 def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
                              "::mlir::gpu::GPUModuleOp"> {
   let summary = "Inline the functions that a kernel calls in its body";
