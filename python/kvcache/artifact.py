@@ -102,6 +102,7 @@ def _describe_binary(binary: Binary, stem: str) -> dict[str, Any]:
                 "name": kernel.name,
                 "parameters": list(map(asdict, kernel.parameters)),
                 "block_size": kernel.block_size,
+                "dynamic_shared_memory": kernel.dynamic_shared_memory,
                 "descriptors": kernel.descriptors,
             }
             for kernel in binary.kernels
@@ -122,6 +123,7 @@ def _read_binary(description: dict[str, Any], file: zipfile.ZipFile) -> Binary:
             kernel["name"],
             tuple(Parameter(**parameter) for parameter in kernel["parameters"]),
             tuple(kernel["block_size"]) if kernel["block_size"] else None,
+            kernel["dynamic_shared_memory"],
             kernel["descriptors"],
             binary,
         )

@@ -94,6 +94,7 @@ def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
                 entry.name,
                 _name_parameters(entry, description.get("parameters", [])),
                 tuple(block_size) if block_size else None,
+                description.get("dynamic_shared_memory", 0),
                 description.get("descriptors", []),
                 binary,
             )

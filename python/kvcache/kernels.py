@@ -60,8 +60,11 @@ class Kernel:
 
     ``name`` is the symbol to launch. ``parameters`` are in the order of the launch.
     ``block_size`` is the number of threads in x, y and z where the kernel fixes it,
-    else None. ``descriptors`` says how to make the descriptors that the kernel takes as
-    its last parameters.
+    else None. ``dynamic_shared_memory`` is the number of bytes of dynamic shared memory
+    that a launch has to give because tiles and other variables take more than 48 KB; to
+    give more than that, CUDA wants ``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``
+    set. ``descriptors`` says how to make the descriptors that the kernel takes as its
+    last parameters.
 
     The properties below need ptxas, ``sass_instructions`` also nvdisasm, unless an
     artifact brought them along: they raise ``ToolchainError`` where it is missing.
@@ -70,6 +73,7 @@ class Kernel:
     name: str
     parameters: tuple[Parameter, ...]
     block_size: tuple[int, int, int] | None
+    dynamic_shared_memory: int
     descriptors: list[dict[str, Any]]
     binary: Binary = field(repr=False)
 
@@ -130,7 +134,11 @@ class Kernel:
     def __repr__(self) -> str:
         parameters = ", ".join(f"{p.name}: {p.type}" for p in self.parameters)
         block = f", block_size={self.block_size}" if self.block_size else ""
-        return f"<kvcache.Kernel {self.name}({parameters}) for {self.chip}{block}>"
+        dynamic = self.dynamic_shared_memory
+        shared = f", dynamic_shared_memory={dynamic}" if dynamic else ""
+        return (
+            f"<kvcache.Kernel {self.name}({parameters}) for {self.chip}{block}{shared}>"
+        )
 
 
 class CompiledModule:

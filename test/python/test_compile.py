@@ -273,6 +273,36 @@ def test_compiling_in_threads():
 # Launch facts
 
 
+TILES = """
+!tile = !kvcache.tile<{rows}x128xbf16, swizzle_128b>
+gpu.module @kernels {{
+  gpu.func @tiles(%out: memref<8xbf16>) kernel {{
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !tile
+    %v = kvcache.tile_load %tile[%c0, %c0] : !tile -> vector<8xbf16>
+    vector.store %v, %out[%c0] : memref<8xbf16>, vector<8xbf16>
+    gpu.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("rows, dynamic", [(192, 0), (256, 65536)])
+def test_dynamic_shared_memory(rows, dynamic, tmp_path):
+    module = kvcache.compile(TILES.format(rows=rows), ["sm_80", "sm_120a"])
+    module.save(tmp_path / "tiles")
+    for either in (module, kvcache.load(tmp_path / "tiles")):
+        for kernel in either.kernels.values():
+            assert kernel.dynamic_shared_memory == dynamic
+            shown = f"dynamic_shared_memory={dynamic}>"
+            assert (shown in repr(kernel)) == (dynamic > 0)
+
+
+def test_more_shared_memory_than_the_chip_has():
+    with pytest.raises(kvcache.CompileError, match="but sm_120a has 101376"):
+        kvcache.compile(TILES.format(rows=512), ["sm_80", "sm_120a"])
+
+
 @needs_ptxas
 def test_launch_facts():
     gather, fill = kvcache.compile(GATHER).kernels.values()
