@@ -22,6 +22,8 @@ config.environment["PATH"] = os.pathsep.join(
     ]
 )
 config.substitutions.append(("%kvcache_runtime", os.path.join(config.kvcache_build_dir, "lib", "libkvcache_runtime.so")))
+runtime_tests = os.path.join(config.test_exec_root, "Runtime")
+config.substitutions.append(("%runtime_tests", runtime_tests))
 config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))
 config.substitutions.append(("%python", config.python))

@@ -9,6 +9,7 @@
 #include "kvcache/TMA/TensorMap.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace mlir::kvcache::tma;
 
@@ -37,25 +38,38 @@ static std::string describe(const char *what, int dim, const char *rule,
          rule + ", got " + std::to_string(value);
 }
 
+/// The stride in bytes, or the largest number if that is too many.
+static int64_t getStrideBytes(const TensorMap &map, int dim) {
+  int64_t bytes;
+  return __builtin_mul_overflow(map.strides[dim], map.elementBytes, &bytes)
+             ? std::numeric_limits<int64_t>::max()
+             : bytes;
+}
+
 static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
                                                     int dim) {
-  constexpr int64_t maxDim = int64_t(1) << 32, maxStride = int64_t(1) << 40;
+  constexpr int64_t maxDim = int64_t(1) << 31, maxStride = int64_t(1) << 40;
   if (map.dims[dim] < 1 || map.dims[dim] > maxDim)
-    return describe("size", dim, "from 1 to 2^32", map.dims[dim]);
+    return describe("size", dim, "from 1 to 2^31", map.dims[dim]);
   if (map.box[dim] < 1 || map.box[dim] > 256)
     return describe("box side", dim, "from 1 to 256", map.box[dim]);
-  if (dim == 0)
+  if (dim == 0) {
+    if (map.strides[0] != 1)
+      return describe("stride", 0, "to be 1 element", map.strides[0]);
     return std::nullopt;
-  int64_t stride = map.strides[dim] * map.elementBytes;
-  if (stride <= 0 || stride % 16 != 0)
-    return describe("stride", dim, "to be a multiple of 16 bytes", stride);
+  }
+  int64_t stride = getStrideBytes(map, dim);
   if (stride >= maxStride)
     return describe("stride", dim, "to be below 2^40 bytes", stride);
+  if (stride <= 0 || stride % 16 != 0)
+    return describe("stride", dim, "to be a multiple of 16 bytes", stride);
   return std::nullopt;
 }
 
-std::optional<std::string>
-mlir::kvcache::tma::findBrokenLimit(const TensorMap &map) {
+/// Of everything but where the tensor starts.
+static std::optional<std::string> findBrokenLimitOfShape(const TensorMap &map) {
+  if (map.rank < 1 || map.rank > TensorMap::kMaxRank)
+    return "expects from 1 to 5 dimensions, got " + std::to_string(map.rank);
   if (map.elementBytes != 1 && map.elementBytes != 2 && map.elementBytes != 4 &&
       map.elementBytes != 8)
     return "expects elements of 1, 2, 4 or 8 bytes, got " +
@@ -72,9 +86,28 @@ mlir::kvcache::tma::findBrokenLimit(const TensorMap &map) {
     return "expects the inner side of the box to be the span of the swizzle (" +
            std::to_string(getSpan(map.swizzle)) + " bytes), got " +
            std::to_string(inner);
+  return std::nullopt;
+}
+
+std::optional<std::string>
+mlir::kvcache::tma::findBrokenLimit(const TensorMap &map) {
+  if (std::optional<std::string> broken = findBrokenLimitOfShape(map))
+    return broken;
   if (map.offset % 16 != 0)
     return "expects the tensor to start at a multiple of 16 bytes, got " +
            std::to_string(map.offset);
+  return std::nullopt;
+}
+
+std::optional<std::string>
+mlir::kvcache::tma::findBrokenLimit(const TensorMap &map, uint64_t base) {
+  if (std::optional<std::string> broken = findBrokenLimitOfShape(map))
+    return broken;
+  if (base == 0)
+    return "expects a base address, got null";
+  if (uint64_t excess = (base + static_cast<uint64_t>(map.offset)) % 16)
+    return "expects the tensor to start at a multiple of 16 bytes, got " +
+           std::to_string(excess) + " bytes behind one";
   return std::nullopt;
 }
 

@@ -216,7 +216,7 @@ def test_scale():
     "change, message",
     [
         ({"rows": 257}, "expects box side 2 from 1 to 256, got 257"),
-        ({"num_rows": 2**32 + 1}, "expects size 2 from 1 to 2^32, got 4294967297"),
+        ({"num_rows": 2**31 + 1}, "expects size 2 from 1 to 2^31, got 2147483649"),
         ({"head_size": 60}, "expects stride 1 to be a multiple of 16 bytes, got 120"),
     ],
     ids=["box", "size", "stride"],

@@ -43,8 +43,12 @@ struct TensorMap {
 
 /// The first of the hardware's limits that the map breaks, as a message in the
 /// style of our diagnostics; none if it keeps all. CUDA Driver API,
-/// cuTensorMapEncodeTiled.
+/// cuTensorMapEncodeTiled; a size is at most 2^31 because coordinates are
+/// signed and have 32 bits. The base counts as a multiple of 16 bytes.
 std::optional<std::string> findBrokenLimit(const TensorMap &map);
+
+/// The same for a view whose base is at the address `base`.
+std::optional<std::string> findBrokenLimit(const TensorMap &map, uint64_t base);
 
 /// A view of a cache. Rows have `numHeads * headSize` elements.
 struct CacheShape {
