@@ -8,6 +8,7 @@
 
 #include "CheckedCall.h"
 #include <csetjmp>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
@@ -45,14 +46,26 @@ std::optional<std::string> python::callChecked(void (*entry)(void **),
   return std::string(frame.message);
 }
 
-void python::checkFailed(const char *format, int64_t value, int64_t bound) {
+/// Formats the message and returns to `callChecked`.
+[[noreturn]] __attribute__((format(printf, 1, 2))) static void
+stop(const char *format, ...) {
+  va_list values;
+  va_start(values, format);
   // A thread that compiled code started by itself has nowhere to return to.
   if (!currentFrame) {
-    std::fprintf(stderr, format, static_cast<long long>(value),
-                 static_cast<long long>(bound));
+    std::vfprintf(stderr, format, values);
     std::abort();
   }
-  std::snprintf(currentFrame->message, sizeof(currentFrame->message), format,
-                static_cast<long long>(value), static_cast<long long>(bound));
+  std::vsnprintf(currentFrame->message, sizeof(currentFrame->message), format,
+                 values);
+  va_end(values);
   std::longjmp(currentFrame->environment, 1);
+}
+
+void python::checkFailed(const char *format, int64_t value, int64_t bound) {
+  stop(format, static_cast<long long>(value), static_cast<long long>(bound));
+}
+
+void python::deviceFailed(const char *where, const char *message) {
+  stop("%s: %s", where, message);
 }

@@ -24,6 +24,10 @@ std::optional<std::string> callChecked(void (*entry)(void **), void **operands);
 /// allocated by then is not freed.
 [[noreturn]] void checkFailed(const char *format, int64_t value, int64_t bound);
 
+/// Likewise, under the name `kvcacheDeviceFailed`, where a call of the device
+/// fails.
+[[noreturn]] void deviceFailed(const char *where, const char *message);
+
 } // namespace mlir::kvcache::python
 
 #endif // KVCACHE_PYTHON_CHECKEDCALL_H

@@ -57,6 +57,7 @@ static std::vector<std::string> getHelperLibraries() {
 /// Functions of this library that compiled code may call.
 static const std::pair<StringRef, void (*)()> kFunctions[] = {
     {"kvcacheCheckFailed", reinterpret_cast<void (*)()>(&checkFailed)},
+    {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&deviceFailed)},
 #if defined(__x86_64__)
     {"__extendhfsf2", &__extendhfsf2},
     {"__truncsfhf2", &__truncsfhf2},

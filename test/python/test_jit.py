@@ -498,6 +498,24 @@ func.func @check(%x: i1) -> i32 {
         program.call("check", False)
 
 
+def test_failures_of_the_device_raise():
+    program = kvcache.jit("""
+llvm.func @kvcacheDeviceFailed(!llvm.ptr, !llvm.ptr) attributes {passthrough = ["noreturn"]}
+llvm.mlir.global internal constant @where("f.mlir:3:1: launch of @kernels::@row\\00")
+llvm.mlir.global internal constant @message("100% used\\00")
+func.func @launch() {
+  %where = llvm.mlir.addressof @where : !llvm.ptr
+  %message = llvm.mlir.addressof @message : !llvm.ptr
+  llvm.call @kvcacheDeviceFailed(%where, %message) : (!llvm.ptr, !llvm.ptr) -> ()
+  return
+}
+""")
+    for _ in range(2):
+        with pytest.raises(kvcache.CheckError) as caught:
+            program.call("launch")
+        assert str(caught.value) == "f.mlir:3:1: launch of @kernels::@row: 100% used"
+
+
 def test_checks_fail_in_each_thread_by_itself():
     program = kvcache.jit(CHECKED, bounds_checks=True)
     cache = (

@@ -22,6 +22,13 @@ extern "C" {
 __attribute__((visibility("default"), noreturn)) void
 kvcacheCheckFailed(const char *format, int64_t value, int64_t bound);
 
+/// Reports a call of a function of Device.h that failed, in the same way, and
+/// does not return: `where` is the place in the source and what was done there,
+/// such as `gather.mlir:12:3: launch of @kernels::@gather`, and `message` what
+/// `kvcacheGetLastError` says. Printed as `where: message`.
+__attribute__((visibility("default"), noreturn)) void
+kvcacheDeviceFailed(const char *where, const char *message);
+
 #ifdef __cplusplus
 }
 #endif

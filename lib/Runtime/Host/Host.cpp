@@ -19,3 +19,9 @@ extern "C" void kvcacheCheckFailed(const char *format, int64_t value,
   std::fputc('\n', stderr);
   std::exit(1);
 }
+
+extern "C" void kvcacheDeviceFailed(const char *where, const char *message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", where, message);
+  std::exit(1);
+}
