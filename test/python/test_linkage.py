@@ -6,6 +6,7 @@ MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -104,3 +105,41 @@ def test_mlir_is_the_shared_library(path):
     if uses_mlir:
         needed = needed_libraries(path)
         assert any(name.startswith("libMLIR.so") for name in needed), needed
+
+
+# What compiled host code calls runs where there is a driver but no compiler.
+RUNTIME = sorted((BUILD / "lib").glob("libkvcache_*.so"))
+
+
+def test_the_runtime_is_built():
+    names = {path.stem.removeprefix("libkvcache_") for path in RUNTIME}
+    assert {"runtime", "trace"} <= names
+
+
+@pytest.mark.parametrize("path", RUNTIME, ids=lambda path: path.stem)
+def test_the_runtime_needs_no_compiler_and_no_driver(path):
+    needed = needed_libraries(path)
+    assert not [name for name in needed if "LLVM" in name or "MLIR" in name]
+    assert not [name for name in needed if "cuda" in name.lower()]
+    undefined = symbols(path, "--undefined-only")
+    assert not [name for name in undefined if name.startswith(("_ZN4llvm", "_ZN4mlir"))]
+    assert not [name for name in undefined if name.startswith("cu")]
+
+
+def exported_functions(path):
+    """What is no template of the C++ library, which libraries may share."""
+    lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines if line.split()[-2] == "T"}
+
+
+def declared_functions(header):
+    text = (BUILD.parent / "include/kvcache/Runtime" / header).read_text()
+    return set(re.findall(r"\b(kvcache\w+)\((?!\))", text))
+
+
+@pytest.mark.parametrize(
+    "library, header", [("trace", "Device.h"), ("runtime", "Host.h")]
+)
+def test_the_runtime_exports_what_its_header_declares(library, header):
+    path = BUILD / "lib" / f"libkvcache_{library}.so"
+    assert exported_functions(path) == declared_functions(header)

@@ -1,0 +1,58 @@
+//===- Launches.cpp - What is launched ------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+
+#include <limits>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::runtime;
+
+std::string runtime::getKernelName(const std::string &module,
+                                   const char *kernel) {
+  return "@" + module + "::@" + kernel;
+}
+
+std::string runtime::listChips(const KVCacheBinary &binary) {
+  std::string chips;
+  for (int64_t i = 0; i < binary.numImages; ++i) {
+    if (i > 0)
+      chips += ", ";
+    chips += binary.images[i].chip;
+  }
+  return chips.empty() ? "no chip" : chips;
+}
+
+static int32_t checkSides(const std::string &kernel, const char *what,
+                          const int64_t (&sides)[3], int64_t least) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (int64_t side : sides)
+    if (side < least || side > most)
+      return fail("expects the " + std::string(what) + " of kernel " + kernel +
+                  " to have sides from " + std::to_string(least) +
+                  " to 2^31 - 1, got " + std::to_string(side));
+  return kSuccess;
+}
+
+int32_t runtime::checkLaunch(const std::string &kernel,
+                             const KVCacheLaunch &launch) {
+  if (int32_t status = checkSides(kernel, "grid", launch.grid, 0))
+    return status;
+  if (int32_t status = checkSides(kernel, "block", launch.block, 1))
+    return status;
+  if (launch.sharedBytes < 0 ||
+      launch.sharedBytes > std::numeric_limits<int32_t>::max())
+    return fail("expects the shared memory of kernel " + kernel +
+                " to have from 0 to 2^31 - 1 bytes, got " +
+                std::to_string(launch.sharedBytes));
+  return kSuccess;
+}
+
+bool runtime::isEmpty(const KVCacheLaunch &launch) {
+  return launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0;
+}
