@@ -24,6 +24,7 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(("%kvcache_runtime", os.path.join(config.kvcache_build_dir, "lib", "libkvcache_runtime.so")))
 runtime_tests = os.path.join(config.test_exec_root, "Runtime")
 config.substitutions.append(("%runtime_tests", runtime_tests))
+config.substitutions.append(("%fake_cuda", os.path.join(runtime_tests, "libfake_cuda.so")))
 config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))
 config.substitutions.append(("%python", config.python))

@@ -113,7 +113,7 @@ RUNTIME = sorted((BUILD / "lib").glob("libkvcache_*.so"))
 
 def test_the_runtime_is_built():
     names = {path.stem.removeprefix("libkvcache_") for path in RUNTIME}
-    assert {"runtime", "trace"} <= names
+    assert {"runtime", "cuda", "trace"} <= names
 
 
 @pytest.mark.parametrize("path", RUNTIME, ids=lambda path: path.stem)
@@ -138,7 +138,7 @@ def declared_functions(header):
 
 
 @pytest.mark.parametrize(
-    "library, header", [("trace", "Device.h"), ("runtime", "Host.h")]
+    "library, header", [("cuda", "Device.h"), ("trace", "Device.h"), ("runtime", "Host.h")]
 )
 def test_the_runtime_exports_what_its_header_declares(library, header):
     path = BUILD / "lib" / f"libkvcache_{library}.so"

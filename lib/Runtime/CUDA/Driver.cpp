@@ -1,0 +1,194 @@
+//===- Driver.cpp - The CUDA driver, opened at run time -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Driver.h"
+#include "../Support/Support.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace mlir::kvcache::runtime;
+using namespace mlir::kvcache::runtime::cuda;
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+int32_t Driver::check(CUresult result, const char *call,
+                      const char *subject) const {
+  if (result == CUDA_SUCCESS)
+    return kSuccess;
+  std::string message = call;
+  if (subject)
+    message += std::string(" of ") + subject;
+  const char *name = nullptr, *text = nullptr;
+  cuGetErrorName(result, &name);
+  cuGetErrorString(result, &text);
+  message += ": " + (name ? std::string(name)
+                          : "CUDA error " + std::to_string(result));
+  if (text)
+    message += std::string(": ") + text;
+  return fail(message);
+}
+
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Finds functions in the driver's library.
+class Finder {
+public:
+  explicit Finder(void *library)
+      : library(library), getProcAddress(reinterpret_cast<GetProcAddress>(
+                              dlsym(library, "cuGetProcAddress_v2"))) {}
+
+  /// The function `name` as CUDA `version` has it, or else what the library
+  /// exports.
+  void *find(const char *name, const char *exported, int version) const {
+    void *address = nullptr;
+    if (getProcAddress &&
+        getProcAddress(name, &address, version, /*flags=*/0, nullptr) ==
+            CUDA_SUCCESS &&
+        address)
+      return address;
+    return dlsym(library, exported);
+  }
+
+private:
+  using GetProcAddress = CUresult (*)(const char *name, void **address,
+                                      int version, uint64_t flags, int *status);
+  void *library;
+  GetProcAddress getProcAddress;
+};
+
+/// A driver, or why there is none.
+struct Opened {
+  Driver driver;
+  std::string error;
+};
+} // namespace
+
+static Opened openDriver() {
+  Opened opened;
+  const char *name = getEnvironment("KVCACHE_CUDA_DRIVER");
+  if (!name)
+    name = "libcuda.so.1";
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *reason = dlerror();
+    opened.error = "no CUDA driver: tried to open " + std::string(name) + ": " +
+                   (reason ? reason : "unknown error") +
+                   " (KVCACHE_CUDA_DRIVER may name another library)";
+    return opened;
+  }
+
+  Finder finder(library);
+  Driver &driver = opened.driver;
+  std::string missing;
+#define CUDA_NEW_FUNCTION(NAME, EXPORTED, VERSION, PARAMETERS)                 \
+  driver.NAME = reinterpret_cast<decltype(driver.NAME)>(                       \
+      finder.find(#NAME, EXPORTED, VERSION));
+#define CUDA_FUNCTION(NAME, EXPORTED, VERSION, PARAMETERS)                     \
+  CUDA_NEW_FUNCTION(NAME, EXPORTED, VERSION, PARAMETERS)                       \
+  if (!driver.NAME)                                                            \
+    missing += " " EXPORTED;
+#include "Functions.def"
+  if (!missing.empty()) {
+    opened.error = "no CUDA driver: " + std::string(name) + " lacks" + missing;
+    return opened;
+  }
+
+  if (driver.check(driver.cuInit(0), "cuInit"))
+    opened.error = kvcacheGetLastError();
+  return opened;
+}
+
+//===----------------------------------------------------------------------===//
+// Contexts
+//===----------------------------------------------------------------------===//
+
+static int32_t getDeviceNumber(int &number) {
+  number = 0;
+  const char *value = getEnvironment("KVCACHE_CUDA_DEVICE");
+  if (!value)
+    return kSuccess;
+  char *end = nullptr;
+  number = static_cast<int>(std::strtol(value, &end, 10));
+  if (*end != 0 || number < 0)
+    return fail("expects KVCACHE_CUDA_DEVICE to be the number of a device, "
+                "got '" +
+                std::string(value) + "'");
+  return kSuccess;
+}
+
+/// Retained once, and never released: others may still use it at exit.
+static int32_t getPrimaryContext(const Driver &driver, CUcontext &context) {
+  static std::mutex mutex;
+  static CUcontext retained = nullptr;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!retained) {
+    int number;
+    if (int32_t status = getDeviceNumber(number))
+      return status;
+    std::string subject = "device " + std::to_string(number);
+    CUdevice device;
+    if (int32_t status = driver.check(driver.cuDeviceGet(&device, number),
+                                      "cuDeviceGet", subject.c_str()))
+      return status;
+    if (int32_t status =
+            driver.check(driver.cuDevicePrimaryCtxRetain(&retained, device),
+                         "cuDevicePrimaryCtxRetain", subject.c_str()))
+      return status;
+  }
+  context = retained;
+  return kSuccess;
+}
+
+static int32_t makeContextCurrent(const Driver &driver) {
+  CUcontext context = nullptr;
+  if (int32_t status =
+          driver.check(driver.cuCtxGetCurrent(&context), "cuCtxGetCurrent"))
+    return status;
+  if (context)
+    return kSuccess;
+  if (int32_t status = getPrimaryContext(driver, context))
+    return status;
+  return driver.check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+}
+
+const Driver *cuda::enterDriver() {
+  // Never destroyed: modules are unloaded at exit, too.
+  static const Opened &opened = *new Opened(openDriver());
+  if (!opened.error.empty()) {
+    fail(opened.error);
+    return nullptr;
+  }
+  return makeContextCurrent(opened.driver) ? nullptr : &opened.driver;
+}
+
+int32_t cuda::getComputeCapability(const Driver &driver, int &capability) {
+  CUdevice device;
+  if (int32_t status =
+          driver.check(driver.cuCtxGetDevice(&device), "cuCtxGetDevice"))
+    return status;
+  int major, minor;
+  if (int32_t status = driver.check(
+          driver.cuDeviceGetAttribute(
+              &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+          "cuDeviceGetAttribute"))
+    return status;
+  if (int32_t status = driver.check(
+          driver.cuDeviceGetAttribute(
+              &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+          "cuDeviceGetAttribute"))
+    return status;
+  capability = major * 10 + minor;
+  return kSuccess;
+}

@@ -1,0 +1,89 @@
+//===- Driver.h - The CUDA driver, opened at run time -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Types and values are those of the CUDA Driver API, under its names, so that
+// building needs nothing of CUDA.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_RUNTIME_CUDA_DRIVER_H
+#define KVCACHE_RUNTIME_CUDA_DRIVER_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mlir::kvcache::runtime::cuda {
+
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st *;
+using CUmodule = struct CUmod_st *;
+using CUfunction = struct CUfunc_st *;
+using CUstream = struct CUstream_st *;
+
+enum CUresult : int {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+};
+enum CUdevice_attribute : int {
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+};
+enum CUjit_option : int {
+  CU_JIT_ERROR_LOG_BUFFER = 5,
+  CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+};
+enum CUfunction_attribute : int {
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+};
+enum CUmemAttach_flags : unsigned { CU_MEM_ATTACH_GLOBAL = 1 };
+enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0 };
+enum CUtensorMapDataType : int {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
+  CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
+};
+enum CUtensorMapInterleave : int { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
+enum CUtensorMapSwizzle : int {
+  CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_32B = 1,
+  CU_TENSOR_MAP_SWIZZLE_64B = 2,
+  CU_TENSOR_MAP_SWIZZLE_128B = 3,
+};
+enum CUtensorMapL2promotion : int {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+};
+enum CUtensorMapFloatOOBfill : int { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
+
+/// The functions of the driver, by their names; null for newer ones that it
+/// lacks.
+struct Driver {
+#define CUDA_FUNCTION(NAME, EXPORTED, VERSION, PARAMETERS)                     \
+  CUresult(*NAME) PARAMETERS = nullptr;
+#include "Functions.def"
+
+  /// The status of a call that returned `result`. A failure makes `call`, what
+  /// it was about, if given, and the driver's words the last error.
+  int32_t check(CUresult result, const char *call,
+                const char *subject = nullptr) const;
+};
+
+/// The driver, which lives as long as the process, with a current context in
+/// this thread; null, and the last error set, if there is none.
+const Driver *enterDriver();
+
+/// Sets `capability` to that of the current device: major * 10 + minor.
+int32_t getComputeCapability(const Driver &driver, int &capability);
+
+} // namespace mlir::kvcache::runtime::cuda
+
+#endif // KVCACHE_RUNTIME_CUDA_DRIVER_H

@@ -1,0 +1,23 @@
+//===- Images.h - The image for a device ------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_RUNTIME_CUDA_IMAGES_H
+#define KVCACHE_RUNTIME_CUDA_IMAGES_H
+
+#include "kvcache/Runtime/Device.h"
+
+namespace mlir::kvcache::runtime::cuda {
+
+/// The image of `binary` that a device of this compute capability (major * 10 +
+/// minor) runs best, as `kvcacheModuleLoad` says; null, and the last error set,
+/// if it runs none.
+const KVCacheImage *selectImage(const KVCacheBinary &binary, int capability);
+
+} // namespace mlir::kvcache::runtime::cuda
+
+#endif // KVCACHE_RUNTIME_CUDA_IMAGES_H

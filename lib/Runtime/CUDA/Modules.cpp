@@ -1,0 +1,189 @@
+//===- Modules.cpp - Loaded modules and their kernels ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Modules.h"
+#include "../Support/Support.h"
+#include "Images.h"
+
+using namespace mlir::kvcache::runtime;
+using namespace mlir::kvcache::runtime::cuda;
+
+//===----------------------------------------------------------------------===//
+// Module
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<Module> Module::load(const Driver &driver, CUcontext context,
+                                     const KVCacheBinary &binary) {
+  int capability;
+  if (getComputeCapability(driver, capability))
+    return nullptr;
+  const KVCacheImage *image = selectImage(binary, capability);
+  if (!image)
+    return nullptr;
+
+  // What the driver's assembler says of PTX.
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
+  CUmodule handle;
+  std::string subject =
+      "module @" + std::string(binary.name) + " for " + image->chip;
+  if (driver.check(
+          driver.cuModuleLoadDataEx(&handle, image->data, 2, options, values),
+          "cuModuleLoadDataEx", subject.c_str())) {
+    log[sizeof(log) - 1] = 0;
+    if (*log)
+      fail(kvcacheGetLastError() + std::string("\n") + log);
+    return nullptr;
+  }
+  return std::make_unique<Module>(driver, context, handle, binary.name);
+}
+
+int32_t Module::unload() const {
+  CUcontext current;
+  // A context that is gone has taken its modules along, as the driver has at
+  // exit.
+  if (driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS ||
+      driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
+    return kSuccess;
+  CUresult result = driver.cuModuleUnload(handle);
+  driver.cuCtxSetCurrent(current);
+  if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+    return kSuccess;
+  return driver.check(result, "cuModuleUnload", ("module @" + name).c_str());
+}
+
+int32_t Module::lookUp(const char *kernelName, Kernel &kernel) const {
+  std::string subject = "kernel " + getKernelName(name, kernelName);
+  if (int32_t status = driver.check(
+          driver.cuModuleGetFunction(&kernel.function, handle, kernelName),
+          "cuModuleGetFunction", subject.c_str()))
+    return status;
+  if (int32_t status = driver.check(
+          driver.cuFuncGetAttribute(
+              &kernel.sharedLimit,
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.function),
+          "cuFuncGetAttribute", subject.c_str()))
+    return status;
+  if (!driver.cuFuncGetParamInfo)
+    return kSuccess;
+  kernel.paramBytes.emplace();
+  // The first index that the driver refuses is the number of parameters.
+  size_t offset, bytes;
+  while (driver.cuFuncGetParamInfo(kernel.function, kernel.paramBytes->size(),
+                                   &offset, &bytes) == CUDA_SUCCESS)
+    kernel.paramBytes->push_back(bytes);
+  return kSuccess;
+}
+
+int32_t Module::prepare(const char *kernelName, int sharedBytes,
+                        const Kernel *&kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = kernels.find(kernelName);
+  if (found == kernels.end()) {
+    Kernel added;
+    if (int32_t status = lookUp(kernelName, added))
+      return status;
+    found = kernels.emplace(kernelName, std::move(added)).first;
+  }
+  Kernel &entry = found->second;
+  kernel = &entry;
+  if (sharedBytes <= entry.sharedLimit)
+    return kSuccess;
+  std::string subject = std::to_string(sharedBytes) +
+                        " bytes of shared memory for kernel " +
+                        getKernelName(name, kernelName);
+  if (int32_t status = driver.check(
+          driver.cuFuncSetAttribute(
+              entry.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+              sharedBytes),
+          "cuFuncSetAttribute", subject.c_str()))
+    return status;
+  entry.sharedLimit = sharedBytes;
+  return kSuccess;
+}
+
+static int32_t checkParams(const Kernel &kernel, const std::string &name,
+                           const int64_t *paramBytes, int64_t numParams) {
+  if (!kernel.paramBytes)
+    return kSuccess;
+  int64_t expected = static_cast<int64_t>(kernel.paramBytes->size());
+  if (numParams < expected)
+    return fail("kernel " + name + " has " + std::to_string(expected) +
+                " parameters, got " + std::to_string(numParams));
+  for (int64_t i = 0; i < expected; ++i) {
+    int64_t bytes = static_cast<int64_t>((*kernel.paramBytes)[i]);
+    if (paramBytes[i] != bytes)
+      return fail("parameter " + std::to_string(i) + " of kernel " + name +
+                  " has " + std::to_string(bytes) + " bytes, got " +
+                  std::to_string(paramBytes[i]));
+  }
+  return kSuccess;
+}
+
+int32_t Module::launch(const char *kernelName, const KVCacheLaunch &launch,
+                       void **params, const int64_t *paramBytes,
+                       int64_t numParams) {
+  std::string fullName = getKernelName(name, kernelName);
+  if (int32_t status = checkLaunch(fullName, launch))
+    return status;
+  int sharedBytes = static_cast<int>(launch.sharedBytes);
+  const Kernel *kernel;
+  if (int32_t status = prepare(kernelName, sharedBytes, kernel))
+    return status;
+  if (int32_t status = checkParams(*kernel, fullName, paramBytes, numParams))
+    return status;
+  if (isEmpty(launch))
+    return kSuccess;
+  auto side = [](int64_t value) { return static_cast<unsigned>(value); };
+  return driver.check(
+      driver.cuLaunchKernel(kernel->function, side(launch.grid[0]),
+                            side(launch.grid[1]), side(launch.grid[2]),
+                            side(launch.block[0]), side(launch.block[1]),
+                            side(launch.block[2]), sharedBytes,
+                            static_cast<CUstream>(launch.stream), params,
+                            /*extra=*/nullptr),
+      "cuLaunchKernel", ("kernel " + fullName).c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// ModuleTable
+//===----------------------------------------------------------------------===//
+
+ModuleTable &ModuleTable::get() {
+  // Never destroyed: compiled code may unload its modules at exit.
+  static ModuleTable &table = *new ModuleTable();
+  return table;
+}
+
+int32_t ModuleTable::load(const Driver &driver, const KVCacheBinary &binary,
+                          Module *&module) {
+  CUcontext context;
+  if (int32_t status =
+          driver.check(driver.cuCtxGetCurrent(&context), "cuCtxGetCurrent"))
+    return status;
+  // Held while loading, so that other threads wait rather than load, too.
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Module> &entry = modules[{&binary, context}];
+  if (!entry)
+    entry = Module::load(driver, context, binary);
+  module = entry.get();
+  return module ? kSuccess : kFailure;
+}
+
+int32_t ModuleTable::unload(const KVCacheBinary &binary) {
+  std::lock_guard<std::mutex> lock(mutex);
+  int32_t status = kSuccess;
+  auto it = modules.lower_bound({&binary, nullptr});
+  for (; it != modules.end() && it->first.first == &binary;
+       it = modules.erase(it))
+    if (it->second && it->second->unload())
+      status = kFailure;
+  return status;
+}
