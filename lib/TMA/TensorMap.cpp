@@ -20,11 +20,16 @@ static int64_t divideCeil(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-void TensorMap::add(int64_t dim, int64_t stride, int64_t boxSide) {
-  dims[rank] = dim;
-  strides[rank] = stride;
-  box[rank] = boxSide;
-  ++rank;
+TensorMap mlir::kvcache::tma::resolve(const OpenTensorMap &map,
+                                      const Extents &extents) {
+  TensorMap resolved;
+  resolved.elementBytes = map.elementBytes;
+  resolved.swizzle = map.swizzle;
+  resolved.offset = map.offset;
+  for (int dim = 0; dim < map.rank; ++dim)
+    resolved.add(map.dims[dim].resolve(extents),
+                 map.strides[dim].resolve(extents), map.box[dim]);
+  return resolved;
 }
 
 //===----------------------------------------------------------------------===//
@@ -111,104 +116,113 @@ mlir::kvcache::tma::findBrokenLimit(const TensorMap &map, uint64_t base) {
   return std::nullopt;
 }
 
+std::optional<std::string>
+mlir::kvcache::tma::findBrokenLimit(const OpenTensorMap &map) {
+  return findBrokenLimit(resolve(map, Extents()));
+}
+
 //===----------------------------------------------------------------------===//
 // Views of a cache
 //===----------------------------------------------------------------------===//
 
-static TensorMap start(int64_t elementBytes, Swizzle swizzle) {
-  TensorMap map;
+static OpenTensorMap start(int64_t elementBytes, Swizzle swizzle) {
+  OpenTensorMap map;
   map.elementBytes = elementBytes;
   map.swizzle = swizzle;
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
-                                      Swizzle swizzle) {
+OpenTensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
+                                          Swizzle swizzle) {
   if (cache.pageSize)
     rows = std::min(rows, cache.pageSize);
-  TensorMap map = start(cache.elementBytes, swizzle);
+  OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
   map.add(cache.numHeads, cache.headSize, 1);
-  map.add(cache.numRows, cache.getRowElements(), rows);
+  map.add(&Extents::rows, cache.getRowElements(), rows);
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
-                                            int64_t rows, int64_t columns,
-                                            Major major, Swizzle swizzle) {
+OpenTensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
+                                                int64_t rows, int64_t columns,
+                                                Major major, Swizzle swizzle) {
   int64_t span = getGranularity(swizzle, cache.elementBytes);
   bool isWhole = major == Major::K || columns == span;
-  TensorMap map = start(cache.elementBytes, swizzle);
+  OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.getRowElements(), 1, span);
-  map.add(cache.numRows, cache.getRowElements(), isWhole ? rows : 8);
+  map.add(&Extents::rows, cache.getRowElements(), isWhole ? rows : 8);
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
-                                           int64_t rows, int64_t columns,
-                                           Swizzle swizzle) {
+OpenTensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
+                                               int64_t rows, int64_t columns,
+                                               Swizzle swizzle) {
   int64_t inner = swizzle == Swizzle::None
                       ? columns
                       : getGranularity(swizzle, cache.elementBytes);
-  TensorMap map = start(cache.elementBytes, swizzle);
+  OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1, inner);
   map.add(cache.numHeads, cache.headSize, 1);
   map.add(cache.pageSize, cache.getRowElements(), rows);
-  map.add(cache.numPages, cache.pageStride, 1);
+  map.add(&Extents::pages, &Extents::pageStride, 1);
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
-                                            int64_t rows, Swizzle swizzle) {
-  TensorMap map = start(cache.elementBytes, swizzle);
-  map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
+OpenTensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
+                                                int64_t rows, int64_t columns,
+                                                Swizzle swizzle) {
+  bool isWide = swizzle == Swizzle::None && columns;
+  OpenTensorMap map = start(cache.elementBytes, swizzle);
+  map.add(cache.headSize, 1,
+          isWide ? columns : getGranularity(swizzle, cache.elementBytes));
   map.add(rows, cache.getRowElements(), rows);
   map.add(cache.numHeads, cache.headSize, 1);
-  map.add(cache.numRows + 1, cache.getRowElements(), 1);
+  map.add({&Extents::rows, 1}, cache.getRowElements(), 1);
   map.offset = -rows * cache.getRowElements() * cache.elementBytes;
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getRopeTile(const CacheShape &cache, int64_t rows,
-                                          int64_t columns, int64_t paddedDepth,
-                                          Swizzle swizzle) {
+OpenTensorMap mlir::kvcache::tma::getRopeTile(const CacheShape &cache,
+                                              int64_t rows, int64_t columns,
+                                              int64_t paddedDepth,
+                                              Swizzle swizzle) {
   int64_t width = (paddedDepth + kRopeBytes * columns) / kRopeBytes;
   if (cache.pageSize)
     rows = std::min(rows, cache.pageSize);
-  TensorMap map = start(kRopeBytes, swizzle);
+  OpenTensorMap map = start(kRopeBytes, swizzle);
   map.add(columns, 1, getGranularity(swizzle, kRopeBytes));
   map.add(cache.numHeads, width, 1);
-  map.add(cache.numRows, cache.numHeads * width, rows);
+  map.add(&Extents::rows, cache.numHeads * width, rows);
   map.offset = paddedDepth;
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getGather4Tile(const CacheShape &cache,
-                                             int64_t elementBytes,
-                                             int64_t width, int64_t stride,
-                                             Swizzle swizzle) {
-  TensorMap map = start(elementBytes, swizzle);
-  map.add(stride, 1, getGather4BoxWidth(elementBytes, width, swizzle));
-  map.add(cache.numRows, stride, 1);
-  return map;
-}
-
-TensorMap mlir::kvcache::tma::getRopeGather4Tile(const CacheShape &cache,
-                                                 int64_t width,
-                                                 int64_t paddedDepth,
+OpenTensorMap mlir::kvcache::tma::getGather4Tile(const CacheShape &cache,
+                                                 int64_t elementBytes,
+                                                 int64_t width, int64_t stride,
                                                  Swizzle swizzle) {
-  TensorMap map = start(kRopeBytes, swizzle);
+  OpenTensorMap map = start(elementBytes, swizzle);
+  map.add(stride, 1, getGather4BoxWidth(elementBytes, width, swizzle));
+  map.add(&Extents::rows, stride, 1);
+  return map;
+}
+
+OpenTensorMap mlir::kvcache::tma::getRopeGather4Tile(const CacheShape &cache,
+                                                     int64_t width,
+                                                     int64_t paddedDepth,
+                                                     Swizzle swizzle) {
+  OpenTensorMap map = start(kRopeBytes, swizzle);
   map.add(width, 1, getGather4BoxWidth(kRopeBytes, width, swizzle));
-  map.add(cache.numRows, (paddedDepth + kRopeBytes * width) / kRopeBytes, 1);
+  map.add(&Extents::rows, (paddedDepth + kRopeBytes * width) / kRopeBytes, 1);
   map.offset = paddedDepth;
   return map;
 }
 
-TensorMap mlir::kvcache::tma::getScaleTile(const CacheShape &scales,
-                                           int64_t rows) {
-  TensorMap map = start(scales.elementBytes, Swizzle::None);
+OpenTensorMap mlir::kvcache::tma::getScaleTile(const CacheShape &scales,
+                                               int64_t rows) {
+  OpenTensorMap map = start(scales.elementBytes, Swizzle::None);
   map.add(scales.pageSize, 1, rows);
-  map.add(scales.numPages, scales.pageStride, 1);
+  map.add(&Extents::pages, &Extents::pageStride, 1);
   return map;
 }
 

@@ -26,7 +26,7 @@ _SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("num_heads", "head_size", "page_size", "num_pages", "rows", "columns"),
         ("page_stride",),
     ),
-    "ragged": (_TILE, ()),
+    "ragged": (_TILE, ("columns",)),
     "rope": (
         ("num_heads", "num_rows", "rows", "columns", "padded_depth"),
         ("page_size",),
@@ -165,7 +165,8 @@ def descriptor_fields(
     matrix          num_heads, head_size, num_rows, rows, columns; and ``major``
     paged           num_heads, head_size, page_size, num_pages, rows, columns;
                     page_stride, in elements, packed unless given
-    ragged          num_heads, head_size, num_rows, rows
+    ragged          num_heads, head_size, num_rows, rows; columns without a swizzle,
+                    16 bytes of them unless given
     rope            num_heads, num_rows, rows, columns, padded_depth; page_size of a
                     paged cache
     gather4         num_rows, tile_width; tile_stride unless it is the width

@@ -16,8 +16,8 @@
 namespace nb = nanobind;
 using namespace mlir::kvcache;
 using tma::CacheShape;
+using tma::OpenTensorMap;
 using tma::Swizzle;
-using tma::TensorMap;
 
 /// The swizzle with a span of so many bytes.
 static Swizzle toSwizzle(int64_t span) {
@@ -39,15 +39,18 @@ public:
   CacheShape getCache() const {
     const Sizes &sizes = *this;
     return {sizes["element_bytes"], sizes["num_heads"], sizes["head_size"],
-            sizes["num_rows"],      sizes["page_size"], sizes["num_pages"],
-            sizes["page_stride"]};
+            sizes["page_size"]};
+  }
+  tma::Extents getExtents() const {
+    const Sizes &sizes = *this;
+    return {sizes["num_rows"], sizes["num_pages"], sizes["page_stride"]};
   }
 
 private:
   nb::dict values;
 };
 
-static TensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
+static OpenTensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
   CacheShape cache = sizes.getCache();
   Swizzle swizzle = toSwizzle(sizes["span"]);
   int64_t rows = sizes["rows"], columns = sizes["columns"];
@@ -61,7 +64,7 @@ static TensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
   if (kind == "paged")
     return tma::getPagedTile(cache, rows, columns, swizzle);
   if (kind == "ragged")
-    return tma::getRaggedTile(cache, rows, swizzle);
+    return tma::getRaggedTile(cache, rows, columns, swizzle);
   if (kind == "rope")
     return tma::getRopeTile(cache, rows, columns, paddedDepth, swizzle);
   if (kind == "gather4")
@@ -77,7 +80,9 @@ static TensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
 
 /// dims, strides (without the innermost), box, offset, and the broken limit.
 static nb::tuple pyTensorMap(const std::string &kind, nb::dict values) {
-  TensorMap map = getTensorMap(kind, Sizes(std::move(values)));
+  Sizes sizes(std::move(values));
+  tma::TensorMap map =
+      tma::resolve(getTensorMap(kind, sizes), sizes.getExtents());
   nb::list dims, strides, box;
   for (int dim = 0; dim < map.rank; ++dim) {
     dims.append(map.dims[dim]);

@@ -26,39 +26,72 @@ namespace mlir::kvcache::tma {
 /// A tensor in global memory and the box of it that one copy moves. Dimensions
 /// are innermost first, as in CUDA; element strides are 1, nothing is
 /// interleaved, and what lies out of bounds reads as zeros.
-struct TensorMap {
+template <typename SizeT> struct BasicTensorMap {
   static constexpr int kMaxRank = 5;
 
   int rank = 0;
   int64_t elementBytes = 0;
   /// In elements. The stride of the innermost dimension is 1.
-  std::array<int64_t, kMaxRank> dims{}, strides{}, box{};
+  std::array<SizeT, kMaxRank> dims{}, strides{};
+  std::array<int64_t, kMaxRank> box{};
   Swizzle swizzle = Swizzle::None;
   /// From the base of the view to that of the tensor, in bytes.
   int64_t offset = 0;
 
   /// Adds a dimension outside of the others.
-  void add(int64_t dim, int64_t stride, int64_t boxSide);
+  void add(SizeT dim, SizeT stride, int64_t boxSide) {
+    dims[rank] = dim;
+    strides[rank] = stride;
+    box[rank] = boxSide;
+    ++rank;
+  }
 };
+
+/// What of a view is known at run time only.
+struct Extents {
+  /// Rows from the first to the last of the view: `num_kv_rows`.
+  int64_t rows = 1;
+  /// Pages, and the elements from one to the next.
+  int64_t pages = 1, pageStride = 16;
+};
+
+/// A constant, added to one of the extents if `of` is given.
+struct Size {
+  int64_t constant = 0;
+  int64_t Extents::*of = nullptr;
+
+  constexpr Size(int64_t constant = 0) : constant(constant) {}
+  constexpr Size(int64_t Extents::*of, int64_t constant = 0)
+      : constant(constant), of(of) {}
+
+  constexpr int64_t resolve(const Extents &extents) const {
+    return of ? extents.*of + constant : constant;
+  }
+};
+
+using TensorMap = BasicTensorMap<int64_t>;
+/// One whose extents are still open.
+using OpenTensorMap = BasicTensorMap<Size>;
+
+TensorMap resolve(const OpenTensorMap &map, const Extents &extents);
 
 /// The first of the hardware's limits that the map breaks, as a message in the
 /// style of our diagnostics; none if it keeps all. CUDA Driver API,
 /// cuTensorMapEncodeTiled; a size is at most 2^31 because coordinates are
 /// signed and have 32 bits. The base counts as a multiple of 16 bytes.
 std::optional<std::string> findBrokenLimit(const TensorMap &map);
-
 /// The same for a view whose base is at the address `base`.
 std::optional<std::string> findBrokenLimit(const TensorMap &map, uint64_t base);
+/// The same of what is known before the extents are: that they break no limit
+/// is assumed.
+std::optional<std::string> findBrokenLimit(const OpenTensorMap &map);
 
-/// A view of a cache. Rows have `numHeads * headSize` elements.
+/// A view of a cache, as far as its type says. Rows have `numHeads * headSize`
+/// elements.
 struct CacheShape {
   int64_t elementBytes, numHeads, headSize;
-  /// Rows from the first to the last of the view: `num_kv_rows`.
-  int64_t numRows;
   /// Tokens of a page; 0 in a continuous cache.
   int64_t pageSize = 0;
-  /// Pages, and the elements from one to the next.
-  int64_t numPages = 0, pageStride = 0;
 
   int64_t getRowElements() const { return numHeads * headSize; }
 };
@@ -68,29 +101,32 @@ enum class Major : uint8_t { K, MN };
 
 /// Rows of one head: (E, H, rows), box (span, 1, rows). The box stays in a
 /// page.
-TensorMap getTile(const CacheShape &cache, int64_t rows, Swizzle swizzle);
+OpenTensorMap getTile(const CacheShape &cache, int64_t rows, Swizzle swizzle);
 /// Rows of a continuous cache as a matrix: (H * E, rows).
-TensorMap getMatrixTile(const CacheShape &cache, int64_t rows, int64_t columns,
-                        Major major, Swizzle swizzle);
+OpenTensorMap getMatrixTile(const CacheShape &cache, int64_t rows,
+                            int64_t columns, Major major, Swizzle swizzle);
 /// Rows of one head and page: (E, H, P, NB).
-TensorMap getPagedTile(const CacheShape &cache, int64_t rows, int64_t columns,
-                       Swizzle swizzle);
+OpenTensorMap getPagedTile(const CacheShape &cache, int64_t rows,
+                           int64_t columns, Swizzle swizzle);
 /// Rows of one head of which the last may be missing: (E, BM, H, rows + 1) from
 /// BM rows before the view on. With v valid rows at row r of head m the
 /// coordinates (column, BM - v, m, r + v) leave the others out of bounds.
-TensorMap getRaggedTile(const CacheShape &cache, int64_t rows, Swizzle swizzle);
+/// Without a swizzle the box has `columns`, or 16 bytes of them if that is 0.
+OpenTensorMap getRaggedTile(const CacheShape &cache, int64_t rows,
+                            int64_t columns, Swizzle swizzle);
 /// The bf16 rope, `columns` elements, behind `paddedDepth` bytes of content.
-TensorMap getRopeTile(const CacheShape &cache, int64_t rows, int64_t columns,
-                      int64_t paddedDepth, Swizzle swizzle);
+OpenTensorMap getRopeTile(const CacheShape &cache, int64_t rows,
+                          int64_t columns, int64_t paddedDepth,
+                          Swizzle swizzle);
 /// Single rows, for gather4: (stride, rows), in elements of `elementBytes`,
 /// which need not be the cache's.
-TensorMap getGather4Tile(const CacheShape &cache, int64_t elementBytes,
-                         int64_t width, int64_t stride, Swizzle swizzle);
+OpenTensorMap getGather4Tile(const CacheShape &cache, int64_t elementBytes,
+                             int64_t width, int64_t stride, Swizzle swizzle);
 /// Single rows of the bf16 rope.
-TensorMap getRopeGather4Tile(const CacheShape &cache, int64_t width,
-                             int64_t paddedDepth, Swizzle swizzle);
+OpenTensorMap getRopeGather4Tile(const CacheShape &cache, int64_t width,
+                                 int64_t paddedDepth, Swizzle swizzle);
 /// Scales of which a row has one: (P, NB). `scales` is their shape.
-TensorMap getScaleTile(const CacheShape &scales, int64_t rows);
+OpenTensorMap getScaleTile(const CacheShape &scales, int64_t rows);
 
 /// `depth` rounded up to whole spans.
 int64_t getPaddedDepth(int64_t elementBytes, Swizzle swizzle, int64_t depth);
