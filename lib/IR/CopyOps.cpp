@@ -20,26 +20,30 @@ Value AsyncGatherTileOp::getAccessedHead() { return getHead(); }
 Value AsyncGatherTileOp::getAccessedElement() { return getElement(); }
 
 /// The width that elements are a multiple of: the 16 bytes that move at once.
-static int64_t getUnit(TileType tile) {
-  return 16 / tile.getLayout().elementBytes;
+static int64_t getUnit(CacheTypeInterface cache) {
+  return 16 * 8 / cache.getElementType().getIntOrFloatBitWidth();
 }
 
 int64_t AsyncLoadTileOp::getAccessedWidth() {
-  return getUnit(getTile().getType());
+  return getUnit(getCache().getType());
 }
 int64_t AsyncGatherTileOp::getAccessedWidth() {
-  return getUnit(getTile().getType());
+  return getUnit(getCache().getType());
 }
 
 /// Checks (C1) and (C2) of copies.
 static LogicalResult verifyCopy(Operation *op, CacheTypeInterface cache,
                                 TileType tile) {
-  if (tile.getElementType() != cache.getElementType())
-    return op->emitOpError("expects 'tile' to have the cache's element type (")
-           << cache.getElementType() << "), got " << tile.getElementType();
-  if (tile.getColumns() > cache.getHeadSize())
-    return op->emitOpError("expects 'tile' to have at most head_size (")
-           << cache.getHeadSize() << ") columns, got " << tile.getColumns();
+  Type stored = cache.getStorageType();
+  if (tile.getElementType() != stored)
+    return op->emitOpError("expects 'tile' to have the cache's element type, "
+                           "as it is stored (")
+           << stored << "), got " << tile.getElementType();
+  if (tile.getColumns() > cache.getStoredHeadSize())
+    return op->emitOpError("expects 'tile' to have at most the stored elements "
+                           "of a head (")
+           << cache.getStoredHeadSize() << ") as columns, got "
+           << tile.getColumns();
   return success();
 }
 

@@ -111,6 +111,90 @@ static void printTileShape(AsmPrinter &printer, int64_t rows, int64_t columns,
   printer << rows << "x" << columns << "x" << elementType;
 }
 
+//===----------------------------------------------------------------------===//
+// Pipes: `, !tile, !tile, producers = 1`
+//===----------------------------------------------------------------------===//
+
+static ParseResult parsePipeTiles(AsmParser &parser,
+                                  SmallVectorImpl<Type> &tiles,
+                                  int64_t &producers) {
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc loc = parser.getCurrentLocation();
+    if (succeeded(parser.parseOptionalKeyword("producers"))) {
+      if (parser.parseEqual() || parser.parseInteger(producers))
+        return failure();
+      // 0 stands for all threads.
+      if (producers == 0)
+        return parser.emitError(loc, "expects producers to be positive, got 0");
+      return success();
+    }
+    if (parser.parseType(tiles.emplace_back()))
+      return failure();
+  }
+  return success();
+}
+
+static void printPipeTiles(AsmPrinter &printer, ArrayRef<Type> tiles,
+                           int64_t producers) {
+  for (Type tile : tiles)
+    printer << ", " << tile;
+  if (producers)
+    printer << ", producers = " << producers;
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes: `64x1x64xbf16`, then `, swizzle_128b, l2_promotion = 128`
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseBox(AsmParser &parser, SmallVectorImpl<int64_t> &box,
+                            Type &elementType) {
+  return failure(parser.parseDimensionList(box, /*allowDynamic=*/false,
+                                           /*withTrailingX=*/true) ||
+                 parser.parseType(elementType));
+}
+
+static void printBox(AsmPrinter &printer, ArrayRef<int64_t> box,
+                     Type elementType) {
+  for (int64_t side : box)
+    printer << side << "x";
+  printer << elementType;
+}
+
+static ParseResult parseBoxOptions(AsmParser &parser, Swizzle &swizzle,
+                                   int64_t &l2Promotion) {
+  bool hasSwizzle = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword))
+      return failure();
+    std::optional<Swizzle> parsed = symbolizeSwizzle(keyword);
+    if (parsed && !hasSwizzle) {
+      swizzle = *parsed;
+      hasSwizzle = true;
+    } else if (keyword == "l2_promotion" && !l2Promotion) {
+      if (parser.parseEqual() || parser.parseInteger(l2Promotion))
+        return failure();
+      if (l2Promotion == 0)
+        return parser.emitError(loc, "expects l2_promotion to be 64, 128 or "
+                                     "256, got 0");
+    } else {
+      return parser.emitError(loc, "expects a swizzle or 'l2_promotion', each "
+                                   "at most once, got '")
+             << keyword << "'";
+    }
+  }
+  return success();
+}
+
+static void printBoxOptions(AsmPrinter &printer, Swizzle swizzle,
+                            int64_t l2Promotion) {
+  if (swizzle != Swizzle::None)
+    printer << ", " << stringifySwizzle(swizzle);
+  if (l2Promotion)
+    printer << ", l2_promotion = " << l2Promotion;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "kvcache/IR/KVCacheAttrs.cpp.inc"
 
@@ -267,21 +351,27 @@ LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
   return success();
 }
 
+/// Checks that an element is an integer or a float of whole bytes.
+static LogicalResult verifyWholeBytes(EmitError emitError, Type elementType) {
+  unsigned bits =
+      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits))
+    return success();
+  return emitError() << "expects an integer or float element type of 1, 2, 4 "
+                        "or 8 bytes, got "
+                     << elementType;
+}
+
 LogicalResult TileType::verify(EmitError emitError, int64_t rows,
                                int64_t columns, Type elementType,
                                Swizzle swizzle) {
-  // (C2)
-  unsigned bits =
-      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
-  if (bits < 8 || bits > 64 || !llvm::isPowerOf2_32(bits))
-    return emitError() << "expects an integer or float element type of 1, 2, 4 "
-                          "or 8 bytes, got "
-                       << elementType;
+  if (failed(verifyWholeBytes(emitError, elementType))) // (C2)
+    return failure();
   // (C1)
   if (rows <= 0 || columns <= 0)
     return emitError() << "expects rows and columns to be positive, got "
                        << rows << "x" << columns;
-  int64_t bytes = bits / 8;
+  int64_t bytes = elementType.getIntOrFloatBitWidth() / 8;
   if (rows >= kMaxElements || columns >= kMaxElements ||
       columns * bytes >= kMaxElements || rows * columns * bytes >= kMaxElements)
     return emitError() << "expects a tile of fewer than 2^31 bytes, got "
@@ -297,6 +387,52 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects a multiple of 8 rows for several chunks of "
                        << layout.getChunkColumns() << " columns, got " << rows;
   return success();
+}
+
+LogicalResult PipeType::verify(EmitError emitError, int64_t stages,
+                               ArrayRef<Type> tiles, int64_t producers) {
+  // (C1)
+  constexpr int64_t maxStages = 64, maxProducers = 31;
+  if (stages < 1 || stages > maxStages)
+    return emitError() << "expects 1 to " << maxStages << " stages, got "
+                       << stages;
+  if (tiles.empty())
+    return emitError() << "expects at least one tile";
+  for (Type tile : tiles)
+    if (!isa<TileType>(tile))
+      return emitError() << "expects tiles, got " << tile;
+  // (C2); 0 stands for all threads
+  if (producers < 0 || producers > maxProducers)
+    return emitError() << "expects producers to be 1 to " << maxProducers
+                       << " warps, got " << producers;
+  return success();
+}
+
+LogicalResult TMATileType::verify(EmitError emitError, ArrayRef<int64_t> box,
+                                  Type elementType, Swizzle swizzle,
+                                  int64_t l2Promotion) {
+  if (failed(verifyWholeBytes(emitError, elementType))) // (C2)
+    return failure();
+  // (C1)
+  if (box.empty() || box.size() > tma::OpenTensorMap::kMaxRank)
+    return emitError() << "expects a box of 1 to 5 sides, got " << box.size();
+  // (C1), (C3): what is not of the box breaks no limit.
+  tma::OpenTensorMap map;
+  map.elementBytes = elementType.getIntOrFloatBitWidth() / 8;
+  map.swizzle = static_cast<tma::Swizzle>(swizzle);
+  for (int64_t side : box)
+    map.add(/*dim=*/1, /*stride=*/map.rank == 0 ? 1 : 16, side);
+  if (std::optional<std::string> broken = tma::findBrokenLimit(map))
+    return emitError() << *broken;
+  // (C4); 0 stands for none
+  if (!llvm::is_contained({0, 64, 128, 256}, l2Promotion))
+    return emitError() << "expects l2_promotion to be 64, 128 or 256, got "
+                       << l2Promotion;
+  return success();
+}
+
+int64_t TMATileType::getBytes() const {
+  return llvm::product_of(getBox()) * getElementBytes();
 }
 
 LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,

@@ -11,6 +11,15 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+LogicalResult AllocTileOp::verify() {
+  // (C1)
+  int64_t needed = getTile().getType().getLayout().getAlignment();
+  if (getMemoryAlignment() < needed)
+    return emitOpError("expects 'alignment' to be at least ")
+           << needed << " bytes, got " << getMemoryAlignment();
+  return success();
+}
+
 /// Checks (C1) and (C2) of the ops that move elements of a tile.
 static LogicalResult verifyElements(Operation *op, StringRef name, Type type,
                                     TileType tile) {
@@ -56,11 +65,29 @@ void TileOffsetOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                  getRangeUpTo(getTile().getType().getLayout().getBytes() - 1));
 }
 
+/// Checks (C1) of the ops between a tile and its memory.
+static LogicalResult verifyMemory(Operation *op, Type memory, TileType tile) {
+  if (memory == tile.getMemoryType())
+    return success();
+  return op->emitOpError("expects 'memory' to be ")
+         << tile.getMemoryType() << ", got " << memory;
+}
+
 LogicalResult TileMemoryOp::verify() {
-  // (C1)
-  MemRefType expected = getTile().getType().getMemoryType();
-  if (getType() != expected)
-    return emitOpError("expects 'memory' to be ")
-           << expected << ", got " << getType();
-  return success();
+  return verifyMemory(*this, getType(), getTile().getType());
+}
+
+OpFoldResult TileMemoryOp::fold(FoldAdaptor) {
+  auto view = getTile().getDefiningOp<TileViewOp>();
+  return view ? view.getMemory() : Value();
+}
+
+LogicalResult TileViewOp::verify() {
+  return verifyMemory(*this, getMemory().getType(), getType());
+}
+
+OpFoldResult TileViewOp::fold(FoldAdaptor) {
+  auto memory = getMemory().getDefiningOp<TileMemoryOp>();
+  return memory && memory.getTile().getType() == getType() ? memory.getTile()
+                                                           : Value();
 }

@@ -25,11 +25,16 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     page. With `valid n` only the first n rows are read, and the others are
     zero. The tile may be read after `wait`.
 
+    With `base_alignment` the first token is promised to be a multiple of it,
+    as by an author who knows it while the compiler does not: tensor copies take
+    whole parts of pages.
+
     A quantized cache is copied as it is stored.
 
     Constraints:
-    - (C1) the tile's element type is the cache's.
-    - (C2) the tile has at most `head_size` columns.
+    - (C1) the tile's element type is the cache's: i8, which holds two
+      elements, for a 4-bit cache.
+    - (C2) the tile has at most as many columns as a head has stored elements.
 
     Example:
 
@@ -53,7 +58,8 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
   let arguments = !con((ins Arg<KVCache_AnyCache, "the cache">:$cache),
                        KVCache_IndexArguments, (ins
     Arg<Optional<Index>, "the rows that are read; all if absent">:$valid,
-    Arg<KVCache_TileType, "the tile">:$tile));
+    Arg<KVCache_TileType, "the tile">:$tile,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment));
   let results = (outs Res<KVCache_TokenType, "what to wait for">:$token_of_copy);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
@@ -74,8 +80,9 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     such as -1, is zero. The tile may be read after `wait`.
 
     Constraints:
-    - (C1) the tile's element type is the cache's.
-    - (C2) the tile has at most `head_size` columns.
+    - (C1) the tile's element type is the cache's: i8, which holds two
+      elements, for a 4-bit cache.
+    - (C2) the tile has at most as many columns as a head has stored elements.
     - (C3) there is an id for each row of the tile.
 
     Example:

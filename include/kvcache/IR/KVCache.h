@@ -9,12 +9,13 @@
 #ifndef KVCACHE_IR_KVCACHE_H
 #define KVCACHE_IR_KVCACHE_H
 
-#include "kvcache/TMA/Swizzle.h"
+#include "kvcache/TMA/TensorMap.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -29,6 +30,7 @@
 namespace mlir::kvcache {
 
 class ParamsAttr;
+class TMATileType;
 
 /// What a value of a bundle is.
 enum class PartKind {

@@ -66,6 +66,32 @@ def KVCache_Swizzle : I32EnumAttr<"Swizzle", "how tiles lie in shared memory", [
     KVCache_SwizzleNone, KVCache_Swizzle32B, KVCache_Swizzle64B,
     KVCache_Swizzle128B]> {
   let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
 }
+def KVCache_SwizzleAttr : EnumAttr<KVCache_Dialect, KVCache_Swizzle, "swizzle"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def KVCache_KMajor : I32EnumAttrCase<"K", 0, "k_major">;
+def KVCache_MNMajor : I32EnumAttrCase<"MN", 1, "mn_major">;
+def KVCache_Major : I32EnumAttr<"Major",
+    "which index of a matrix product runs along the rows of a tile", [
+    KVCache_KMajor, KVCache_MNMajor]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+def KVCache_MajorAttr : EnumAttr<KVCache_Dialect, KVCache_Major, "major">;
+
+def KVCache_EvictNormal : I32EnumAttrCase<"Normal", 0, "evict_normal">;
+def KVCache_EvictFirst : I32EnumAttrCase<"First", 1, "evict_first">;
+def KVCache_EvictLast : I32EnumAttrCase<"Last", 2, "evict_last">;
+def KVCache_Eviction : I32EnumAttr<"Eviction",
+    "when the L2 cache gives up what a copy touched", [
+    KVCache_EvictNormal, KVCache_EvictFirst, KVCache_EvictLast]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+def KVCache_EvictionAttr
+    : EnumAttr<KVCache_Dialect, KVCache_Eviction, "eviction">;
 
 #endif // KVCACHE_IR_KVCACHEATTRS_TD

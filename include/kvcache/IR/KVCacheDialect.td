@@ -33,7 +33,7 @@ def KVCache_Dialect : Dialect {
 
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::memref::MemRefDialect"
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect"
   ];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -48,6 +48,11 @@ def KVCache_Dialect : Dialect {
     /// the entries `name` and `type`, in order.
     static constexpr ::llvm::StringLiteral kParametersAttr{
         "kvcache.parameters"};
+
+    /// On a kernel's argument: what view of which other argument the descriptor
+    /// is of, for hosts that launch the kernel from elsewhere.
+    static constexpr ::llvm::StringLiteral kDescriptorAttr{
+        "kvcache.descriptor"};
 
     /// On a gpu.module cloned for another target: the module it is a clone of.
     static constexpr ::llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};

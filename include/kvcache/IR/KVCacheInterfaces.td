@@ -126,4 +126,21 @@ def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   ];
 }
 
+def KVCache_TensorMapOpInterface : OpInterface<"TensorMapOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op that makes a descriptor of a view.
+  }];
+  let methods = [
+    InterfaceMethod<"The view.",
+      "::mlir::TypedValue<::mlir::kvcache::CacheTypeInterface>",
+      "getViewed">,
+    InterfaceMethod<"The geometry, whose extents are those of the view.",
+      "::mlir::kvcache::tma::OpenTensorMap", "getTensorMap">,
+    InterfaceMethod<"The descriptor.",
+      "::mlir::TypedValue<::mlir::kvcache::TMATileType>",
+      "getDescriptor">
+  ];
+}
+
 #endif // KVCACHE_IR_KVCACHEINTERFACES_TD

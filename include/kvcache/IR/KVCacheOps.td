@@ -17,6 +17,9 @@ include "kvcache/IR/ScalesOps.td"
 include "kvcache/IR/PageTableOps.td"
 include "kvcache/IR/TileOps.td"
 include "kvcache/IR/CopyOps.td"
+include "kvcache/IR/PipeOps.td"
+include "kvcache/IR/TensorMapOps.td"
+include "kvcache/IR/TMAOps.td"
 include "kvcache/IR/CheckOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

@@ -283,6 +283,87 @@ def KVCache_TokenType : TypeDef<KVCache_Dialect, "Token", [
   }];
 }
 
+def KVCache_PipeType : KVCache_Type<"Pipe", "pipe", []> {
+  let summary = "tiles in flight";
+  let description = [{
+    A ring of `stages` slots in the shared memory of a block, each with the
+    tiles given, and the barriers that tell when a slot is full and when it is
+    free. With `producers = n` the first n warps of the block fill the slots,
+    and the others read them; without, all threads do both.
+
+    Constraints:
+    - (C1) there are 1 to 64 stages, and at least one tile.
+    - (C2) `producers`, if given, is from 1 to 31.
+
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !ring = !kvcache.pipe<3, !kt, !kt>
+    !specialized = !kvcache.pipe<3, !kt, !kt, producers = 1>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$stages,
+    ArrayRefParameter<"::mlir::Type">:$tiles,
+    OptionalParameter<"int64_t">:$producers
+  );
+  let assemblyFormat =
+      "`<` $stages custom<PipeTiles>($tiles, $producers) `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptors
+//===----------------------------------------------------------------------===//
+
+def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
+  let summary = "descriptor of the boxes that tensor copies move";
+  let description = [{
+    A tensor map: how the hardware views a cache, and the box of elements that
+    one copy moves. The type says the box, innermost side first, the elements,
+    the swizzle, and, with `l2_promotion`, how many bytes the L2 cache fetches
+    at least: 64, 128 or 256. The sizes and strides of the view are in the
+    descriptor, which is made on the host, and reaches a kernel as a parameter
+    of 128 bytes.
+
+    Constraints:
+    - (C1) the box has 1 to 5 sides, each from 1 to 256.
+    - (C2) the element type is an integer or a float of 1, 2, 4 or 8 bytes.
+    - (C3) the inner side is a multiple of 16 bytes, and with a swizzle the
+      swizzle's span.
+    - (C4) `l2_promotion`, if given, is 64, 128 or 256.
+
+    Example:
+
+    ```mlir
+    !desc = !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
+    !promoted = !kvcache.tma_tile<64x1x64xbf16, swizzle_128b, l2_promotion = 256>
+    !rows = !kvcache.tma_tile<72x1xi64>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$box,
+    "::mlir::Type":$elementType,
+    DefaultValuedParameter<"::mlir::kvcache::Swizzle",
+                           "::mlir::kvcache::Swizzle::None">:$swizzle,
+    OptionalParameter<"int64_t">:$l2Promotion
+  );
+  let assemblyFormat = [{
+    `<` custom<Box>($box, $elementType)
+    custom<BoxOptions>($swizzle, $l2Promotion) `>`
+  }];
+  let extraClassDeclaration = [{
+    int64_t getElementBytes() const {
+      return getElementType().getIntOrFloatBitWidth() / 8;
+    }
+    /// Bytes of the box, and of its inner side.
+    int64_t getBytes() const;
+    int64_t getInnerBytes() const { return getBox()[0] * getElementBytes(); }
+    /// Rows of the box: all of its sides but the inner one.
+    int64_t getRows() const { return getBytes() / getInnerBytes(); }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//
@@ -310,6 +391,10 @@ def KVCache_AnyView : Type<
           "::mlir::kvcache::ScalesType>($_self)">,
     "view of a paged or continuous cache or of scales",
     "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_Barriers : Type<
+    CPred<"::llvm::isa<::mlir::nvgpu::MBarrierGroupType>($_self)">,
+    "mbarriers in shared memory", "::mlir::nvgpu::MBarrierGroupType">;
 
 def KVCache_AnyCacheOrCollection : Type<
     CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self) && "

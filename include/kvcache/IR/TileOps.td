@@ -18,7 +18,11 @@ def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
     Memory of the block, as aligned as the tile's swizzle needs: 1024, 512 or
     256 bytes, 128 without one. It holds anything at first, and lives as long as
     the kernel; on the CPU as long as the function. An op in a loop gives the
-    same memory each time.
+    same memory each time. `alignment` asks for more, in bytes.
+
+    Constraints:
+    - (C1) `alignment`, if given, is a power of two, and at least what the tile
+      needs.
 
     Example:
 
@@ -33,8 +37,18 @@ def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
     }
     ```
   }];
+  let arguments = (ins
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPowerOf2]>>:$alignment);
   let results = (outs Res<KVCache_TileType, "the tile">:$tile);
   let assemblyFormat = "attr-dict `:` qualified(type($tile))";
+  let extraClassDeclaration = [{
+    /// The alignment of the memory in bytes.
+    int64_t getMemoryAlignment() {
+      return getAlignment().value_or(
+          getTile().getType().getLayout().getAlignment());
+    }
+  }];
+  let hasVerifier = 1;
 }
 
 def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
@@ -157,6 +171,37 @@ def KVCache_TileMemoryOp : KVCache_Op<"tile_memory", [Pure]> {
     $tile attr-dict `:` qualified(type($tile)) `->` type($memory)
   }];
   let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def KVCache_TileViewOp : KVCache_Op<"tile_view", [Pure]> {
+  let summary = "A tile in given memory";
+  let description = [{
+    The inverse of `tile_memory`, for code that lays out shared memory itself.
+    The memory is as aligned as `alloc_tile` would make it.
+
+    Constraints:
+    - (C1) the memory has the bytes of the tile, in the workgroup memory space.
+
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !memory = memref<16384xi8, #gpu.address_space<workgroup>>
+
+    func.func @view(%memory: !memory) -> !kt {
+      %kt = kvcache.tile_view %memory : !memory -> !kt
+      return %kt : !kt
+    }
+    ```
+  }];
+  let arguments = (ins Arg<MemRefRankOf<[I8], [1]>, "its bytes">:$memory);
+  let results = (outs Res<KVCache_TileType, "the tile">:$tile);
+  let assemblyFormat = [{
+    $memory attr-dict `:` type($memory) `->` qualified(type($tile))
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 #endif // KVCACHE_IR_TILEOPS_TD

@@ -180,6 +180,16 @@ Value Bundle::getRowInPage(Value token) const {
   return rem(truncate(token), cache.getPageSize());
 }
 
+Value Bundle::getNumRows() const {
+  // (NB - 1) * S + P
+  Value rows = cache.isPaged() ? index(cache.getPageSize())
+                               : getIndex(PartKind::BlockTokens);
+  Value lastPage = builder.createOrFold<arith::SubIOp>(
+      loc, getIndex(PartKind::NumPages), index(1));
+  // Of no pages at all the result is of no use, but must not be poison.
+  return addSigned(mulSigned(lastPage, getRowsPerPage()), rows);
+}
+
 Value Bundle::getRowsPerPage() const {
   return div(get(PartKind::PageStride), getRowElements());
 }

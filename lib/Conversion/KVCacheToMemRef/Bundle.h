@@ -92,6 +92,8 @@ public:
   Value getPage(Value batch, Value token, Value known = {}) const;
   /// The token's row in its page: 32 bits over pages, index over blocks.
   Value getRowInPage(Value token) const;
+  /// The rows from the first to the last of the view: `num_kv_rows`.
+  Value getNumRows() const;
   /// The distance between pages in rows.
   Value getRowsPerPage() const;
   /// `page * S + row`, as index.
@@ -132,6 +134,8 @@ void populateScalesPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
 void populateQuantizationPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns);
+void populateTensorMapPatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns);
 void populateTilePatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);
 void populatePageTablePatterns(const TypeConverter &converter,

@@ -44,6 +44,7 @@ void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
   populateAccessPatterns(converter, patterns);
   populateScalesPatterns(converter, patterns);
   populateQuantizationPatterns(converter, patterns);
+  populateTensorMapPatterns(converter, patterns);
   populateTilePatterns(converter, patterns);
   populatePageTablePatterns(converter, patterns);
 }
@@ -64,7 +65,10 @@ struct ConvertKVCacheToMemRef
     populateKVCacheToMemRefPatterns(converter, patterns);
     populateControlFlowPatterns(converter, patterns, target);
     target.addIllegalDialect<KVCacheDialect>();
-    target.addLegalOp<CheckOp>();
+    // What is left of the dialect has lowerings of its own.
+    target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
+                      TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
+                      TMAStoreOp>();
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();

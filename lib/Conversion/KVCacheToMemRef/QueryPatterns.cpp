@@ -60,26 +60,14 @@ SmallVector<Value> lowerMaxContextLength(MaxContextLengthOp,
   return {cache.getIndex(PartKind::MaxCacheLength)};
 }
 
-/// (NB - 1) * S + P
-Value getNumRows(const Bundle &cache) {
-  CacheTypeInterface type = cache.getCacheType();
-  Value rows = type.isPaged() ? cache.index(type.getPageSize())
-                              : cache.getIndex(PartKind::BlockTokens);
-  Value lastPage = cache.builder.createOrFold<arith::SubIOp>(
-      cache.loc, cache.getIndex(PartKind::NumPages), cache.index(1));
-  // Of no pages at all the result is of no use, but must not be poison.
-  return cache.addSigned(cache.mulSigned(lastPage, cache.getRowsPerPage()),
-                         rows);
-}
-
 SmallVector<Value> lowerNumKVRows(NumKVRowsOp, const Bundle &cache,
                                   ValueRange) {
-  return {getNumRows(cache)};
+  return {cache.getNumRows()};
 }
 
 SmallVector<Value> lowerNumScaleRows(NumScaleRowsOp, const Bundle &cache,
                                      ValueRange) {
-  return {getNumRows(cache.getScales())};
+  return {cache.getScales().getNumRows()};
 }
 
 SmallVector<Value> lowerCacheLength(CacheLengthOp, const Bundle &cache,

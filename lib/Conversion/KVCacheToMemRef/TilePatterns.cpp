@@ -71,8 +71,7 @@ struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
   matchAndRewrite(AllocTileOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     TileType type = op.getTile().getType();
-    IntegerAttr alignment =
-        rewriter.getI64IntegerAttr(type.getLayout().getAlignment());
+    IntegerAttr alignment = rewriter.getI64IntegerAttr(op.getMemoryAlignment());
     if (auto module = op->getParentOfType<gpu::GPUModuleOp>()) {
       StringAttr name =
           createVariable(rewriter, op.getLoc(), module, type, alignment);
@@ -122,6 +121,17 @@ struct LowerTileMemory : OpConversionPattern<TileMemoryOp> {
   matchAndRewrite(TileMemoryOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOp(op, adaptor.getTile());
+    return success();
+  }
+};
+
+struct LowerTileView : OpConversionPattern<TileViewOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TileViewOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getMemory());
     return success();
   }
 };
@@ -194,6 +204,6 @@ struct LowerTileStore : OpConversionPattern<TileStoreOp> {
 
 void kvcache::populateTilePatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
-  patterns.add<LowerAllocTile, LowerTileMemory, LowerTileOffset, LowerTileLoad,
-               LowerTileStore>(converter, patterns.getContext());
+  patterns.add<LowerAllocTile, LowerTileMemory, LowerTileView, LowerTileOffset,
+               LowerTileLoad, LowerTileStore>(converter, patterns.getContext());
 }

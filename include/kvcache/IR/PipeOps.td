@@ -1,0 +1,133 @@
+//===- PipeOps.td - Tiles in flight -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_PIPEOPS_TD
+#define KVCACHE_IR_PIPEOPS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+
+def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "A ring of tiles in flight";
+  let description = [{
+    Shared memory for the tiles of all stages, and their barriers. All threads
+    of the block take part. `kvcache-expand-copies` says what of this becomes
+    which instructions.
+
+    Constraints:
+    - (C1) it is in no loop: its barriers are set up once.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+    func.func @sum(%k: !cache, %b: index, %h: index, %n: index) -> bf16 {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %zero = arith.constant 0.0 : bf16
+      %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (bf16) {
+        %t = arith.muli %i, %c64 : index
+        kvcache.produce %ring[%i] {
+        ^bb0(%ks: !kt):
+          kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+        }
+        %next = kvcache.consume %ring[%i] -> (bf16) {
+        ^bb0(%ks: !kt):
+          %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+          %y = arith.addf %s, %x : bf16
+          kvcache.yield %y : bf16
+        }
+        scf.yield %next : bf16
+      }
+      return %sum : bf16
+    }
+    ```
+  }];
+  let results = (outs Res<KVCache_PipeType, "the ring">:$pipe);
+  let assemblyFormat = "attr-dict `:` qualified(type($pipe))";
+  let hasVerifier = 1;
+}
+
+class KVCache_PipeRegionOp<string mnemonic, list<Trait> traits>
+    : KVCache_Op<mnemonic, !listconcat([
+        SingleBlockImplicitTerminator<"::mlir::kvcache::YieldOp">,
+        RecursivelySpeculatable], traits)> {
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
+  let summary = "Fills a slot of a pipe";
+  let description = [{
+    Waits until the slot `index mod stages` is free, and starts the copies of
+    its region into the slot's tiles. Every `produce` of a pipe has an index of
+    its own: 0, 1, 2 and so on, in this order; so has every `consume`.
+
+    All producer threads of the pipe take part, and no others: those of the
+    first n warps for `producers = n`, which the author branches on, else all
+    threads of the block. A thread that produces as well as consumes fills at
+    most as many slots ahead as there are stages.
+
+    The region holds copies and the code for their addresses. It may run in all
+    producer threads or in one of them.
+
+    Constraints:
+    - (C1) the region takes the tiles of the pipe, and yields nothing.
+    - (C2) the region's ops are copies into these tiles, and ops that write no
+      memory.
+    - (C3) the pipe comes from `pipe` in the same function.
+
+    Example: see `pipe`.
+  }];
+  let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
+                       Arg<Index, "the number of this filling">:$index);
+  let regions = (region SizedRegion<1>:$body);
+}
+
+def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
+  let summary = "Uses a slot of a pipe";
+  let description = [{
+    Waits until the slot `index mod stages` is full, runs the region on its
+    tiles, and frees the slot. All consumer threads of the pipe take part: for
+    `producers = n` those of all warps but the first n, else all threads of the
+    block.
+
+    Constraints:
+    - (C1) the region takes the tiles of the pipe, and yields the results.
+    - (C2) the pipe comes from `pipe` in the same function.
+
+    Example: see `pipe`.
+  }];
+  let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
+                       Arg<Index, "the number of this use">:$index);
+  let results = (outs Res<Variadic<AnyType>, "what the region yields">:$results);
+  let regions = (region SizedRegion<1>:$body);
+}
+
+def KVCache_YieldOp : KVCache_Op<"yield", [
+    Pure, Terminator,
+    ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp"]>]> {
+  let summary = "Ends the region of a produce or consume";
+  let description = [{
+    Its operands become the results of `consume`.
+
+    Example: see `pipe`.
+  }];
+  let arguments = (ins Arg<Variadic<AnyType>, "the results">:$results);
+  let assemblyFormat = "attr-dict ($results^ `:` type($results))?";
+  let builders = [OpBuilder<(ins), [{
+    build($_builder, $_state, ::mlir::ValueRange());
+  }]>];
+}
+
+#endif // KVCACHE_IR_PIPEOPS_TD

@@ -1,0 +1,67 @@
+//===- TensorMapPatterns.cpp - Descriptors of views
+//--------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bundle.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Puts the extents of the view in the geometry of its descriptor.
+struct LowerTensorMap : OpInterfaceConversionPattern<TensorMapOpInterface> {
+  using OpInterfaceConversionPattern::OpInterfaceConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TensorMapOpInterface op, ArrayRef<ValueRange> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (isInGPUCode(op))
+      return op.emitOpError("expects host code: a kernel takes descriptors as "
+                            "arguments");
+    Bundle cache(rewriter, op.getLoc(), op.getViewed().getType(), operands[0]);
+    tma::OpenTensorMap map = op.getTensorMap();
+    SmallVector<Value> sizes, strides;
+    for (int dim = 0; dim < map.rank; ++dim) {
+      sizes.push_back(getSize(cache, map.dims[dim]));
+      if (dim > 0)
+        strides.push_back(getSize(cache, map.strides[dim]));
+    }
+    rewriter.replaceOpWithNewOp<EncodeTensorMapOp>(
+        op, op.getDescriptor().getType(), cache.get(PartKind::Blocks), sizes,
+        strides, map.offset);
+    return success();
+  }
+
+private:
+  static Value getSize(const Bundle &cache, tma::Size size) {
+    if (!size.of)
+      return cache.index(size.constant);
+    Value extent = getExtent(cache, size.of);
+    return size.constant ? cache.add(extent, cache.index(size.constant))
+                         : extent;
+  }
+
+  static Value getExtent(const Bundle &cache, int64_t tma::Extents::*of) {
+    if (of == &tma::Extents::rows)
+      return cache.getNumRows();
+    if (of == &tma::Extents::pages)
+      return cache.getIndex(PartKind::NumPages);
+    return cache.get(PartKind::PageStride);
+  }
+};
+
+} // namespace
+
+void kvcache::populateTensorMapPatterns(const TypeConverter &converter,
+                                        RewritePatternSet &patterns) {
+  patterns.add<LowerTensorMap>(converter, patterns.getContext());
+}

@@ -1,0 +1,158 @@
+//===- PipeOps.cpp - Tiles in flight
+//-----------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Syntax: `%ring[%i] { ^bb0(%tile: !tile): … }`, without the pipe's type
+//===----------------------------------------------------------------------===//
+
+/// The type that a value has. The parser of ops takes a type and compares: what
+/// it compares with is only in the diagnostic. Null for an unknown value.
+static Type getTypeOf(OpAsmParser &parser,
+                      const OpAsmParser::UnresolvedOperand &operand) {
+  Type type;
+  MLIRContext *context = parser.getContext();
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    for (const DiagnosticArgument &argument : diagnostic.getArguments())
+      if (argument.getKind() ==
+          DiagnosticArgument::DiagnosticArgumentKind::Type)
+        type = argument.getAsType();
+    return success();
+  });
+  SmallVector<Value> unused;
+  (void)parser.resolveOperand(operand, NoneType::get(context), unused);
+  return type;
+}
+
+static ParseResult parsePipeRegion(OpAsmParser &parser, OperationState &result,
+                                   bool hasResults) {
+  OpAsmParser::UnresolvedOperand pipe, index;
+  Region *body = result.addRegion();
+  if (parser.parseOperand(pipe) || parser.parseLSquare() ||
+      parser.parseOperand(index) || parser.parseRSquare())
+    return failure();
+  Type type = getTypeOf(parser, pipe);
+  if (!isa_and_present<PipeType>(type))
+    return parser.emitError(pipe.location, "expects a pipe that is defined "
+                                           "before its use");
+  if (parser.resolveOperand(pipe, type, result.operands) ||
+      parser.resolveOperand(index, parser.getBuilder().getIndexType(),
+                            result.operands))
+    return failure();
+  if (hasResults && parser.parseOptionalArrowTypeList(result.types))
+    return failure();
+  if (parser.parseRegion(*body))
+    return failure();
+  ProduceOp::ensureTerminator(*body, parser.getBuilder(), result.location);
+  return parser.parseOptionalAttrDict(result.attributes);
+}
+
+template <typename OpTy> static void printPipeRegion(OpAsmPrinter &p, OpTy op) {
+  p << " " << op.getPipe() << "[" << op.getIndex() << "]";
+  p.printOptionalArrowTypeList(op->getResultTypes());
+  p << " ";
+  p.printRegion(op.getBody(), /*printEntryBlockArgs=*/true,
+                /*printBlockTerminators=*/op->getNumResults() != 0);
+  p.printOptionalAttrDict(op->getAttrs());
+}
+
+ParseResult ProduceOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parsePipeRegion(parser, result, /*hasResults=*/false);
+}
+void ProduceOp::print(OpAsmPrinter &p) { printPipeRegion(p, *this); }
+
+ParseResult ConsumeOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parsePipeRegion(parser, result, /*hasResults=*/true);
+}
+void ConsumeOp::print(OpAsmPrinter &p) { printPipeRegion(p, *this); }
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult PipeOp::verify() {
+  // (C1)
+  if ((*this)->getParentOfType<LoopLikeOpInterface>())
+    return emitOpError("expects to be in no loop");
+  return success();
+}
+
+/// Checks that the region takes the tiles of the pipe: (C1).
+static LogicalResult verifyTiles(Operation *op, PipeType pipe, Region &body) {
+  TypeRange types = body.getArgumentTypes();
+  if (llvm::equal(types, pipe.getTiles()))
+    return success();
+  return op->emitOpError("expects the region to take the tiles of ")
+         << pipe << ", got (" << types << ")";
+}
+
+/// Checks that the pipe and its barriers can be found.
+static LogicalResult verifySource(Operation *op, Value pipe) {
+  if (pipe.getDefiningOp<PipeOp>())
+    return success();
+  return op->emitOpError("expects 'pipe' to be the result of 'kvcache.pipe' in "
+                         "the same function");
+}
+
+LogicalResult ProduceOp::verify() {
+  // (C1), (C3)
+  if (failed(verifyTiles(*this, getPipe().getType(), getBody())))
+    return failure();
+  return verifySource(*this, getPipe());
+}
+
+LogicalResult ProduceOp::verifyRegions() {
+  if (getBody().front().getTerminator()->getNumOperands() != 0) // (C1)
+    return emitOpError("expects the region to yield nothing");
+  // (C2)
+  for (Operation &op : getBody().front().without_terminator()) {
+    if (isa<AsyncLoadTileOp, AsyncGatherTileOp>(op)) {
+      Value tile = isa<AsyncLoadTileOp>(op)
+                       ? Value(cast<AsyncLoadTileOp>(op).getTile())
+                       : Value(cast<AsyncGatherTileOp>(op).getTile());
+      if (!llvm::is_contained(getBody().getArguments(), tile))
+        return op.emitOpError("expects to copy into a tile of the region that "
+                              "it is in");
+      continue;
+    }
+    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+        getEffectsRecursively(&op);
+    bool writes = !effects || llvm::any_of(*effects, [](auto &effect) {
+      return !isa<MemoryEffects::Read>(effect.getEffect());
+    });
+    if (writes)
+      return op.emitOpError("can't be in the region of 'kvcache.produce', "
+                            "which holds copies and code that writes no "
+                            "memory");
+  }
+  return success();
+}
+
+LogicalResult ConsumeOp::verify() {
+  // (C1), (C2)
+  if (failed(verifyTiles(*this, getPipe().getType(), getBody())))
+    return failure();
+  return verifySource(*this, getPipe());
+}
+
+LogicalResult ConsumeOp::verifyRegions() {
+  // (C1)
+  TypeRange yielded = getBody().front().getTerminator()->getOperandTypes();
+  if (yielded != getResultTypes())
+    return emitOpError("expects the region to yield (")
+           << getResultTypes() << "), got (" << yielded << ")";
+  return success();
+}

@@ -1,0 +1,319 @@
+//===- TensorMapOps.cpp - Descriptors of caches
+//----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Accesses.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// What all descriptors of views share
+//===----------------------------------------------------------------------===//
+
+/// The shape of a view, in stored elements.
+static tma::CacheShape getShape(CacheTypeInterface cache) {
+  int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
+  return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
+          cache.isPaged() ? cache.getPageSize() : 0};
+}
+
+/// The enums have the same cases.
+static tma::Swizzle toTMA(Swizzle swizzle) {
+  return static_cast<tma::Swizzle>(swizzle);
+}
+
+/// Gives the type of a descriptor, if the hardware allows it: (C1).
+static LogicalResult inferDescriptor(StringRef name,
+                                     std::optional<Location> loc,
+                                     const tma::OpenTensorMap &map,
+                                     Type elementType, int64_t l2Promotion,
+                                     SmallVectorImpl<Type> &types) {
+  if (std::optional<std::string> broken = tma::findBrokenLimit(map))
+    return emitOptionalError(loc, "'", name, "' op ", *broken);
+  types.push_back(TMATileType::get(
+      elementType.getContext(), ArrayRef(map.box).take_front(map.rank),
+      elementType, static_cast<Swizzle>(map.swizzle), l2Promotion));
+  return success();
+}
+
+/// The interface methods of an op, from functions `getMap` and `getElementType`
+/// of its adaptor.
+#define KVCACHE_DEFINE_TENSOR_MAP(OpTy)                                        \
+  TypedValue<CacheTypeInterface> OpTy::getViewed() {                           \
+    return asCache(getCache());                                                \
+  }                                                                            \
+  tma::OpenTensorMap OpTy::getTensorMap() { return getMap(Adaptor(*this)); }   \
+  LogicalResult OpTy::inferReturnTypes(                                        \
+      MLIRContext *, std::optional<Location> loc, Adaptor adaptor,             \
+      SmallVectorImpl<Type> &types) {                                          \
+    return inferDescriptor(getOperationName(), loc, getMap(adaptor),           \
+                           getElementType(adaptor), adaptor.getL2Promotion(),  \
+                           types);                                             \
+  }
+
+/// The elements that the descriptors of most views count in.
+template <typename AdaptorTy> static Type getElementType(AdaptorTy adaptor) {
+  return asCache(adaptor.getCache()).getType().getStorageType();
+}
+
+/// Checks that the view is not one of scales.
+static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
+  if (!isa<ScalesType>(cache))
+    return success();
+  return op->emitOpError("expects 'cache' to be no view of scales: these "
+                         "support only 'kvcache.create_scale_tma_tile'");
+}
+
+/// Checks (C3) of the ops on rope.
+static LogicalResult verifyRope(Operation *op, CacheTypeInterface cache,
+                                int64_t paddedDepth, int64_t columns) {
+  int64_t bytes = cache.getElementType().getIntOrFloatBitWidth();
+  if (bytes != 8 || cache.getNumHeads() != 1)
+    return op->emitOpError("expects 'cache' to have one head of one-byte "
+                           "elements, got ")
+           << cache;
+  if (cache.getHeadSize() != paddedDepth + 2 * columns)
+    return op->emitOpError("expects head_size to be padded_depth + 2 bytes of "
+                           "rope for each column (")
+           << paddedDepth + 2 * columns << "), got " << cache.getHeadSize();
+  return success();
+}
+
+/// Checks that `tile_height` is a multiple of 4.
+static LogicalResult verifyTileHeight(Operation *op, int64_t height) {
+  if (height % 4 == 0)
+    return success();
+  return op->emitOpError("expects 'tile_height' to be a multiple of 4, got ")
+         << height;
+}
+
+//===----------------------------------------------------------------------===//
+// CreateTMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreateTMATileOp::Adaptor op) {
+  CacheTypeInterface cache = asCache(op.getCache()).getType();
+  tma::Swizzle swizzle = toTMA(op.getSwizzle());
+  if (cache.isPaged())
+    return tma::getTile(getShape(cache), op.getRows(), swizzle);
+  return tma::getMatrixTile(getShape(cache), op.getRows(), op.getColumns(),
+                            static_cast<tma::Major>(op.getMajor()), swizzle);
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateTMATileOp)
+
+LogicalResult CreateTMATileOp::verify() {
+  CacheTypeInterface cache = getViewed().getType();
+  if (failed(verifyNoScales(*this, cache))) // (C2)
+    return failure();
+  // (C3)
+  bool isMN = getMajor() == Major::MN;
+  if (cache.isPaged() && (isMN || getColumns() != 0))
+    return emitOpError("expects 'columns' and 'mn_major' only of a continuous "
+                       "cache");
+  if (isMN && getSwizzle() != Swizzle::Span128)
+    return emitOpError("expects 'swizzle_128b' with 'mn_major', got '")
+           << stringifySwizzle(getSwizzle()) << "'";
+  if (isMN && getColumns() == 0)
+    return emitOpError("expects 'columns' with 'mn_major'");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CreatePagedTMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreatePagedTMATileOp::Adaptor op) {
+  return tma::getPagedTile(getShape(asCache(op.getCache()).getType()),
+                           op.getRows(), op.getColumns(),
+                           toTMA(op.getSwizzle()));
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreatePagedTMATileOp)
+
+LogicalResult CreatePagedTMATileOp::verify() {
+  CacheTypeInterface cache = getViewed().getType();
+  // (C2)
+  if (failed(verifyNoScales(*this, cache)))
+    return failure();
+  if (!cache.isPaged())
+    return emitOpError("expects 'cache' to be a view of a paged cache, got ")
+           << cache;
+  // (C3)
+  if (cache.getPageSize() % getRows() != 0)
+    return emitOpError("expects 'rows' to divide page_size (")
+           << cache.getPageSize() << "), got " << getRows();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CreateRaggedTMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreateRaggedTMATileOp::Adaptor op) {
+  return tma::getRaggedTile(getShape(asCache(op.getCache()).getType()),
+                            op.getRows(), op.getColumns(),
+                            toTMA(op.getSwizzle()));
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp)
+
+LogicalResult CreateRaggedTMATileOp::verify() {
+  if (failed(verifyNoScales(*this, getViewed().getType()))) // (C2)
+    return failure();
+  // (C3)
+  if (getColumns() != 0 && getSwizzle() != Swizzle::None)
+    return emitOpError("expects 'columns' only without a swizzle");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CreateRopeTMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreateRopeTMATileOp::Adaptor op) {
+  return tma::getRopeTile(getShape(asCache(op.getCache()).getType()),
+                          op.getRows(), op.getColumns(), op.getPaddedDepth(),
+                          toTMA(op.getSwizzle()));
+}
+
+/// Rope is bf16 whatever the cache is.
+static Type getElementType(CreateRopeTMATileOp::Adaptor op) {
+  return BFloat16Type::get(op.getCache().getContext());
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateRopeTMATileOp)
+
+LogicalResult CreateRopeTMATileOp::verify() {
+  CacheTypeInterface cache = getViewed().getType();
+  if (failed(verifyNoScales(*this, cache))) // (C2)
+    return failure();
+  return verifyRope(*this, cache, getPaddedDepth(), getColumns()); // (C3)
+}
+
+//===----------------------------------------------------------------------===//
+// CreateGather4TMATileOp
+//===----------------------------------------------------------------------===//
+
+static Type getElementType(CreateGather4TMATileOp::Adaptor op) {
+  if (std::optional<Type> dtype = op.getDtype())
+    return *dtype;
+  return asCache(op.getCache()).getType().getStorageType();
+}
+
+/// Bytes of an element of the descriptor; 0 if it has no whole ones.
+static int64_t getElementBytes(CreateGather4TMATileOp::Adaptor op) {
+  Type type = getElementType(op);
+  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 0;
+}
+
+/// The bytes of a row of the cache.
+static int64_t getRowBytes(CacheTypeInterface cache) {
+  tma::CacheShape shape = getShape(cache);
+  return shape.getRowElements() * shape.elementBytes;
+}
+
+static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
+  CacheTypeInterface cache = asCache(op.getCache()).getType();
+  int64_t bytes = getElementBytes(op);
+  int64_t row = bytes ? getRowBytes(cache) / bytes : 0;
+  return tma::getGather4Tile(getShape(cache), bytes, op.getTileWidth(),
+                             op.getTileStride().value_or(row),
+                             // The span of no element is no number.
+                             bytes ? toTMA(op.getSwizzle())
+                                   : tma::Swizzle::None);
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateGather4TMATileOp)
+
+LogicalResult CreateGather4TMATileOp::verify() {
+  CacheTypeInterface cache = getViewed().getType();
+  // (C2), (C3)
+  if (failed(verifyNoScales(*this, cache)) ||
+      failed(verifyTileHeight(*this, getTileHeight())))
+    return failure();
+  int64_t bytes = getDescriptor().getType().getElementBytes();
+  int64_t rowBytes = getRowBytes(cache);
+  int64_t stride = getTileStride().value_or(rowBytes / bytes);
+  if (stride < int64_t(getTileWidth()))
+    return emitOpError("expects 'tile_stride' to be at least 'tile_width' (")
+           << getTileWidth() << "), got " << stride;
+  // (C4)
+  if (stride * bytes != rowBytes)
+    return emitOpError("expects 'tile_stride' to be a row of the cache (")
+           << rowBytes << " bytes), got " << stride * bytes;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CreateRopeGather4TMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreateRopeGather4TMATileOp::Adaptor op) {
+  return tma::getRopeGather4Tile(getShape(asCache(op.getCache()).getType()),
+                                 op.getTileWidth(), op.getPaddedDepth(),
+                                 toTMA(op.getSwizzle()));
+}
+
+static Type getElementType(CreateRopeGather4TMATileOp::Adaptor op) {
+  return BFloat16Type::get(op.getCache().getContext());
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateRopeGather4TMATileOp)
+
+LogicalResult CreateRopeGather4TMATileOp::verify() {
+  CacheTypeInterface cache = getViewed().getType();
+  // (C2) to (C4)
+  if (failed(verifyNoScales(*this, cache)) ||
+      failed(verifyRope(*this, cache, getPaddedDepth(), getTileWidth())))
+    return failure();
+  return verifyTileHeight(*this, getTileHeight());
+}
+
+//===----------------------------------------------------------------------===//
+// CreateScaleTMATileOp
+//===----------------------------------------------------------------------===//
+
+static tma::OpenTensorMap getMap(CreateScaleTMATileOp::Adaptor op) {
+  return tma::getScaleTile(getShape(asCache(op.getCache()).getType()),
+                           op.getRows());
+}
+
+KVCACHE_DEFINE_TENSOR_MAP(CreateScaleTMATileOp)
+
+LogicalResult CreateScaleTMATileOp::verify() {
+  auto scales = dyn_cast<ScalesType>(getCache().getType());
+  if (!scales) // (C2)
+    return emitOpError("expects 'cache' to be a view of scales, got ")
+           << getCache().getType();
+  CacheTypeInterface type = scales;
+  int64_t perToken = type.getNumHeads() * type.getStoredHeadSize();
+  if (perToken != 1) // (C3)
+    return emitOpError("expects a token to have one scale, got ") << perToken;
+  return success();
+}
+
+#undef KVCACHE_DEFINE_TENSOR_MAP
+
+//===----------------------------------------------------------------------===//
+// EncodeTensorMapOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult EncodeTensorMapOp::verify() {
+  // (C1)
+  size_t rank = getDescriptor().getType().getBox().size();
+  if (getSizes().size() != rank)
+    return emitOpError("expects a size for each side of the box (")
+           << rank << "), got " << getSizes().size();
+  if (getStrides().size() != rank - 1)
+    return emitOpError("expects a stride for each side of the box but the "
+                       "first (")
+           << rank - 1 << "), got " << getStrides().size();
+  return success();
+}
