@@ -33,6 +33,9 @@ class NVVMDialect;
 namespace scf {
 class SCFDialect;
 } // namespace scf
+namespace ub {
+class UBDialect;
+} // namespace ub
 namespace vector {
 class VectorDialect;
 } // namespace vector

@@ -27,6 +27,26 @@ def ConvertKVCacheToMemRef : Pass<"convert-kvcache-to-memref"> {
   ];
 }
 
+def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
+  let summary = "Lower tensor copies to NVVM";
+  let description = [{
+    Lowers the ops that stand for instructions of sm_90 and newer, in a
+    `gpu.module` with one target: `tma_prefetch`, `tma_expect`, `tma_load`,
+    `tma_load_rows`, `tma_gather4`, `tma_gather_tile`, `tma_store` and the waits
+    for stores. An op that the chip doesn't have gets an error that says which
+    chips do. It runs before or after `convert-kvcache-to-memref`.
+
+    gather4 is one instruction for four rows on sm_100 and newer, in the form
+    for the block's own shared memory; in a kernel with clusters, on chips that
+    have it, in that for the cluster's. On sm_90 it is four copies of one row.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect"
+  ];
+}
+
 def ConvertKVCacheChecks : Pass<"convert-kvcache-checks"> {
   let summary = "Lower kvcache.check to a runtime call, or to a GPU assertion";
   let description = [{

@@ -1,0 +1,33 @@
+//===- Pointers.h - Addresses as the NVVM ops take them ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TARGET_POINTERS_H
+#define KVCACHE_TARGET_POINTERS_H
+
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::kvcache {
+
+/// The address of barrier `index`, an index, of a group: `!llvm.ptr<3>`.
+Value getBarrierPointer(OpBuilder &builder, Location loc,
+                        TypedValue<nvgpu::MBarrierGroupType> barriers,
+                        Value index);
+
+/// The address of byte `offset`, an index, of memory that a block shares:
+/// `!llvm.ptr<3>`.
+Value getSharedPointer(OpBuilder &builder, Location loc, Value memref,
+                       Value offset);
+
+/// The address of the first element of a memref in global memory, with its
+/// offset: `!llvm.ptr<1>`.
+Value getGlobalPointer(OpBuilder &builder, Location loc, Value memref);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TARGET_POINTERS_H

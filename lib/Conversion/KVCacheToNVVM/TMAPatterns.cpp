@@ -1,0 +1,408 @@
+//===- TMAPatterns.cpp - Tensor copies
+//---------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/KVCacheToNVVM.h"
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Chip.h"
+#include "kvcache/Target/Pointers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Copies that are written out one by one; more of them become a loop.
+constexpr int64_t kMaxUnrolled = 64;
+
+/// Builds what tensor copies are made of.
+class CopyBuilder {
+public:
+  CopyBuilder(OpBuilder &builder, Operation *op)
+      : builder(builder), loc(op->getLoc()) {}
+
+  Value index(int64_t value) const {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+  Value i32(Value value) const {
+    return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
+                                                    value);
+  }
+  Value add(Value lhs, Value rhs) const {
+    return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs);
+  }
+  Value add(Value lhs, int64_t rhs) const {
+    return rhs ? add(lhs, index(rhs)) : lhs;
+  }
+  Value mul(Value lhs, int64_t rhs) const {
+    return builder.createOrFold<arith::MulIOp>(loc, lhs, index(rhs));
+  }
+  Value sub(Value lhs, Value rhs) const {
+    return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs);
+  }
+
+  /// The parameter that holds a descriptor.
+  Value getDescriptor(Value descriptor) const {
+    auto type = LLVM::LLVMPointerType::get(builder.getContext());
+    return UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+        .getResult(0);
+  }
+
+  /// Byte `offset` of a tile, whether or not it is memory already.
+  Value getAddress(Value tile, Value offset) const {
+    auto cast = tile.getDefiningOp<UnrealizedConversionCastOp>();
+    Value memory =
+        cast ? cast.getOperand(0)
+             : TileMemoryOp::create(
+                   builder, loc,
+                   llvm::cast<TileType>(tile.getType()).getMemoryType(), tile);
+    return getSharedPointer(builder, loc, memory, offset);
+  }
+
+  /// The policy that an instruction takes as operand; null without a hint.
+  /// What "createpolicy.fractional" gives for all of an access, as CUTLASS has
+  /// it in TMA::CacheHintSm90.
+  Value getPolicy(std::optional<Eviction> hint) const {
+    if (!hint)
+      return {};
+    constexpr uint64_t policies[] = {0x1000000000000000, 0x12F0000000000000,
+                                     0x14F0000000000000};
+    return arith::ConstantIntOp::create(
+        builder, loc,
+        static_cast<int64_t>(policies[static_cast<uint32_t>(*hint)]), 64);
+  }
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// Calls `copy(first coordinate, address)` for each chunk of a tile.
+void forEachChunk(const CopyBuilder &b, TMATileType descriptor, Value tile,
+                  Value column, Value row,
+                  function_ref<void(Value column, Value address)> copy) {
+  tma::TileLayout layout = cast<TileType>(tile.getType()).getLayout();
+  int64_t boxColumns = descriptor.getBox()[0];
+  for (int64_t chunk = 0; chunk < layout.getNumChunks(); ++chunk) {
+    Value offset = b.index(chunk * layout.getChunkBytes());
+    if (row)
+      offset = b.add(offset, b.mul(row, descriptor.getInnerBytes()));
+    copy(b.add(column, chunk * boxColumns), b.getAddress(tile, offset));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptors and barriers
+//===----------------------------------------------------------------------===//
+
+struct LowerPrefetch : OpConversionPattern<TMAPrefetchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMAPrefetchOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    NVVM::PrefetchOp::create(rewriter, b.loc, /*cacheLevel=*/nullptr,
+                             /*evictPriority=*/nullptr,
+                             b.getDescriptor(op.getDescriptor()),
+                             /*predicate=*/Value(), /*tensormap=*/true,
+                             /*uniform=*/false, /*in_param_space=*/false);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerExpect : OpConversionPattern<TMAExpectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMAExpectOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    Value barrier =
+        getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
+    NVVM::MBarrierArriveExpectTxOp::create(
+        rewriter, b.loc, /*res=*/Type(), barrier, b.i32(op.getBytes()),
+        NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// The instruction that all loads become.
+void createLoad(const CopyBuilder &b, Value address, Value descriptor,
+                ValueRange coordinates, Value barrier, Value policy,
+                NVVM::TMALoadMode mode, bool ctaOnly = true) {
+  SmallVector<Value> narrow;
+  for (Value coordinate : coordinates)
+    narrow.push_back(b.i32(coordinate));
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      b.builder, b.loc, address, descriptor, narrow, barrier,
+      /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(), policy, mode,
+      ctaOnly, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+}
+
+struct LowerLoad : OpConversionPattern<TMALoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMALoadOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    Value descriptor = b.getDescriptor(op.getDescriptor());
+    Value barrier =
+        getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
+    Value policy = b.getPolicy(op.getL2Hint());
+    SmallVector<Value> coordinates(op.getCoordinates());
+    forEachChunk(b, op.getDescriptor().getType(), op.getTile(), coordinates[0],
+                 op.getRow(), [&](Value column, Value address) {
+                   SmallVector<Value> ofChunk(coordinates);
+                   ofChunk[0] = column;
+                   createLoad(b, address, descriptor, ofChunk, barrier, policy,
+                              NVVM::TMALoadMode::TILE);
+                 });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// A load for each box of the tile's rows.
+struct LowerLoadRows : OpConversionPattern<TMALoadRowsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMALoadRowsOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    int64_t boxRows = op.getDescriptor().getType().getRows();
+    int64_t tileRows = op.getTile().getType().getRows();
+    for (int64_t row = 0; row < tileRows; row += boxRows) {
+      Value cacheRow = getCacheRow(b, op, row);
+      SmallVector<Value> coordinates(op.getCoordinates());
+      if (op.getValid()) {
+        // The rows that are not valid are out of bounds in dimension 1.
+        Value valid = getValidRows(b, op, row, boxRows);
+        coordinates.insert(coordinates.begin() + 1,
+                           b.sub(b.index(boxRows), valid));
+        cacheRow = b.add(cacheRow, valid);
+      }
+      coordinates.push_back(cacheRow);
+      TMALoadOp::create(rewriter, b.loc, op.getDescriptor(), coordinates,
+                        op.getBarriers(), op.getBarrier(), op.getTile(),
+                        b.index(row), op.getL2HintAttr());
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// Where the second block of a pair starts.
+  static int64_t getPeerOffset(TMALoadRowsOp op) {
+    return op.getRows().getType().getRows() / 2;
+  }
+
+  /// The leader's value, or for the peer the other one.
+  static Value select(const CopyBuilder &b, TMALoadRowsOp op,
+                      function_ref<Value(int64_t offset)> get) {
+    if (!op.getLeader())
+      return get(0);
+    return arith::SelectOp::create(b.builder, b.loc, op.getLeader(), get(0),
+                                   get(getPeerOffset(op)));
+  }
+
+  static Value getCacheRow(const CopyBuilder &b, TMALoadRowsOp op,
+                           int64_t row) {
+    return select(b, op, [&](int64_t offset) -> Value {
+      return GetRowOp::create(b.builder, b.loc, op.getRows(),
+                              b.index(row + offset));
+    });
+  }
+
+  /// How many rows of the box at `row` are valid.
+  static Value getValidRows(const CopyBuilder &b, TMALoadRowsOp op, int64_t row,
+                            int64_t boxRows) {
+    Value before =
+        select(b, op, [&](int64_t offset) { return b.index(row + offset); });
+    Value rest = b.sub(op.getValid(), before);
+    rest = arith::MaxSIOp::create(b.builder, b.loc, rest, b.index(0));
+    return arith::MinSIOp::create(b.builder, b.loc, rest, b.index(boxRows));
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Gathers
+//===----------------------------------------------------------------------===//
+
+/// Whether blocks of the kernel form clusters, so that their shared memory has
+/// addresses in that of the cluster.
+bool hasClusters(Operation *op) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  return kernel &&
+         (kernel->hasAttr("known_cluster_size") ||
+          kernel->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName()));
+}
+
+struct LowerGather4 : OpConversionPattern<TMAGather4Op> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMAGather4Op op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    const Chip *chip = getTargetChip(op);
+    if (!chip->has(Feature::Gather4))
+      return copyRows(op, rewriter);
+    CopyBuilder b(rewriter, op);
+    bool ofCluster = chip->has(Feature::Gather4Cluster) && hasClusters(op);
+    Value descriptor = b.getDescriptor(op.getDescriptor());
+    Value barrier =
+        getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
+    Value policy = b.getPolicy(op.getL2Hint());
+    forEachChunk(
+        b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
+        op.getRow(), [&](Value column, Value address) {
+          if (ofCluster)
+            address = LLVM::AddrSpaceCastOp::create(
+                rewriter, b.loc,
+                LLVM::LLVMPointerType::get(
+                    getContext(), static_cast<unsigned>(
+                                      NVVM::NVVMMemorySpace::SharedCluster)),
+                address);
+          createLoad(
+              b, address, descriptor,
+              {column, op.getRow0(), op.getRow1(), op.getRow2(), op.getRow3()},
+              barrier, policy, NVVM::TMALoadMode::TILE_GATHER4,
+              /*ctaOnly=*/!ofCluster);
+        });
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// The box of one row also works without gather4.
+  static LogicalResult copyRows(TMAGather4Op op,
+                                ConversionPatternRewriter &rewriter) {
+    CopyBuilder b(rewriter, op);
+    Value rows[] = {op.getRow0(), op.getRow1(), op.getRow2(), op.getRow3()};
+    for (auto [i, row] : llvm::enumerate(rows))
+      TMALoadOp::create(rewriter, b.loc, op.getDescriptor(),
+                        ValueRange{op.getColumn(), row}, op.getBarriers(),
+                        op.getBarrier(), op.getTile(), b.add(op.getRow(), i),
+                        op.getL2HintAttr());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerGatherTile : OpConversionPattern<TMAGatherTileOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMAGatherTileOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    tma::TileLayout layout = op.getTile().getType().getLayout();
+    if (layout.rows / 4 * layout.getNumChunks() <= kMaxUnrolled) {
+      for (int64_t row = 0; row < layout.rows; row += 4)
+        createGather(b, op, b.index(row));
+    } else {
+      auto loop = scf::ForOp::create(rewriter, b.loc, b.index(0),
+                                     b.index(layout.rows), b.index(4));
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(loop.getBody());
+      createGather(b, op, loop.getInductionVar());
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  static void createGather(const CopyBuilder &b, TMAGatherTileOp op,
+                           Value row) {
+    SmallVector<Value, 4> rows;
+    for (int64_t i = 0; i < 4; ++i) {
+      Value id =
+          memref::LoadOp::create(b.builder, b.loc, op.getRows(), b.add(row, i));
+      rows.push_back(arith::IndexCastOp::create(b.builder, b.loc,
+                                                b.builder.getIndexType(), id));
+    }
+    Value column = op.getColumn() ? op.getColumn() : b.index(0);
+    TMAGather4Op::create(b.builder, b.loc, op.getDescriptor(), column, rows[0],
+                         rows[1], rows[2], rows[3], op.getBarriers(),
+                         op.getBarrier(), op.getTile(), row,
+                         op.getL2HintAttr());
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+struct LowerStore : OpConversionPattern<TMAStoreOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TMAStoreOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    CopyBuilder b(rewriter, op);
+    NVVM::FenceProxyOp::create(
+        rewriter, b.loc, NVVM::ProxyKind::async_shared,
+        NVVM::SharedSpaceAttr::get(getContext(),
+                                   NVVM::SharedSpace::shared_cta));
+    Value descriptor = b.getDescriptor(op.getDescriptor());
+    Value policy = b.getPolicy(op.getL2Hint());
+    SmallVector<Value> coordinates;
+    for (Value coordinate : op.getCoordinates().drop_front())
+      coordinates.push_back(b.i32(coordinate));
+    forEachChunk(b, op.getDescriptor().getType(), op.getTile(),
+                 op.getCoordinates()[0], /*row=*/Value(),
+                 [&](Value column, Value address) {
+                   SmallVector<Value> ofChunk = {b.i32(column)};
+                   llvm::append_range(ofChunk, coordinates);
+                   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
+                       rewriter, b.loc, descriptor, address, ofChunk, policy,
+                       NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
+                 });
+    NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, b.loc);
+    // What a token holds is of no consequence.
+    rewriter.replaceOpWithNewOp<ub::PoisonOp>(op, op.getType());
+    return success();
+  }
+};
+
+/// After the copy has read the tile, it may be written.
+struct LowerWaitForStore : OpConversionPattern<WaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WaitOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    NVVM::CpAsyncBulkWaitGroupOp::create(rewriter, op.getLoc(), /*group=*/0,
+                                         /*read=*/rewriter.getUnitAttr());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerPrefetch, LowerExpect, LowerLoad, LowerLoadRows,
+               LowerGather4, LowerGatherTile, LowerStore, LowerWaitForStore>(
+      patterns.getContext());
+}
