@@ -243,6 +243,19 @@ public:
          builder.getNamedAttr("type", TypeAttr::get(type))}));
   }
 
+  /// The 128 bytes of a descriptor. `view` says what it is of, if it is null
+  /// the author knows.
+  void addDescriptor(Type type, StringRef name, Attribute view) {
+    types.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
+    attrs.push_back(builder.getDictionaryAttr({}));
+    NamedAttrList description;
+    description.set("name", builder.getStringAttr(name));
+    description.set("type", TypeAttr::get(type));
+    if (view)
+      description.set("descriptor", view);
+    descriptions.push_back(description.getDictionary(builder.getContext()));
+  }
+
   SmallVector<Type> types;
   SmallVector<Attribute> attrs;
   SmallVector<Attribute> descriptions;
@@ -315,11 +328,12 @@ private:
 
     Signature signature(kernel);
     OpBuilder builder = OpBuilder::atBlockBegin(&entry);
-    SmallVector<unsigned> firstOf;
-    for (unsigned index = 0; index < numArguments; ++index) {
-      firstOf.push_back(signature.types.size());
+    SmallVector<std::pair<unsigned, unsigned>> parametersOf(numArguments);
+    for (unsigned index : getOrder(kernel.getArgumentTypes())) {
+      unsigned first = signature.types.size();
       describe(kernel, index, readOnly[index], noAlias && !overlaps[index],
                signature);
+      parametersOf[index] = {first, signature.types.size() - first};
     }
 
     // New arguments go before the old ones, which then lose their uses.
@@ -329,20 +343,35 @@ private:
       entry.insertArgument(index, type, loc);
     for (unsigned index = 0; index < numArguments; ++index) {
       BlockArgument old = entry.getArgument(numParameters + index);
-      unsigned last =
-          index + 1 < numArguments ? firstOf[index + 1] : numParameters;
-      ValueRange values = ValueRange(entry.getArguments())
-                              .slice(firstOf[index], last - firstOf[index]);
-      auto memref = dyn_cast<MemRefType>(old.getType());
-      old.replaceAllUsesWith(memref ? rebuild(builder, old.getLoc(), values,
-                                              MemRefParameters(memref))
-                                    : values.front());
+      auto [first, count] = parametersOf[index];
+      ValueRange values = ValueRange(entry.getArguments()).slice(first, count);
+      old.replaceAllUsesWith(
+          rebuildArgument(builder, old.getLoc(), old.getType(), values));
     }
     entry.eraseArguments(numParameters, numArguments);
     kernel.setFunctionType(FunctionType::get(context, signature.types, {}));
     kernel.setArgAttrsAttr(ArrayAttr::get(context, signature.attrs));
     kernel->setAttr(KVCacheDialect::kParametersAttr,
                     ArrayAttr::get(context, signature.descriptions));
+  }
+
+  /// Arguments in the order of their parameters: descriptors are the last.
+  static SmallVector<unsigned> getOrder(TypeRange types) {
+    auto order = llvm::to_vector(llvm::seq<unsigned>(0, types.size()));
+    std::stable_partition(order.begin(), order.end(), [&](unsigned index) {
+      return !isa<TMATileType>(types[index]);
+    });
+    return order;
+  }
+
+  static Value rebuildArgument(OpBuilder &builder, Location loc, Type type,
+                               ValueRange values) {
+    if (auto memref = dyn_cast<MemRefType>(type))
+      return rebuild(builder, loc, values, MemRefParameters(memref));
+    if (isa<TMATileType>(type))
+      return UnrealizedConversionCastOp::create(builder, loc, type, values)
+          .getResult(0);
+    return values.front();
   }
 
   static void alignAttributions(gpu::GPUFuncOp kernel) {
@@ -361,7 +390,10 @@ private:
     getOperation().walk([](gpu::GPUModuleOp module) {
       module.walk([](FunctionOpInterface function) {
         for (unsigned index = 0; index < function.getNumArguments(); ++index)
-          function.removeArgAttr(index, KVCacheDialect::kArgNameAttr);
+          for (StringRef name : {StringRef(KVCacheDialect::kArgNameAttr),
+                                 StringRef(KVCacheDialect::kDescriptorAttr)})
+            function.removeArgAttr(
+                index, StringAttr::get(function.getContext(), name));
       });
     });
   }
@@ -378,6 +410,10 @@ private:
     attrs.erase(KVCacheDialect::kArgNameAttr);
 
     Type type = kernel.getArgumentTypes()[index];
+    if (isa<TMATileType>(type)) {
+      Attribute view = attrs.erase(KVCacheDialect::kDescriptorAttr);
+      return signature.addDescriptor(type, name, view);
+    }
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref)
       return signature.add(type, name, attrs.getDictionary(context));
@@ -401,7 +437,9 @@ private:
   static void flattenLaunch(gpu::LaunchFuncOp launch) {
     OpBuilder builder(launch);
     SmallVector<Value> operands;
-    for (Value operand : launch.getKernelOperands()) {
+    OperandRange given = launch.getKernelOperands();
+    for (unsigned index : getOrder(given.getTypes())) {
+      Value operand = given[index];
       if (auto type = dyn_cast<MemRefType>(operand.getType()))
         appendOperands(builder, launch.getLoc(), operand,
                        MemRefParameters(type), operands);

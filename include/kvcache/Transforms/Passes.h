@@ -27,6 +27,9 @@ class LLVMDialect;
 namespace memref {
 class MemRefDialect;
 } // namespace memref
+namespace nvgpu {
+class NVGPUDialect;
+} // namespace nvgpu
 namespace NVVM {
 class NVVMDialect;
 } // namespace NVVM
@@ -36,6 +39,9 @@ class SCFDialect;
 namespace ub {
 class UBDialect;
 } // namespace ub
+namespace vector {
+class VectorDialect;
+} // namespace vector
 } // namespace mlir
 
 namespace mlir::kvcache {

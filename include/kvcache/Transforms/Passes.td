@@ -49,18 +49,55 @@ def HoistLookups : Pass<"kvcache-hoist-lookups"> {
   ];
 }
 
-def ExpandCopies : Pass<"kvcache-expand-copies"> {
-  let summary = "Lower copies into tiles to what the target does best";
+def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
+  let summary = "Lower copies into tiles, and pipes, to what the target does best";
   let description = [{
-    Expands `async_load_tile`, `async_gather_tile` and `wait` to loads of the
-    cache and stores to the tile: all threads of a block copy 16 bytes each, and
-    in turn until all is copied, and wait at a barrier. On the CPU the one
-    thread copies all.
+    Expands `async_load_tile`, `async_gather_tile` and their `wait`, and `pipe`,
+    `produce` and `consume`. The target of the `gpu.module` decides how:
+
+    | copy                   | chips            | where                        |
+    | ---------------------- | ---------------- | ---------------------------- |
+    | tensor copies of boxes | sm_90 and newer  | `async_load_tile`: a box of  |
+    |                        |                  | rows lies in a page, and     |
+    |                        |                  | fills a multiple of 128      |
+    |                        |                  | bytes; at most 64 copies     |
+    | gather4                | sm_100 and newer | `async_gather_tile`: a row   |
+    |                        |                  | of a chunk is a multiple of  |
+    |                        |                  | 32 bytes                     |
+    | tensor copies of a row | sm_90            | the same, of 128 bytes       |
+    | bulk copies of a row   | sm_90 and newer  | other gathers into tiles     |
+    |                        |                  | without a swizzle            |
+    | cp.async               | sm_80 and newer  | rows of a multiple of 4      |
+    |                        |                  | bytes                        |
+    | loads and stores       | any, and the CPU | what is left, and kernels    |
+    |                        |                  | without a target             |
+
+    The rows of a box divide those of the tile, those of a page, and what the
+    first token is known to be a multiple of. Rows that are not valid are out of
+    the bounds of a ragged descriptor: they arrive as zeros, and the number of
+    bytes stays the same.
+
+    Tensor copies need a descriptor, which the kernel takes as an additional,
+    last argument. Launches in the module pass it; for others, the argument's
+    attribute `kvcache.descriptor` says what it is of. This needs a view that
+    the host can compute: one of the kernel's arguments and nothing else.
+
+    A copy with a `wait` in its own block completes on an mbarrier that the
+    kernel sets up at its start; others are `cp.async`, and waited for all
+    together. Before a copy all threads meet, unless none can have used the tile.
+
+    A slot of a pipe has a barrier that says when it is full, and one that says
+    when it is empty; the slot and the parity of their phases follow from the
+    index. One elected lane of the first warp issues tensor copies, and expects
+    their bytes; the producer threads issue cp.async, and the hardware arrives
+    for them. A warp that has used a slot frees it by one arrival.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::kvcache::KVCacheDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect"
+    "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -1,0 +1,58 @@
+//===- Choice.h - How a chip copies into a tile -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_CHOICE_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_CHOICE_H
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Chip.h"
+
+namespace mlir::kvcache {
+
+/// How a copy into a tile is done.
+enum class Way {
+  Plain,     ///< loads and stores
+  AsyncCopy, ///< cp.async of 16, 8 or 4 bytes
+  Boxes,     ///< a tensor copy for the rows of a tile that lie in a page
+  Gather,    ///< tma_gather4: a tensor copy for four rows, or for each of them
+  BulkRows,  ///< a bulk copy for each row
+};
+
+/// The descriptor that a way needs: an op on the copied view, by name.
+struct DescriptorRequest {
+  StringRef opName;
+  DictionaryAttr attributes;
+
+  bool operator==(const DescriptorRequest &other) const {
+    return opName == other.opName && attributes == other.attributes;
+  }
+};
+
+struct Choice {
+  Way way = Way::Plain;
+  /// Of `Boxes`: the rows that a tensor copy takes.
+  int64_t boxRows = 0;
+  /// Of `Boxes` and `Gather`.
+  std::optional<DescriptorRequest> descriptor = std::nullopt;
+  /// Of `AsyncCopy`: the bytes that a thread copies at once.
+  int64_t unitBytes = 16;
+};
+
+/// The largest number that `value`, an index, is known to be a multiple of; 0
+/// for a value that is 0.
+int64_t getKnownDivisor(Value value);
+
+/// How `chip` does a copy; null without GPU code or its target. `hasBarrier`
+/// says that a barrier can tell when the copy is complete, `hasDescriptor` that
+/// the host can make descriptors of the view.
+Choice chooseWay(Operation *copy, const Chip *chip, bool hasBarrier,
+                 bool hasDescriptor);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_CHOICE_H

@@ -1,0 +1,558 @@
+//===- Emission.cpp - What copies into tiles are made of
+//---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emission.h"
+
+#include "kvcache/Target/Pointers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// IndexBuilder
+//===----------------------------------------------------------------------===//
+
+Value IndexBuilder::index(int64_t value) const {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+Value IndexBuilder::i32(int64_t value) const {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+Value IndexBuilder::add(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::sub(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::mul(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::div(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::rem(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::RemUIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::min(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MinSIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::max(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MaxSIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::equal(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, lhs,
+                                             rhs);
+}
+Value IndexBuilder::below(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult,
+                                             lhs, rhs);
+}
+Value IndexBuilder::toI32(Value value) const {
+  return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
+                                                  value);
+}
+
+Value IndexBuilder::selectIf(Value condition, function_ref<Value()> then,
+                             function_ref<Value()> otherwise) const {
+  OpBuilder::InsertionGuard guard(builder);
+  auto branch = scf::IfOp::create(
+      builder, loc, condition,
+      [&](OpBuilder &, Location) {
+        Value value = then();
+        scf::YieldOp::create(builder, loc, value);
+      },
+      [&](OpBuilder &, Location) {
+        Value value = otherwise();
+        scf::YieldOp::create(builder, loc, value);
+      });
+  return branch.getResult(0);
+}
+
+void IndexBuilder::runIf(Value condition, function_ref<void()> body) const {
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void IndexBuilder::loop(Value first, Value end, Value step,
+                        function_ref<void(Value)> body) const {
+  auto loop = scf::ForOp::create(builder, loc, first, end, step);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+//===----------------------------------------------------------------------===//
+// BlockBuilder
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> BlockBuilder::getKnownSize(Operation *op) {
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  if (!kernel || !kernel.getKnownBlockSize())
+    return std::nullopt;
+  return llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
+}
+
+Threads BlockBuilder::getAll() const {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  Threads threads = {index(0), index(1)};
+  if (!isInGPUCode(parent))
+    return threads;
+  for (gpu::Dimension dim :
+       {gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x}) {
+    Value size = gpu::BlockDimOp::create(builder, loc, dim);
+    Value id = gpu::ThreadIdOp::create(builder, loc, dim);
+    threads.thread = add(mul(threads.thread, size), id);
+    threads.count = mul(threads.count, size);
+  }
+  if (std::optional<int64_t> size = getKnownSize(parent))
+    threads.count = index(*size);
+  return threads;
+}
+
+Value BlockBuilder::isFirstWarp() const {
+  Value warp = toI32(div(getAll().thread, index(kWarp)));
+  // ptxas doesn't see that a warp's number is uniform: the shuffle says so.
+  Value uniform = NVVM::ShflOp::create(
+      builder, loc, builder.getI32Type(), i32(-1), warp, i32(0), i32(kWarp - 1),
+      NVVM::ShflKind::idx, /*return_value_and_is_valid=*/UnitAttr());
+  return equal(uniform, i32(0));
+}
+
+void BlockBuilder::runInFirstWarp(
+    function_ref<void(Threads lanes)> body) const {
+  Threads all = getAll();
+  runIf(isFirstWarp(), [&] {
+    body({rem(all.thread, index(kWarp)), min(all.count, index(kWarp))});
+  });
+}
+
+void BlockBuilder::runInOneThread(function_ref<void()> body) const {
+  std::optional<int64_t> size =
+      getKnownSize(builder.getInsertionBlock()->getParentOp());
+  // Election takes a whole warp.
+  if (size && *size < kWarp)
+    return runIf(equal(getAll().thread, index(0)), body);
+  runIf(isFirstWarp(), [&] {
+    Value isElected =
+        NVVM::ElectSyncOp::create(builder, loc, builder.getI1Type(), Value());
+    runIf(isElected, body);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers and fences
+//===----------------------------------------------------------------------===//
+
+static Value getPointer(const IndexBuilder &b, Barrier barrier) {
+  return getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index);
+}
+
+void kvcache::emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
+                       const Chip &chip) {
+  Value pointer = getPointer(b, barrier);
+  auto isPending = [&](OpBuilder &builder, Location loc, ValueRange) {
+    // Threads that wait on Hopper sleep; Ampere has only the test.
+    Value isDone;
+    Type i1 = builder.getI1Type();
+    if (chip.has(Feature::TMA))
+      isDone = NVVM::MBarrierTryWaitOp::create(builder, loc, i1, pointer,
+                                               parity, /*ticks=*/Value());
+    else
+      isDone =
+          NVVM::MBarrierTestWaitOp::create(builder, loc, i1, pointer, parity);
+    Value isOpen = arith::XOrIOp::create(
+        builder, loc, isDone,
+        arith::ConstantIntOp::create(builder, loc, /*value=*/1, /*width=*/1));
+    scf::ConditionOp::create(builder, loc, isOpen, ValueRange());
+  };
+  scf::WhileOp::create(b.builder, b.loc, TypeRange(), ValueRange(), isPending,
+                       [](OpBuilder &builder, Location loc, ValueRange) {
+                         scf::YieldOp::create(builder, loc);
+                       });
+}
+
+void kvcache::emitArrive(const IndexBuilder &b, Barrier barrier) {
+  nvgpu::MBarrierArriveOp::create(
+      b.builder, b.loc, nvgpu::MBarrierTokenType::get(b.builder.getContext()),
+      barrier.group, barrier.index);
+}
+
+void kvcache::emitProxyFence(const IndexBuilder &b) {
+  NVVM::FenceProxyOp::create(
+      b.builder, b.loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(b.builder.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
+
+//===----------------------------------------------------------------------===//
+// Where the rows of a copy come from
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A row of the cache that becomes one of the tile.
+struct SourceRow {
+  /// Whether the row is to be read; null if it surely is.
+  Value isValid;
+  Value batch, token;
+  /// The page, if it is known without the lookup table.
+  Value page;
+};
+
+/// The copy, whichever it is.
+class Source {
+public:
+  Source(const IndexBuilder &b, Operation *copy)
+      : b(b), load(dyn_cast<AsyncLoadTileOp>(copy)),
+        gather(dyn_cast<AsyncGatherTileOp>(copy)) {}
+
+  TypedValue<CacheTypeInterface> getCache() {
+    return load ? load.getCache() : gather.getCache();
+  }
+  Value getHead() { return load ? load.getHead() : gather.getHead(); }
+  Value getElement() { return load ? load.getElement() : gather.getElement(); }
+  TypedValue<TileType> getTile() {
+    return load ? load.getTile() : gather.getTile();
+  }
+  tma::TileLayout getLayout() { return getTile().getType().getLayout(); }
+
+  SourceRow getRow(Value row) {
+    if (load) {
+      Value isValid = load.getValid() ? b.below(row, load.getValid()) : Value();
+      return {isValid, load.getBatch(), b.add(load.getToken(), row), Value()};
+    }
+    return getGathered(getId(row));
+  }
+
+  /// The row id that the gather has for a row of the tile.
+  Value getId(Value row) {
+    Value id = memref::LoadOp::create(b.builder, b.loc, gather.getRows(), row);
+    return arith::IndexCastOp::create(b.builder, b.loc,
+                                      b.builder.getIndexType(), id);
+  }
+
+  /// Elements of the head from `column` of the tile on.
+  Value getElementAt(Value column) {
+    int64_t lanes = getCache().getType().getLanesPerStored();
+    return b.add(getElement(), b.mul(column, b.index(lanes)));
+  }
+
+  /// `columns` stored elements of a row from a column of the tile on, as a
+  /// memref of one row. The page may be null.
+  Value getMemory(const SourceRow &row, Value column, int64_t columns,
+                  Value page) {
+    CacheTypeInterface cache = getCache().getType();
+    int64_t stride = cache.getNumHeads() * cache.getStoredHeadSize();
+    auto layout = StridedLayoutAttr::get(b.builder.getContext(),
+                                         ShapedType::kDynamic, {stride, 1});
+    auto type = MemRefType::get({1, columns}, cache.getStorageType(), layout);
+    return BlockTileOp::create(b.builder, b.loc, type, getCache(), row.batch,
+                               getHead(), row.token, getElementAt(column),
+                               page);
+  }
+
+private:
+  SourceRow getGathered(Value id) {
+    CacheTypeInterface cache = getCache().getType();
+    Value batch = b.index(0);
+    Type index = b.builder.getIndexType();
+    // In a continuous cache the rows of all blocks are one page.
+    if (!cache.isPaged()) {
+      Value rows = NumKVRowsOp::create(b.builder, b.loc, index, getCache());
+      return {b.below(id, rows), batch, id, b.index(0)};
+    }
+    Value pageSize = b.index(cache.getPageSize());
+    Value pages =
+        ExtentOp::create(b.builder, b.loc, index, Extent::Pages, getCache());
+    return {b.below(id, b.mul(pages, pageSize)), batch, b.rem(id, pageSize),
+            b.div(id, pageSize)};
+  }
+
+  const IndexBuilder &b;
+  AsyncLoadTileOp load;
+  AsyncGatherTileOp gather;
+};
+
+} // namespace
+
+int64_t kvcache::getTileBytes(Operation *copy) {
+  OpBuilder builder(copy);
+  return Source(IndexBuilder(builder, copy->getLoc()), copy)
+      .getLayout()
+      .getBytes();
+}
+
+//===----------------------------------------------------------------------===//
+// By all threads
+//===----------------------------------------------------------------------===//
+
+/// Calls `body(row, column)` for every `columns` of the tile, spread over the
+/// threads.
+static void forEachUnit(const IndexBuilder &b, const tma::TileLayout &layout,
+                        int64_t columns, Threads threads,
+                        function_ref<void(Value row, Value column)> body) {
+  int64_t perRow = layout.columns / columns;
+  b.loop(threads.thread, b.index(layout.rows * perRow), threads.count,
+         [&](Value unit) {
+           Value column = b.mul(b.rem(unit, b.index(perRow)), b.index(columns));
+           body(b.div(unit, b.index(perRow)), column);
+         });
+}
+
+/// A vector of `columns` stored elements as the cache holds them.
+static Value loadUnit(const IndexBuilder &b, Source &source,
+                      const SourceRow &row, Value column, VectorType type) {
+  TypedValue<CacheTypeInterface> cache = source.getCache();
+  Value element = source.getElementAt(column);
+  CacheTypeInterface cacheType = cache.getType();
+  if (!cacheType.isQuantized())
+    return LoadOp::create(b.builder, b.loc, type, cache, row.batch,
+                          source.getHead(), row.token, element, row.page,
+                          /*scale_page=*/Value(), /*tensor_scale=*/Value());
+  auto lanes =
+      VectorType::get(type.getNumElements() * cacheType.getLanesPerStored(),
+                      cacheType.getElementType());
+  Value loaded =
+      LoadQuantizedOp::create(b.builder, b.loc, lanes, cache, row.batch,
+                              source.getHead(), row.token, element, row.page);
+  return b.builder.createOrFold<vector::BitCastOp>(b.loc, type, loaded);
+}
+
+/// Columns of the tile that have so many bytes.
+static int64_t getColumns(const tma::TileLayout &layout, int64_t bytes) {
+  return bytes / layout.elementBytes;
+}
+
+void kvcache::emitPlain(OpBuilder &builder, Operation *copy, Threads threads) {
+  IndexBuilder b(builder, copy->getLoc());
+  Source source(b, copy);
+  tma::TileLayout layout = source.getLayout();
+  int64_t columns = getColumns(layout, 16);
+  auto type =
+      VectorType::get(columns, source.getTile().getType().getElementType());
+  forEachUnit(b, layout, columns, threads, [&](Value tileRow, Value column) {
+    SourceRow row = source.getRow(tileRow);
+    auto read = [&] { return loadUnit(b, source, row, column, type); };
+    auto zeros = [&]() -> Value {
+      return arith::ConstantOp::create(builder, b.loc,
+                                       builder.getZeroAttr(type));
+    };
+    Value value = row.isValid ? b.selectIf(row.isValid, read, zeros) : read();
+    TileStoreOp::create(builder, b.loc, value, source.getTile(), tileRow,
+                        column);
+  });
+}
+
+/// The page of a row, looked up only if the row is valid: its entry of the
+/// table need not exist otherwise.
+static Value getSafePage(const IndexBuilder &b, Source &source,
+                         const SourceRow &row) {
+  if (!row.isValid)
+    return row.page;
+  if (row.page)
+    return arith::SelectOp::create(b.builder, b.loc, row.isValid, row.page,
+                                   b.index(0));
+  return b.selectIf(
+      row.isValid,
+      [&]() -> Value {
+        return PageIdOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                source.getCache(), row.batch, row.token);
+      },
+      [&] { return b.index(0); });
+}
+
+void kvcache::emitAsyncCopy(OpBuilder &builder, Operation *copy,
+                            const Choice &choice, Threads threads) {
+  IndexBuilder b(builder, copy->getLoc());
+  Source source(b, copy);
+  tma::TileLayout layout = source.getLayout();
+  int64_t columns = getColumns(layout, choice.unitBytes);
+  // Only copies of 16 bytes can leave out the L1 cache.
+  auto modifier = choice.unitBytes == 16 ? NVVM::LoadCacheModifierKind::CG
+                                         : NVVM::LoadCacheModifierKind::CA;
+  Value memory = TileMemoryOp::create(
+      builder, b.loc, source.getTile().getType().getMemoryType(),
+      source.getTile());
+  forEachUnit(b, layout, columns, threads, [&](Value tileRow, Value column) {
+    SourceRow row = source.getRow(tileRow);
+    Value page = getSafePage(b, source, row);
+    Value from = getGlobalPointer(builder, b.loc,
+                                  source.getMemory(row, column, columns, page));
+    Value offset = TileOffsetOp::create(builder, b.loc, builder.getIndexType(),
+                                        source.getTile(), tileRow, column);
+    Value to = getSharedPointer(builder, b.loc, memory, offset);
+    // What is not read is filled with zeros.
+    Value bytes;
+    if (row.isValid)
+      bytes = arith::SelectOp::create(builder, b.loc, row.isValid,
+                                      b.i32(choice.unitBytes), b.i32(0));
+    NVVM::CpAsyncOp::create(builder, b.loc, to, from, choice.unitBytes,
+                            modifier, bytes);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// By the lanes of a warp
+//===----------------------------------------------------------------------===//
+
+void kvcache::emitBulkRows(OpBuilder &builder, Operation *copy, Threads lanes,
+                           Barrier barrier) {
+  IndexBuilder b(builder, copy->getLoc());
+  Source source(b, copy);
+  tma::TileLayout layout = source.getLayout();
+  int64_t rowBytes = layout.columns * layout.elementBytes;
+  Value pointer = getPointer(b, barrier);
+  Value memory = TileMemoryOp::create(
+      builder, b.loc, source.getTile().getType().getMemoryType(),
+      source.getTile());
+  auto copyRow = [&](const SourceRow &row, Value tileRow) {
+    Value from = getGlobalPointer(
+        builder, b.loc,
+        source.getMemory(row, b.index(0), layout.columns, row.page));
+    Value to = getSharedPointer(builder, b.loc, memory,
+                                b.mul(tileRow, b.index(rowBytes)));
+    // A bulk copy names shared memory as one of the cluster does.
+    auto ofCluster = LLVM::LLVMPointerType::get(
+        builder.getContext(),
+        static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+    to = LLVM::AddrSpaceCastOp::create(builder, b.loc, ofCluster, to);
+    NVVM::MBarrierExpectTxOp::create(builder, b.loc, pointer, b.i32(rowBytes));
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
+        builder, b.loc, to, from, pointer, b.i32(rowBytes),
+        /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
+  };
+  int64_t columns = getColumns(layout, 16);
+  auto zeroRow = [&](Value tileRow) {
+    auto type =
+        VectorType::get(columns, source.getTile().getType().getElementType());
+    Value zeros =
+        arith::ConstantOp::create(builder, b.loc, builder.getZeroAttr(type));
+    b.loop(b.index(0), b.index(layout.columns), b.index(columns),
+           [&](Value column) {
+             TileStoreOp::create(builder, b.loc, zeros, source.getTile(),
+                                 tileRow, column);
+           });
+    // A later copy to the same place must come after these.
+    emitProxyFence(b);
+  };
+  b.loop(lanes.thread, b.index(layout.rows), lanes.count, [&](Value tileRow) {
+    SourceRow row = source.getRow(tileRow);
+    auto branch = scf::IfOp::create(builder, b.loc, row.isValid,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    copyRow(row, tileRow);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    zeroRow(tileRow);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// By one thread
+//===----------------------------------------------------------------------===//
+
+/// The coordinates of the box at row `row` of the tile.
+static SmallVector<Value> getBoxCoordinates(const IndexBuilder &b,
+                                            AsyncLoadTileOp op, int64_t row,
+                                            int64_t boxRows) {
+  CacheTypeInterface cache = op.getCache().getType();
+  Value column = b.div(op.getElement(), b.index(cache.getLanesPerStored()));
+  Value token = b.add(op.getToken(), b.index(row));
+  Type index = b.builder.getIndexType();
+  if (!op.getValid() && cache.isPaged()) {
+    auto coords = TMACoordsOp::create(b.builder, b.loc, op.getCache(),
+                                      op.getBatch(), token);
+    return {column, op.getHead(), coords.getRow(), coords.getPage()};
+  }
+  auto getRow = [&]() -> Value {
+    return RowIndexOp::create(b.builder, b.loc, index, op.getCache(),
+                              op.getBatch(), token, /*page=*/Value());
+  };
+  if (!op.getValid())
+    return {column, b.index(0), op.getHead(),
+            b.add(getRow(), b.index(boxRows))};
+  // Rows that are not valid are out of bounds in dimension 1. Where none is,
+  // any row will do, and the page need not exist.
+  Value valid = b.sub(op.getValid(), b.index(row));
+  valid = b.min(b.max(valid, b.index(0)), b.index(boxRows));
+  Value first = b.selectIf(b.below(b.index(0), valid), getRow,
+                           [&] { return b.index(0); });
+  return {column, b.sub(b.index(boxRows), valid), op.getHead(),
+          b.add(first, valid)};
+}
+
+static void emitBoxes(const IndexBuilder &b, AsyncLoadTileOp op,
+                      int64_t boxRows, TypedValue<TMATileType> descriptor,
+                      Barrier barrier) {
+  int64_t rows = op.getTile().getType().getRows();
+  for (int64_t row = 0; row < rows; row += boxRows)
+    TMALoadOp::create(b.builder, b.loc, descriptor,
+                      getBoxCoordinates(b, op, row, boxRows), barrier.group,
+                      barrier.index, op.getTile(),
+                      boxRows == rows ? Value() : b.index(row),
+                      /*l2_hint=*/EvictionAttr());
+}
+
+/// The gather of four rows of the tile from `row` on.
+static void emitGather4(const IndexBuilder &b, AsyncGatherTileOp op,
+                        TypedValue<TMATileType> descriptor, Barrier barrier,
+                        Value row) {
+  Source source(b, op);
+  CacheTypeInterface cache = op.getCache().getType();
+  SmallVector<Value, 4> rows;
+  for (int64_t i = 0; i < 4; ++i) {
+    Value id = source.getId(b.add(row, b.index(i)));
+    Value cacheRow = TMARowOp::create(
+        b.builder, b.loc, b.builder.getIndexType(), op.getCache(), id);
+    // No view has this many rows: what 32 bits don't hold stays out of bounds.
+    rows.push_back(b.min(cacheRow, b.index((int64_t(1) << 31) - 1)));
+  }
+  // The descriptor may count in other elements than the cache.
+  int64_t stored = cache.getStorageType().getIntOrFloatBitWidth() / 8;
+  Value column =
+      b.add(b.mul(op.getHead(), b.index(cache.getStoredHeadSize())),
+            b.div(op.getElement(), b.index(cache.getLanesPerStored())));
+  column = b.div(b.mul(column, b.index(stored)),
+                 b.index(descriptor.getType().getElementBytes()));
+  TMAGather4Op::create(b.builder, b.loc, descriptor, column, rows[0], rows[1],
+                       rows[2], rows[3], barrier.group, barrier.index,
+                       op.getTile(), row, /*l2_hint=*/EvictionAttr());
+}
+
+static void emitGather(const IndexBuilder &b, AsyncGatherTileOp op,
+                       TypedValue<TMATileType> descriptor, Barrier barrier) {
+  // More copies are a loop.
+  constexpr int64_t maxUnrolled = 64;
+  tma::TileLayout layout = op.getTile().getType().getLayout();
+  if (layout.rows / 4 * layout.getNumChunks() > maxUnrolled)
+    return b.loop(b.index(0), b.index(layout.rows), b.index(4), [&](Value row) {
+      emitGather4(b, op, descriptor, barrier, row);
+    });
+  for (int64_t row = 0; row < layout.rows; row += 4)
+    emitGather4(b, op, descriptor, barrier, b.index(row));
+}
+
+void kvcache::emitTensorCopies(OpBuilder &builder, Operation *copy,
+                               const Choice &choice, Value descriptor,
+                               Barrier barrier) {
+  IndexBuilder b(builder, copy->getLoc());
+  auto typed = cast<TypedValue<TMATileType>>(descriptor);
+  if (auto load = dyn_cast<AsyncLoadTileOp>(copy))
+    emitBoxes(b, load, choice.boxRows, typed, barrier);
+  else
+    emitGather(b, cast<AsyncGatherTileOp>(copy), typed, barrier);
+}
