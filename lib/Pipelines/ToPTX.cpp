@@ -70,6 +70,7 @@ static void addKernelLowering(OpPassManager &pm) {
   pm.addPass(createConvertNVVMToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createMarkDescriptors());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
   pm.addPass(createCheckLowered());
@@ -85,6 +86,7 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
 
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());
+  pm.nest<gpu::GPUModuleOp>().addPass(createConvertKVCacheToNVVM());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createConvertKVCacheChecks());
   FlattenKernelArgsOptions flatten;

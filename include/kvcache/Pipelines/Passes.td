@@ -54,6 +54,15 @@ def ShareWithHost : Pass<"kvcache-share-with-host", "::mlir::ModuleOp"> {
   }];
 }
 
+def MarkDescriptors : Pass<"kvcache-mark-descriptors",
+                           "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Pass descriptors to kernels by value";
+  let description = [{
+    A descriptor is a parameter of 128 bytes that tensor copies read where it
+    is: `llvm.byval` and `nvvm.grid_constant`, which `gpu.func` can't carry.
+  }];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject what no pass has lowered to LLVM";
   let description = [{
