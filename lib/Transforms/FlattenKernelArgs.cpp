@@ -243,16 +243,24 @@ public:
          builder.getNamedAttr("type", TypeAttr::get(type))}));
   }
 
-  /// The 128 bytes of a descriptor. `view` says what it is of, if it is null
-  /// the author knows.
-  void addDescriptor(Type type, StringRef name, Attribute view) {
+  /// The 128 bytes of a descriptor. `view` says what it is of: the author
+  /// knows, if it is null.
+  void addDescriptor(TMATileType type, StringRef name, Attribute view) {
     types.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
     attrs.push_back(builder.getDictionaryAttr({}));
     NamedAttrList description;
     description.set("name", builder.getStringAttr(name));
     description.set("type", TypeAttr::get(type));
-    if (view)
-      description.set("descriptor", view);
+    NamedAttrList geometry;
+    if (auto known = cast_if_present<DictionaryAttr>(view))
+      geometry = known;
+    geometry.set("box", builder.getDenseI64ArrayAttr(type.getBox()));
+    geometry.set("element_type", TypeAttr::get(type.getElementType()));
+    geometry.set("swizzle",
+                 builder.getStringAttr(stringifySwizzle(type.getSwizzle())));
+    geometry.set("l2_promotion",
+                 builder.getI64IntegerAttr(type.getL2Promotion()));
+    description.set("descriptor", geometry.getDictionary(builder.getContext()));
     descriptions.push_back(description.getDictionary(builder.getContext()));
   }
 
@@ -410,9 +418,9 @@ private:
     attrs.erase(KVCacheDialect::kArgNameAttr);
 
     Type type = kernel.getArgumentTypes()[index];
-    if (isa<TMATileType>(type)) {
+    if (auto descriptor = dyn_cast<TMATileType>(type)) {
       Attribute view = attrs.erase(KVCacheDialect::kDescriptorAttr);
-      return signature.addDescriptor(type, name, view);
+      return signature.addDescriptor(descriptor, name, view);
     }
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref)

@@ -9,6 +9,7 @@ wrote.
 from ._version import __version__
 from .artifact import load
 from .compiler import chips, compile
+from .descriptors import Descriptor
 from .errors import (
     ArtifactError,
     CheckError,
@@ -39,6 +40,7 @@ __all__ = [
     "CompileError",
     "CompileWarning",
     "CompiledModule",
+    "Descriptor",
     "DescriptorFields",
     "Diagnostic",
     "Error",

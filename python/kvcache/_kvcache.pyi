@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from .errors import RawDiagnostic
 
 def chips() -> list[str]: ...
@@ -31,6 +33,15 @@ def folded_chunks(
     box_rows: int,
     chunk_inner: bool,
 ) -> int: ...
+
+def broken_limit(
+    dims: Sequence[int],
+    strides: Sequence[int],
+    box: Sequence[int],
+    element_bytes: int,
+    span: int,
+    offset: int,
+) -> str | None: ...
 
 class JIT:
     @property

@@ -17,6 +17,7 @@ from typing import Any
 
 from ._native import Path
 from ._version import __version__
+from .descriptors import Descriptor
 from .errors import ArtifactError
 from .kernels import Binary, CompiledModule, Kernel
 from .ptx import Parameter
@@ -103,11 +104,16 @@ def _describe_binary(binary: Binary, stem: str) -> dict[str, Any]:
                 "parameters": list(map(asdict, kernel.parameters)),
                 "block_size": kernel.block_size,
                 "dynamic_shared_memory": kernel.dynamic_shared_memory,
-                "descriptors": kernel.descriptors,
+                "descriptors": list(map(asdict, kernel.descriptors)),
             }
             for kernel in binary.kernels
         ],
     }
+
+
+def _read_descriptor(fields: dict[str, Any]) -> Descriptor:
+    lists = {name: tuple(fields[name]) for name in ("dims", "strides", "box")}
+    return Descriptor(**(fields | lists))
 
 
 def _read_binary(description: dict[str, Any], file: zipfile.ZipFile) -> Binary:
@@ -124,7 +130,7 @@ def _read_binary(description: dict[str, Any], file: zipfile.ZipFile) -> Binary:
             tuple(Parameter(**parameter) for parameter in kernel["parameters"]),
             tuple(kernel["block_size"]) if kernel["block_size"] else None,
             kernel["dynamic_shared_memory"],
-            kernel["descriptors"],
+            tuple(_read_descriptor(fields) for fields in kernel["descriptors"]),
             binary,
         )
         for kernel in description["kernels"]

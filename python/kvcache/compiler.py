@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import _native
+from .descriptors import describe
 from .kernels import Binary, CompiledModule, Kernel
 from .ptx import Entry, Parameter, parse_entries
 
@@ -95,7 +96,11 @@ def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
                 _name_parameters(entry, description.get("parameters", [])),
                 tuple(block_size) if block_size else None,
                 description.get("dynamic_shared_memory", 0),
-                description.get("descriptors", []),
+                tuple(
+                    describe(parameter["name"], parameter["descriptor"])
+                    for parameter in description.get("parameters", [])
+                    if "descriptor" in parameter
+                ),
                 binary,
             )
         )
@@ -103,7 +108,7 @@ def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
 
 
 def _name_parameters(
-    entry: Entry, described: list[dict[str, str]]
+    entry: Entry, described: list[dict[str, Any]]
 ) -> tuple[Parameter, ...]:
     if len(described) != len(entry.parameters):
         return entry.parameters

@@ -60,7 +60,8 @@ class DescriptorFields:
     broken_limit: str | None
 
 
-def _span(swizzle: str) -> int:
+def span(swizzle: str) -> int:
+    """The bytes of a row that a swizzle moves about; 16 without one."""
     if swizzle not in _SPANS:
         known = ", ".join(map(repr, _SPANS))
         raise ValueError(f"unknown swizzle {swizzle!r}; known are {known}")
@@ -82,19 +83,19 @@ def _positive(**sizes: int) -> None:
 
 def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
     """Elements in the span of a swizzle: 16 bytes for ``"none"``, else its number."""
-    return _span(swizzle) // _bytes(dtype)
+    return span(swizzle) // _bytes(dtype)
 
 
 def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
     """``depth`` rounded up to whole spans of a swizzle."""
     _positive(depth=depth)
-    return _native.extension().padded_depth(_bytes(dtype), _span(swizzle), depth)
+    return _native.extension().padded_depth(_bytes(dtype), span(swizzle), depth)
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
     """Elements of a row that one gather4 moves: a span, or all without a swizzle."""
     _positive(tile_width=tile_width)
-    return _native.extension().gather4_box_width(_bytes(dtype), tile_width, _span(swizzle))
+    return _native.extension().gather4_box_width(_bytes(dtype), tile_width, span(swizzle))
 
 
 def scale_window(dtype: DTypeLike, rows: int) -> int:
@@ -127,7 +128,7 @@ def folded_chunks(
     _positive(head_size=head_size, rows=rows, columns=columns)
     box_rows = min(rows, page_size) if page_size else rows
     sizes = head_size, rows, columns, box_rows, chunk_inner
-    return _native.extension().folded_chunks(_bytes(dtype), _span(swizzle), *sizes)
+    return _native.extension().folded_chunks(_bytes(dtype), span(swizzle), *sizes)
 
 
 def tile_offset(
@@ -145,7 +146,7 @@ def tile_offset(
     if not (0 <= row < rows and 0 <= column < columns):
         raise IndexError(f"element ({row}, {column}) of a tile of {rows} x {columns}")
     size = _bytes(dtype)
-    return _native.extension().tile_offset(rows, columns, size, _span(swizzle), row, column)
+    return _native.extension().tile_offset(rows, columns, size, span(swizzle), row, column)
 
 
 def descriptor_fields(
@@ -209,7 +210,7 @@ def descriptor_fields(
     if kind.startswith("rope"):
         dtype = "bfloat16"
     values = {name: int(size) for name, size in sizes.items()}
-    values |= {"element_bytes": _bytes(dtype), "span": _span(swizzle)}
+    values |= {"element_bytes": _bytes(dtype), "span": span(swizzle)}
     values["mn_major"] = int(major == "mn")
     dims, strides, box, offset, broken = _native.extension().tensor_map(kind, values)
     element = dtypes.dtype(dtype)

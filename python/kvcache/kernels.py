@@ -11,6 +11,7 @@ from typing import Any
 
 from . import toolchain
 from ._native import Path
+from .descriptors import Descriptor
 from .ptx import Parameter
 
 
@@ -63,8 +64,8 @@ class Kernel:
     else None. ``dynamic_shared_memory`` is the number of bytes of dynamic shared memory
     that a launch has to give because tiles and other variables take more than 48 KB; to
     give more than that, CUDA wants ``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``
-    set. ``descriptors`` says how to make the descriptors that the kernel takes as its
-    last parameters.
+    set. ``descriptors`` says how to make the tensor maps that the kernel takes as its last
+    parameters.
 
     The properties below need ptxas, ``sass_instructions`` also nvdisasm, unless an
     artifact brought them along: they raise ``ToolchainError`` where it is missing.
@@ -74,7 +75,7 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     block_size: tuple[int, int, int] | None
     dynamic_shared_memory: int
-    descriptors: list[dict[str, Any]]
+    descriptors: tuple[Descriptor, ...]
     binary: Binary = field(repr=False)
 
     @property

@@ -12,6 +12,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace mlir::kvcache;
@@ -94,7 +95,30 @@ static nb::tuple pyTensorMap(const std::string &kind, nb::dict values) {
                         map.offset, tma::findBrokenLimit(map));
 }
 
+/// The limit that a tensor of these sizes breaks; `strides` has all but the
+/// innermost.
+static std::optional<std::string>
+pyBrokenLimit(const std::vector<int64_t> &dims,
+              const std::vector<int64_t> &strides,
+              const std::vector<int64_t> &box, int64_t elementBytes,
+              int64_t span, int64_t offset) {
+  size_t rank = dims.size();
+  if (rank < 1 || rank > tma::TensorMap::kMaxRank || box.size() != rank ||
+      strides.size() != rank - 1)
+    throw nb::value_error("expects 1 to 5 dimensions, with a box and strides");
+  tma::TensorMap map;
+  map.elementBytes = elementBytes;
+  map.swizzle = toSwizzle(span);
+  map.offset = offset;
+  for (size_t dim = 0; dim < rank; ++dim)
+    map.add(dims[dim], dim == 0 ? 1 : strides[dim - 1], box[dim]);
+  return tma::findBrokenLimit(map);
+}
+
 void python::addGeometry(nb::module_ &module) {
+  module.def("broken_limit", &pyBrokenLimit, nb::arg("dims"),
+             nb::arg("strides"), nb::arg("box"), nb::arg("element_bytes"),
+             nb::arg("span"), nb::arg("offset"));
   module.def("tensor_map", &pyTensorMap, nb::arg("kind"), nb::arg("sizes"));
   module.def(
       "tile_offset",

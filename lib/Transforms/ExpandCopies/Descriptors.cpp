@@ -156,39 +156,45 @@ KernelDescriptors::find(unsigned copy, const DescriptorRequest &request) const {
   return std::nullopt;
 }
 
-/// An op that makes the descriptor that is asked for.
+/// An op that makes the descriptor that is asked for, of this type.
 static TensorMapOpInterface createDescriptor(OpBuilder &builder, Location loc,
                                              const DescriptorRequest &request,
-                                             Value view) {
-  OperationState state(loc, request.opName, view, TypeRange(),
+                                             Value view, TMATileType type) {
+  OperationState state(loc, request.opName, view, TypeRange(type),
                        request.attributes.getValue());
   return cast<TensorMapOpInterface>(builder.create(state));
 }
 
-/// The type of the descriptor that is asked for.
-static TMATileType inferType(const DescriptorRequest &request, Value view) {
-  MLIRContext *context = view.getContext();
-  OpBuilder builder(context);
+/// The type and the geometry of the descriptor that is asked for.
+static std::pair<TMATileType, tma::OpenTensorMap>
+inspect(const DescriptorRequest &request, Value view) {
+  // Interfaces tell of ops only: this one is in no block, and its result only
+  // has its type once the geometry is known.
+  OpBuilder builder(view.getContext());
+  TensorMapOpInterface op = createDescriptor(
+      builder, view.getLoc(), request, view,
+      TMATileType::get(view.getContext(), /*box=*/{16}, builder.getI8Type(),
+                       Swizzle::None, /*l2Promotion=*/0));
   SmallVector<Type> types;
-  auto *inferType = RegisteredOperationName::lookup(request.opName, context)
-                        ->getInterface<InferTypeOpInterface>();
-  OperationState state(view.getLoc(), request.opName, view, TypeRange(),
-                       request.attributes.getValue());
-  Operation *op = Operation::create(state);
-  LogicalResult inferred = inferType->inferReturnTypes(
-      context, view.getLoc(), view, op->getDiscardableAttrDictionary(),
-      op->getPropertiesStorage(), {}, types);
-  op->destroy();
+  LogicalResult inferred =
+      cast<InferTypeOpInterface>(op.getOperation())
+          .inferReturnTypes(view.getContext(), view.getLoc(), view,
+                            op->getDiscardableAttrDictionary(),
+                            op->getPropertiesStorage(), op->getRegions(),
+                            types);
   assert(succeeded(inferred) && "the request breaks no limit");
   (void)inferred;
-  return cast<TMATileType>(types.front());
+  tma::OpenTensorMap map = op.getTensorMap();
+  op->erase();
+  return {cast<TMATileType>(types.front()), map};
 }
 
 void KernelDescriptors::request(unsigned copy, const DescriptorRequest &request,
                                 Value view) {
-  if (!find(copy, request))
-    entries.push_back(
-        {copy, request, *HostView::find(view), inferType(request, view)});
+  if (find(copy, request))
+    return;
+  auto [type, map] = inspect(request, view);
+  entries.push_back({copy, request, *HostView::find(view), type, map});
 }
 
 void KernelDescriptors::addOperands(gpu::LaunchFuncOp launch) const {
@@ -196,23 +202,43 @@ void KernelDescriptors::addOperands(gpu::LaunchFuncOp launch) const {
   SmallVector<Value> descriptors;
   for (const Entry &entry : entries) {
     Value view = entry.view.build(builder, launch.getKernelOperands());
-    descriptors.push_back(
-        createDescriptor(builder, launch.getLoc(), entry.request, view)
-            .getDescriptor());
+    descriptors.push_back(createDescriptor(builder, launch.getLoc(),
+                                           entry.request, view, entry.type)
+                              .getDescriptor());
   }
   launch.getKernelOperandsMutable().append(descriptors);
 }
 
-/// The geometry by its short name, such as `paged`, with its attributes.
-static DictionaryAttr describe(gpu::GPUFuncOp kernel,
-                               const DescriptorRequest &request,
-                               const HostView &view) {
-  NamedAttrList description(view.describe(kernel));
-  StringRef kind = request.opName;
+/// A size for hosts elsewhere: a number, or one of the view's extents.
+static Attribute describeSize(Builder &builder, tma::Size size) {
+  if (!size.of)
+    return builder.getI64IntegerAttr(size.constant);
+  std::string text = "page_stride";
+  if (size.of == &tma::Extents::rows)
+    text = "rows";
+  else if (size.of == &tma::Extents::pages)
+    text = "pages";
+  if (size.constant)
+    text += " + " + std::to_string(size.constant);
+  return builder.getStringAttr(text);
+}
+
+DictionaryAttr KernelDescriptors::describe(gpu::GPUFuncOp kernel,
+                                           const Entry &entry) {
+  Builder builder(kernel.getContext());
+  NamedAttrList description(entry.view.describe(kernel));
+  StringRef kind = entry.request.opName;
   kind.consume_front("kvcache.create_");
   kind.consume_back("_tma_tile");
-  description.set("kind", StringAttr::get(kernel.getContext(), kind));
-  description.set("attributes", request.attributes);
+  description.set("kind", builder.getStringAttr(kind));
+  SmallVector<Attribute> sizes, strides;
+  for (int dim = 0; dim < entry.map.rank; ++dim) {
+    sizes.push_back(describeSize(builder, entry.map.dims[dim]));
+    strides.push_back(describeSize(builder, entry.map.strides[dim]));
+  }
+  description.set("sizes", builder.getArrayAttr(sizes));
+  description.set("strides", builder.getArrayAttr(strides));
+  description.set("offset", builder.getI64IntegerAttr(entry.map.offset));
   return description.getDictionary(kernel.getContext());
 }
 
@@ -224,8 +250,7 @@ void KernelDescriptors::addArguments(gpu::GPUFuncOp kernel) {
     NamedAttrList attributes;
     attributes.set(KVCacheDialect::kArgNameAttr,
                    builder.getStringAttr("descriptor" + Twine(index)));
-    attributes.set(KVCacheDialect::kDescriptorAttr,
-                   describe(kernel, entry.request, entry.view));
+    attributes.set(KVCacheDialect::kDescriptorAttr, describe(kernel, entry));
     (void)kernel.insertArgument(argument, entry.type,
                                 attributes.getDictionary(kernel.getContext()),
                                 kernel.getLoc());

@@ -64,16 +64,19 @@ private:
     /// In the kernel that asked first.
     HostView view;
     TMATileType type;
+    tma::OpenTensorMap map;
   };
 
   std::optional<unsigned> find(unsigned copy,
                                const DescriptorRequest &request) const;
+  /// The attribute `kvcache.descriptor`: the view, and its geometry.
+  static DictionaryAttr describe(gpu::GPUFuncOp kernel, const Entry &entry);
   void addOperands(gpu::LaunchFuncOp launch) const;
   void addArguments(gpu::GPUFuncOp kernel);
 
   SmallVector<gpu::GPUFuncOp> kernels;
   SmallVector<gpu::LaunchFuncOp> launches;
-  SmallVector<Entry> entries;
+  SmallVector<Entry, 0> entries;
   /// The argument that holds the first descriptor, by kernel.
   DenseMap<Operation *, unsigned> firstArgument;
 };
