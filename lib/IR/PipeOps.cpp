@@ -114,6 +114,22 @@ LogicalResult ProduceOp::verify() {
   return verifySource(*this, getPipe());
 }
 
+/// Whether the op may write memory; checks may stand anywhere.
+static bool writesMemory(Operation *op) {
+  WalkResult result = op->walk([](Operation *nested) {
+    if (isa<CheckOp>(nested) ||
+        nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+      return WalkResult::advance();
+    auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
+    bool isHarmless =
+        nested->hasTrait<OpTrait::IsTerminator>() ||
+        (effects && (effects.hasNoEffect() ||
+                     effects.onlyHasEffect<MemoryEffects::Read>()));
+    return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return result.wasInterrupted();
+}
+
 LogicalResult ProduceOp::verifyRegions() {
   if (getBody().front().getTerminator()->getNumOperands() != 0) // (C1)
     return emitOpError("expects the region to yield nothing");
@@ -128,12 +144,7 @@ LogicalResult ProduceOp::verifyRegions() {
                               "it is in");
       continue;
     }
-    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-        getEffectsRecursively(&op);
-    bool writes = !effects || llvm::any_of(*effects, [](auto &effect) {
-      return !isa<MemoryEffects::Read>(effect.getEffect());
-    });
-    if (writes)
+    if (writesMemory(&op))
       return op.emitOpError("can't be in the region of 'kvcache.produce', "
                             "which holds copies and code that writes no "
                             "memory");

@@ -66,6 +66,8 @@ public:
     if (Value element = op.getAccessedElement())
       checkElement(element, op.getAccessedWidth(),
                    (op.accessesElements() ? cache : scales).getType());
+    if (auto load = dyn_cast<AsyncLoadTileOp>(*op))
+      return checkCopiedTokens(load);
     Value token = op.getAccessedToken();
     if (token && op.accessesElements())
       checkTokens(op, token, cache, op.getPageOperand());
@@ -206,6 +208,47 @@ private:
             describe("page id", cache.getType()));
     else
       checkPages(op, token, cache, limitOfPages);
+  }
+
+  /// The tokens that a copy reads, and their pages, exist: none if none is
+  /// valid.
+  void checkCopiedTokens(AsyncLoadTileOp op) {
+    multipleOf(op.getToken(), op.getBaseAlignment().value_or(1), "token");
+    Value tokens = index(op.getTile().getType().getRows());
+    if (!op.getValid())
+      return checkTokensAndPages(op, tokens);
+    tokens = arith::MinSIOp::create(builder, loc, tokens, op.getValid());
+    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                        tokens, index(0));
+    auto branch = scf::IfOp::create(builder, loc, isAny);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    checkTokensAndPages(op, tokens);
+  }
+
+  void checkTokensAndPages(AsyncLoadTileOp op, Value tokens) {
+    TypedValue<CacheTypeInterface> cache = op.getCache();
+    Value limit = extent(Extent::Tokens, cache);
+    below(op.getToken(), limit, "token");
+    auto at = [&](Value offset) -> Value {
+      return arith::AddIOp::create(builder, loc, op.getToken(), offset);
+    };
+    Value last = at(arith::SubIOp::create(builder, loc, tokens, index(1)));
+    below(last, limit, "last token");
+    Value pages = extent(Extent::Pages, cache);
+    auto checkPage = [&](Value token) {
+      Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
+                                    op.getBatch(), token);
+      below(page, pages, "page id");
+    };
+    checkPage(last);
+    if (!cache.getType().isPaged())
+      return;
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop = scf::ForOp::create(builder, loc, index(0), tokens,
+                                   index(cache.getType().getPageSize()));
+    builder.setInsertionPointToStart(loop.getBody());
+    checkPage(at(loop.getInductionVar()));
   }
 
   /// The base is as aligned as the op says, and rows that are fewer than a
