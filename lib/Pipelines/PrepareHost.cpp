@@ -31,10 +31,10 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
             << op->getName() << "' has no lowering";
         return WalkResult::interrupt();
       }
-      if (!isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
+      StringRef remedy = getRemedy(op);
+      if (remedy.empty())
         return WalkResult::advance();
-      op->emitOpError("can't run on the CPU: write the kernel as nested "
-                      "'scf.parallel' loops");
+      op->emitOpError("can't run on the CPU: ") << remedy;
       return WalkResult::interrupt();
     });
     if (result.wasInterrupted())
@@ -43,6 +43,20 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
     for (auto function : getOperation().getOps<FunctionOpInterface>())
       for (unsigned index = 0; index < function.getNumArguments(); ++index)
         function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);
+  }
+
+private:
+  /// What to write instead of an op that only a GPU has; empty for others.
+  static StringRef getRemedy(Operation *op) {
+    using namespace kvcache;
+    if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
+      return "write the kernel as nested 'scf.parallel' loops";
+    if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
+            TMAGatherTileOp, TMAStoreOp, TensorMapOpInterface,
+            EncodeTensorMapOp>(op))
+      return "copies that can are 'kvcache.async_load_tile' and "
+             "'kvcache.async_gather_tile'";
+    return "";
   }
 };
 

@@ -13,8 +13,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ex
 
 EXAMPLE = re.compile(r"^( *)```mlir\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
-# No type or op is left after the lowering but the checks. Attributes may stay.
-LEFT_OVER = re.compile(r"[!#]kvcache\.\w+|\bkvcache\.(?!check\b)\w+\b(?! =)")
+# No type or op is left after the lowering but checks and descriptors. Attributes may stay.
+LEFT_OVER = re.compile(r"[!#]kvcache\.(?!tma_tile\b)\w+|\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)")
+DEVICE_FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
 def examples_of(path):
@@ -54,7 +55,7 @@ def test_every_definition_has_an_example(kind):
 
 def test_no_op_is_overlooked():
     names = {name for name, _ in documented("Op")}
-    mnemonics = set(re.findall(r'KVCache_(?:View)?Op<\s*"(\w+)"', "".join(path.read_text() for path in TABLES)))
+    mnemonics = set(re.findall(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"', "".join(path.read_text() for path in TABLES)))
     assert len(names) == len(mnemonics)
     used = {name for example in EXAMPLES for name in re.findall(r"\bkvcache\.(\w+)", example.values[0])}
     assert mnemonics - used == set()
@@ -67,8 +68,19 @@ def test_example_verifies(source):
     assert result.returncode == 0, result.stderr
 
 
+def in_kernels(source):
+    """The functions of an example as those of a GPU module for a chip that has all instructions."""
+    body = DEVICE_FUNCTION.search(source).group(0).replace("func.func", "gpu.func").replace("  return", "  gpu.return")
+    aliases = source[: DEVICE_FUNCTION.search(source).start()]
+    return aliases + 'gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {\n' + body + "\n}\n"
+
+
 @pytest.mark.parametrize("source", [example for example in EXAMPLES if "func" in example.values[0]])
 def test_example_lowers(source):
-    result = run_opt(source, "--kvcache-expand-copies", "--convert-kvcache-to-memref")
+    passes = ["--kvcache-expand-copies", "--convert-kvcache-to-memref"]
+    if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
+        source = in_kernels(source)
+        passes.insert(1, "--convert-kvcache-to-nvvm")
+    result = run_opt(source, *passes)
     assert result.returncode == 0, result.stderr
     assert LEFT_OVER.findall(result.stdout) == []

@@ -309,7 +309,7 @@ def KVCache_PipeType : KVCache_Type<"Pipe", "pipe", []> {
     OptionalParameter<"int64_t">:$producers
   );
   let assemblyFormat =
-      "`<` $stages custom<PipeTiles>($tiles, $producers) `>`";
+      "`<` $stages `` custom<PipeTiles>($tiles, $producers) `>`";
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,7 +349,7 @@ def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
     OptionalParameter<"int64_t">:$l2Promotion
   );
   let assemblyFormat = [{
-    `<` custom<Box>($box, $elementType)
+    `<` custom<Box>($box, $elementType) ``
     custom<BoxOptions>($swizzle, $l2Promotion) `>`
   }];
   let extraClassDeclaration = [{

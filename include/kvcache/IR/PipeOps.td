@@ -87,7 +87,25 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
       memory.
     - (C3) the pipe comes from `pipe` in the same function.
 
-    Example: see `pipe`.
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+    func.func @fill(%k: !cache, %v: !cache, %b: index, %h: index, %n: index) {
+      %c0 = arith.constant 0 : index
+      %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>
+      kvcache.produce %ring[%c0] {
+      ^bb0(%ks: !kt, %vs: !kt):
+        kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks : !cache, !kt
+        kvcache.async_load_tile %v[%b, %h, %c0, %c0] valid %n to %vs
+          : !cache, !kt
+      }
+      return
+    }
+    ```
   }];
   let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
                        Arg<Index, "the number of this filling">:$index);
@@ -106,7 +124,22 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     - (C1) the region takes the tiles of the pipe, and yields the results.
     - (C2) the pipe comes from `pipe` in the same function.
 
-    Example: see `pipe`.
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+    func.func @use(%row: index) -> vector<8xbf16> {
+      %c0 = arith.constant 0 : index
+      %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
+      %v = kvcache.consume %ring[%c0] -> (vector<8xbf16>) {
+      ^bb0(%ks: !kt):
+        %w = kvcache.tile_load %ks[%row, %c0] : !kt -> vector<8xbf16>
+        kvcache.yield %w : vector<8xbf16>
+      }
+      return %v : vector<8xbf16>
+    }
+    ```
   }];
   let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
                        Arg<Index, "the number of this use">:$index);
@@ -119,9 +152,25 @@ def KVCache_YieldOp : KVCache_Op<"yield", [
     ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp"]>]> {
   let summary = "Ends the region of a produce or consume";
   let description = [{
-    Its operands become the results of `consume`.
+    Its operands become the results of `consume`. It may be left out where
+    there are none.
 
-    Example: see `pipe`.
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+    func.func @skip() -> i32 {
+      %c0 = arith.constant 0 : index
+      %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
+      %one = kvcache.consume %ring[%c0] -> (i32) {
+      ^bb0(%ks: !kt):
+        %c1 = arith.constant 1 : i32
+        kvcache.yield %c1 : i32
+      }
+      return %one : i32
+    }
+    ```
   }];
   let arguments = (ins Arg<Variadic<AnyType>, "the results">:$results);
   let assemblyFormat = "attr-dict ($results^ `:` type($results))?";
