@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <vector>
 
 using namespace mlir::kvcache::tma;
 
@@ -24,11 +25,10 @@ static void expect(bool holds, const char *what) {
 }
 
 static constexpr uint64_t kBase = 0x7f00'1234'0000;
-static constexpr CacheShape kCache = {
-    /*elementBytes=*/2,   /*numHeads=*/8,
-    /*headSize=*/128,     /*numRows=*/4096,
-    /*pageSize=*/64,      /*numPages=*/32,
-    /*pageStride=*/131072};
+static constexpr CacheShape kCache = {/*elementBytes=*/2, /*numHeads=*/8,
+                                      /*headSize=*/128, /*pageSize=*/64};
+static constexpr Extents kExtents = {/*rows=*/4096, /*pages=*/32,
+                                     /*pageStride=*/131072};
 
 //===----------------------------------------------------------------------===//
 // Encoding
@@ -49,18 +49,18 @@ static void testRoundTrips() {
   for (int dim = 1; dim < TensorMap::kMaxRank; ++dim)
     largest.add(int64_t(1) << 31, (int64_t(1) << 40) - 16, 256);
 
-  const TensorMap maps[] = {
+  const OpenTensorMap views[] = {
       getTile(kCache, 64, Swizzle::Span128),
       getMatrixTile(kCache, 64, 128, Major::MN, Swizzle::Span128),
       getPagedTile(kCache, 64, 64, Swizzle::Span64),
-      getRaggedTile(kCache, 64, Swizzle::Span32),
+      getRaggedTile(kCache, 64, 0, Swizzle::Span32),
       getRopeTile(kCache, 64, 64, 512, Swizzle::Span128),
       getGather4Tile(kCache, 8, 72, 72, Swizzle::None),
       getRopeGather4Tile(kCache, 64, 512, Swizzle::None),
-      getScaleTile({/*elementBytes=*/4, 1, 1, 0, /*pageSize=*/64,
-                    /*numPages=*/9, /*pageStride=*/128},
-                   32),
-      largest};
+      getScaleTile({/*elementBytes=*/4, 1, 1, /*pageSize=*/64}, 32)};
+  std::vector<TensorMap> maps = {largest};
+  for (const OpenTensorMap &view : views)
+    maps.push_back(resolve(view, kExtents));
   for (const TensorMap &map : maps)
     for (int64_t promotion : {0, 64, 128, 256}) {
       expect(!findBrokenLimit(map, kBase), "the map keeps all limits");
@@ -79,7 +79,8 @@ static void testGarbage() {
   std::memset(bytes, 0x5a, sizeof(bytes));
   expect(!decode(bytes), "noise is no tensor map");
 
-  encode({getTile(kCache, 64, Swizzle::Span128), kBase, 0}, bytes);
+  encode({resolve(getTile(kCache, 64, Swizzle::Span128), kExtents), kBase, 0},
+         bytes);
   // Magic number, a limit, the rank, the swizzle, and the zeros at the end.
   for (int at : {0, 7, 24, 96, 98, 99, 127}) {
     char changed[kDescriptorBytes];
@@ -96,7 +97,7 @@ static void testGarbage() {
 /// Prints the limit that a map breaks after `change`.
 template <typename Change>
 static void printLimit(Change change, uint64_t base = kBase) {
-  TensorMap map = getTile(kCache, 64, Swizzle::Span128);
+  TensorMap map = resolve(getTile(kCache, 64, Swizzle::Span128), kExtents);
   change(map);
   std::printf("%s\n", findBrokenLimit(map, base).value_or("none").c_str());
 }

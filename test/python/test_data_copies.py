@@ -100,3 +100,47 @@ def test_any_rows_arrive_and_others_are_zero(page_size, swizzle):
             expected[row] = blocks[page, 1, 1, inside, 2, 32 : 32 + COLUMNS]
     found = run(program, "gather", cache, 2, 32, ids)
     assert (found == stored(expected, swizzle)).all()
+
+
+@lays
+def test_4_bit_tiles_are_bytes(swizzle):
+    rows, page_size = 8, 4
+    program = kvcache.jit(f"""
+#kv = #kvcache.params<num_heads = 2, head_size = 256>
+!collection = !kvcache.paged_collection<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
+!tile = !kvcache.tile<{rows}x64xi8{NAMES[swizzle]}>
+!blocks = memref<?x2x?x{page_size}x2x128xi8>
+!scales = memref<?x2x?x{page_size}x2x8xf8E8M0FNU>
+func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                %d: index, %out: memref<{rows}x64xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %rows = arith.constant {rows} : index
+  %zero = arith.constant 0 : i32
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero scales %scales
+      : !blocks, memref<?xi32>, memref<?x?xi32>, !scales -> !collection
+  %k = kvcache.paged_view key %collection[%c0] : !collection
+  %tile = kvcache.alloc_tile : !tile
+  %token = kvcache.async_load_tile %k[%c0, %c1, %c3, %d] to %tile : !cache, !tile
+  kvcache.wait %token
+  scf.for %r = %c0 to %rows step %c1 {{
+    scf.for %c = %c0 to %c64 step %c16 {{
+      %v = kvcache.tile_load %tile[%r, %c] : !tile -> vector<16xi8>
+      vector.store %v, %out[%r, %c] : memref<{rows}x64xi8>, vector<16xi8>
+    }}
+  }}
+  return
+}}""")
+    rng = np.random.default_rng(4)
+    blocks = rng.integers(-128, 128, (5, 2, 1, page_size, 2, 128), np.int8)
+    scales = np.ones((5, 2, 1, page_size, 2, 8), ml_dtypes.float8_e8m0fnu)
+    lut = rng.integers(0, 5, (1, 4)).astype(np.uint32)
+    out = np.zeros((rows, 64), np.int8)
+    program.call("load", blocks, scales, np.zeros(1, np.uint32), lut, 64, out)
+    tokens = 3 + np.arange(rows)
+    expected = blocks[lut[0, tokens // page_size], 0, 0, tokens % page_size, 1, 32:96]
+    assert (out == expected).all()

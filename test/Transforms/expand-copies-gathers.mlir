@@ -1,0 +1,194 @@
+// RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_80 --kvcache-expand-copies --canonicalize --cse | FileCheck %s --check-prefix=CHECK80
+// RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_90a --kvcache-expand-copies --canonicalize --cse | FileCheck %s --check-prefix=CHECK90
+// RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_100a --kvcache-expand-copies --canonicalize --cse | FileCheck %s --check-prefix=CHECK100
+
+// Gathers, at the edges of what each chip can do.
+
+#fp8 = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+#heads = #kvcache.params<num_heads = 4, head_size = 128>
+#slim = #kvcache.params<num_heads = 1, head_size = 20>
+!mla8 = !kvcache.paged<f8E4M3FN, #fp8, page_size = 64>
+!mla16 = !kvcache.paged<bf16, #fp8, page_size = 1>
+!kv = !kvcache.paged<bf16, #heads, page_size = 16>
+!whole = !kvcache.continuous<bf16, #heads>
+!slim = !kvcache.paged<bf16, #slim, page_size = 16>
+!collection = !kvcache.paged_collection<bf16, #heads, page_size = 16>
+
+gpu.module @kernels {
+  // 576 bytes are no multiple of 128: Hopper has bulk copies, Blackwell gather4.
+  // CHECK80-LABEL: @fp8_576(
+  // CHECK80-NOT:     tma_tile
+  // CHECK80:         nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg, %{{.*}}
+  // CHECK90-LABEL: @fp8_576(
+  // CHECK90-NOT:     tma_tile
+  // CHECK90:         nvvm.mbarrier.expect_tx
+  // CHECK90:         nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK90:         kvcache.tile_store
+  // CHECK90:         nvvm.fence.proxy
+  // CHECK90:         nvgpu.mbarrier.arrive
+  // CHECK100-LABEL:    @fp8_576(
+  // CHECK100-SAME:       !kvcache.tma_tile<72x1xi64>
+  // CHECK100:            kvcache.tma_expect %{{.*}} bytes %c36864
+  // CHECK100-COUNT-16:   kvcache.tma_gather4
+  // CHECK100-NOT:        kvcache.tma_gather4
+  gpu.func @fp8_576(%k: !mla8, %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x576xf8E4M3FN>
+    %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !mla8, memref<64xi32>, !kvcache.tile<64x576xf8E4M3FN>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Of 1152 bytes, each chip with tensor copies can copy rows.
+  // CHECK80-LABEL: @bf16_576(
+  // CHECK80:         nvvm.cp.async.shared.global
+  // CHECK90-LABEL:   @bf16_576(
+  // CHECK90-SAME:      !kvcache.tma_tile<144x1xi64>
+  // CHECK90-COUNT-16:  kvcache.tma_gather4
+  // CHECK90-NOT:       kvcache.tma_gather4
+  // CHECK100-LABEL:  @bf16_576(
+  // CHECK100-SAME:     !kvcache.tma_tile<144x1xi64>
+  // CHECK100-COUNT-16: kvcache.tma_gather4
+  // CHECK100-NOT:      kvcache.tma_gather4
+  gpu.func @bf16_576(%k: !mla16, %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16>
+    %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !mla16, memref<64xi32>, !kvcache.tile<64x576xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Nine chunks of four rows each, 144 copies, are a loop.
+  // CHECK100-LABEL: @many_copies(
+  // CHECK100-SAME:    !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+  // CHECK100:         kvcache.tma_expect %{{.*}} bytes %c73728
+  // CHECK100:         scf.for %[[ROW:.*]] = %c0 to %c64 step %c4 {
+  // CHECK100:           kvcache.tma_gather4 {{.*}} at %[[ROW]] :
+  gpu.func @many_copies(%k: !mla16, %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
+    %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !mla16, memref<64xi32>, !kvcache.tile<64x576xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Rows are those of `tma_row`, and end at 2^31; columns count the heads before.
+  // CHECK100-LABEL: @head(
+  // CHECK100-SAME:    %[[H:[a-z0-9]+]]: index, %[[D:[a-z0-9]+]]: index, %[[IDS:[a-z0-9]+]]: memref<8xi32>, %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+  // CHECK100:         %[[ID_I32:.*]] = memref.load %[[IDS]][%c0]
+  // CHECK100:         %[[ID:.*]] = arith.index_cast %[[ID_I32]]
+  // CHECK100:         %[[TMA_ROW:.*]] = kvcache.tma_row %{{.*}}[%[[ID]]]
+  // CHECK100:         %[[R0:.*]] = arith.minsi %[[TMA_ROW]], %c2147483647
+  // CHECK100:         %[[BEFORE:.*]] = arith.muli %[[H]], %c128
+  // CHECK100:         %[[COLUMN:.*]] = arith.addi %[[BEFORE]], %[[D]]
+  // CHECK100:         kvcache.tma_gather4 %[[DESC]][%{{.*}}, %[[R0]],
+  gpu.func @head(%k: !kv, %h: index, %d: index, %ids: memref<8xi32>) kernel {
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x64xbf16, swizzle_128b>
+    %tok = kvcache.async_gather_tile %k[%h, %d] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x64xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Four rows of 64 bytes end at 128, one does not.
+  // CHECK90-LABEL:  @rows_of_64_bytes(
+  // CHECK90-NOT:      tma_tile
+  // CHECK90:          nvvm.cp.async.shared.global
+  // CHECK100-LABEL: @rows_of_64_bytes(
+  // CHECK100-COUNT-2: kvcache.tma_gather4
+  // CHECK100-NOT:      kvcache.tma_gather4
+  gpu.func @rows_of_64_bytes(%k: !kv, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x32xbf16, swizzle_64b>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x32xbf16, swizzle_64b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Four rows of 16 bytes do not.
+  // CHECK90-LABEL:  @rows_of_16_bytes(
+  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK100-LABEL: @rows_of_16_bytes(
+  // CHECK100-NOT:     tma_tile
+  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
+  gpu.func @rows_of_16_bytes(%k: !kv, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x8xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x8xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // gather4 takes four rows.
+  // CHECK90-LABEL:  @six_rows(
+  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK100-LABEL: @six_rows(
+  // CHECK100-NOT:     tma_tile
+  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
+  gpu.func @six_rows(%k: !kv, %h: index, %ids: memref<6xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<6x64xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<6xi32>, !kvcache.tile<6x64xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Rows of 40 bytes are aligned to 8.
+  // CHECK90-LABEL:  @unaligned(
+  // CHECK90:          nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 8, cache =  ca
+  // CHECK100-LABEL: @unaligned(
+  // CHECK100:         nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 8, cache =  ca
+  gpu.func @unaligned(%k: !slim, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x16xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !slim, memref<8xi32>, !kvcache.tile<8x16xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // CHECK100-LABEL:  @continuous(
+  // CHECK100-SAME:     !kvcache.tma_tile<128x1xbf16>
+  // CHECK100-COUNT-2:  kvcache.tma_gather4
+  gpu.func @continuous(%k: !whole, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x128xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !whole, memref<8xi32>, !kvcache.tile<8x128xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Bulk copies need no descriptor, and so no view that the host knows.
+  // CHECK90-LABEL:  @layer_of_block(
+  // CHECK90-NOT:      tma_tile
+  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK100-LABEL: @layer_of_block(
+  // CHECK100-NOT:     tma_tile
+  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
+  gpu.func @layer_of_block(%c: !collection, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %layer = gpu.block_id x
+    %k = kvcache.paged_view key %c[%layer] : !collection
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x128xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x128xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // A barrier can not tell whether there is a wait.
+  // CHECK90-LABEL:  @wait_elsewhere(
+  // CHECK90:          nvvm.cp.async.shared.global
+  // CHECK90:          nvvm.cp.async.commit.group
+  // CHECK90:          scf.if
+  // CHECK90-NEXT:       nvvm.cp.async.wait.group 0
+  // CHECK90-NEXT:       gpu.barrier
+  // CHECK100-LABEL: @wait_elsewhere(
+  // CHECK100:         nvvm.cp.async.shared.global
+  gpu.func @wait_elsewhere(%k: !kv, %h: index, %ids: memref<8xi32>, %cond: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x128xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x128xbf16>
+    scf.if %cond {
+      kvcache.wait %tok
+    }
+    gpu.return
+  }
+}
