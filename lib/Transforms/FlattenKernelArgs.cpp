@@ -442,6 +442,14 @@ private:
                     name + ".stride" + std::to_string(dim));
   }
 
+  /// Where the 128 bytes of a descriptor are: they travel by value.
+  static Value getDescriptorPointer(OpBuilder &builder, Location loc,
+                                    Value descriptor) {
+    auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    return UnrealizedConversionCastOp::create(builder, loc, pointer, descriptor)
+        .getResult(0);
+  }
+
   static void flattenLaunch(gpu::LaunchFuncOp launch) {
     OpBuilder builder(launch);
     SmallVector<Value> operands;
@@ -451,6 +459,9 @@ private:
       if (auto type = dyn_cast<MemRefType>(operand.getType()))
         appendOperands(builder, launch.getLoc(), operand,
                        MemRefParameters(type), operands);
+      else if (isa<TMATileType>(operand.getType()))
+        operands.push_back(
+            getDescriptorPointer(builder, launch.getLoc(), operand));
       else
         operands.push_back(operand);
     }
