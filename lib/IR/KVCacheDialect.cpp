@@ -36,11 +36,15 @@ struct KVCacheAsmInterface : OpAsmDialectInterface {
   }
 };
 
-/// All ops may be inlined anywhere.
+/// All ops may be inlined anywhere, and anything into their regions: verifiers
+/// say what these may hold.
 struct KVCacheInlinerInterface : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+  bool isLegalToInline(Region *, Region *, bool, IRMapping &) const final {
     return true;
   }
 };

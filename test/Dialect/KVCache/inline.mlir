@@ -53,6 +53,35 @@ func.func @calls_in_regions_inline(%k: !cache, %b: index, %n: index) {
   return
 }
 
+!tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func private @first(%tile: !tile) -> bf16 {
+  %c0 = arith.constant 0 : index
+  %x = kvcache.tile_load %tile[%c0, %c0] : !tile -> bf16
+  return %x : bf16
+}
+
+// CHECK-LABEL: func.func @calls_in_the_use_of_a_slot_inline(
+// CHECK:         kvcache.consume
+// CHECK:         ^bb0(%[[TILE:.*]]: !kvcache.tile
+// CHECK-NOT:       call
+// CHECK:           %[[X:.*]] = kvcache.tile_load %[[TILE]]
+// CHECK-NEXT:      kvcache.yield %[[X]]
+func.func @calls_in_the_use_of_a_slot_inline(%k: !cache, %b: index) -> bf16 {
+  %c0 = arith.constant 0 : index
+  %ring = kvcache.pipe : !kvcache.pipe<2, !tile>
+  kvcache.produce %ring[%c0] {
+  ^bb0(%tile: !tile):
+    kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %tile : !cache, !tile
+  }
+  %x = kvcache.consume %ring[%c0] -> (bf16) {
+  ^bb0(%tile: !tile):
+    %first = func.call @first(%tile) : (!tile) -> bf16
+    kvcache.yield %first : bf16
+  }
+  return %x : bf16
+}
+
 func.func private @check_page(%k: !cache, %page: index) {
   %pages = kvcache.extent pages %k : !cache
   kvcache.check %page below %pages, "page id"
