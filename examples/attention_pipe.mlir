@@ -184,8 +184,10 @@ gpu.module @kernels {
   // and two of padding, of `a` two pairs: those of the padding are zeros.
   func.func private @mma(%a: vector<2xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
     %padding = arith.constant 0 : i32
-    %a0, %a1 = vector.to_elements %a : vector<2xi32>
-    %b0, %b1 = vector.to_elements %b : vector<2xi32>
+    %a0 = vector.extract %a[0] : i32 from vector<2xi32>
+    %a1 = vector.extract %a[1] : i32 from vector<2xi32>
+    %b0 = vector.extract %b[0] : i32 from vector<2xi32>
+    %b1 = vector.extract %b[1] : i32 from vector<2xi32>
     %c0, %c1, %c2, %c3 = vector.to_elements %c : vector<4xf32>
     %d = nvvm.mma.sync A[%a0, %padding, %a1, %padding] B[%b0, %b1] C[%c0, %c1, %c2, %c3]
         {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles gather, append and attention for several chips, and runs them on the CPU.
+"""Compiles the examples for several chips, and runs most of them on the CPU.
 
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
 bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
@@ -9,6 +9,7 @@ disagrees, with 2 where it cannot run.
 
 import argparse
 import itertools
+import re
 import sys
 import time
 from pathlib import Path
@@ -34,7 +35,22 @@ except ImportError as error:
 import reference
 
 CHIPS = ["sm_80", "sm_90a", "sm_100a"]
-KERNELS = ["gather", "append", "attention", "append_fp8", "attention_fp8"]
+KERNELS = [
+    "gather",
+    "append",
+    "attention",
+    "append_fp8",
+    "attention_fp8",
+    "key_tile",
+    "sparse_mla",
+    "attention_pipe",
+]
+COPIES = {
+    "gather4": r"cp\.async\.bulk\.tensor\S*::gather4",
+    "tensor copies": r"cp\.async\.bulk\.tensor\S*\.tile\.",
+    "bulk copies": r"cp\.async\.bulk\.shared",
+    "cp.async": r"cp\.async\.c[ag]\.",
+}
 LAYERS, HEADS, HEAD_SIZE, PAGE_SIZE, QUERY_HEADS = 32, 8, 128, 64, 32
 PROMPTS = [4095, 1537, 0, 64, 513, 63]  # tokens in the cache; the third is empty
 STEP = [1, 1, 0, 1, 1, 2]  # tokens that one step appends
@@ -70,9 +86,18 @@ def progress(what, items):
 # --- For GPUs: compile ------------------------------------------------------------
 
 
+def count_copies(ptx):
+    """The instructions that bring tiles to shared memory, such as "16 gather4"."""
+    counts = {what: len(re.findall(copy, ptx)) for what, copy in COPIES.items()}
+    return ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "-"
+
+
 def compile_examples(chips):
     """Prints a line for each kernel and chip."""
-    columns = "kernel", "chip", "parameters", "registers", "spills", "SASS", "ms"
+    columns = (
+        *("kernel", "chip", "parameters", "registers", "spills", "SASS"),
+        *("copies into tiles", "ms"),
+    )
     rows = []
     jobs = list(itertools.product(KERNELS, chips))
     for name, chip in progress("compiling", jobs):
@@ -88,6 +113,7 @@ def compile_examples(chips):
                     kernel.registers,
                     kernel.spill_bytes,
                     kernel.sass_instructions,
+                    count_copies(kernel.ptx),
                     round(milliseconds),
                 )
             )
@@ -377,9 +403,9 @@ def run_examples(quick):
 
 def main():
     parser = argparse.ArgumentParser(
-        description="Compiles gather, append and attention, in bf16 and fp8, for"
-        " several chips, then runs them on the CPU on a cache of Llama-3-8B's shape and"
-        " compares with NumPy.",
+        description="Compiles the examples for several chips, then runs gather, append"
+        " and attention, in bf16 and fp8, on the CPU on a cache of Llama-3-8B's shape"
+        " and compares with NumPy.",
         epilog="example: demo.py --quick --chips sm_90a,sm_120a",
     )
     parser.add_argument(
