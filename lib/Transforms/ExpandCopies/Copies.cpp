@@ -128,10 +128,13 @@ private:
   void expandTensorCopies() {
     Barrier barrier =
         createBarrier([](const BlockBuilder &b) { return b.index(1); });
-    b.runInOneThread([&] {
-      TMAExpectOp::create(builder, b.loc, barrier.group, barrier.index,
-                          b.index(getTileBytes(copy)));
-      emitTensorCopies(builder, copy, plan.choice, plan.descriptor, barrier);
+    b.runInIssuer([&](const Issuer &issuer) {
+      b.runIf(issuer.isElected, [&] {
+        TMAExpectOp::create(builder, b.loc, barrier.group, barrier.index,
+                            b.index(getTileBytes(copy)));
+      });
+      emitTensorCopies(builder, copy, plan.choice, plan.descriptor, barrier,
+                       issuer);
     });
     waitFor(barrier);
   }

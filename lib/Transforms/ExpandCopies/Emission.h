@@ -53,6 +53,15 @@ struct Threads {
   Value thread, count;
 };
 
+/// The lanes that together issue tensor copies: one of them does it, but all
+/// compute where the copies are from.
+struct Issuer {
+  /// 32, or 1 in a block of fewer threads.
+  int64_t numLanes;
+  /// This lane, and whether it issues.
+  Value lane, isElected;
+};
+
 /// The threads of a block, as code in it sees them.
 class BlockBuilder : public IndexBuilder {
 public:
@@ -68,8 +77,8 @@ public:
 
   /// Runs `body` in the first warp, with its lanes.
   void runInFirstWarp(function_ref<void(Threads lanes)> body) const;
-  /// Runs `body` in one thread of the first warp.
-  void runInOneThread(function_ref<void()> body) const;
+  /// Runs `body` in the lanes that issue copies.
+  void runInIssuer(function_ref<void(const Issuer &issuer)> body) const;
 
 private:
   Value isFirstWarp() const;
@@ -107,9 +116,9 @@ void emitAsyncCopy(OpBuilder &builder, Operation *copy, const Choice &choice,
 /// stores, don't count.
 void emitBulkRows(OpBuilder &builder, Operation *copy, Threads lanes,
                   Barrier barrier);
-/// By tensor copies, in one thread. They complete `getTileBytes`.
+/// By tensor copies of the issuer. They complete `getTileBytes`.
 void emitTensorCopies(OpBuilder &builder, Operation *copy, const Choice &choice,
-                      Value descriptor, Barrier barrier);
+                      Value descriptor, Barrier barrier, const Issuer &issuer);
 
 } // namespace mlir::kvcache
 

@@ -28,22 +28,22 @@ namespace {
 
 /// Who takes part in a copy, and how its completion reaches the full barrier of
 /// a slot.
-enum class Issuer {
+enum class IssuedBy {
   Thread, ///< one thread; the copies' bytes are expected
   Warp,   ///< the lanes of the first warp; each expects its bytes, and arrives
   All,    ///< all producer threads; each arrives when its copies are complete
 };
 
-Issuer getIssuer(Way way) {
+IssuedBy getIssuer(Way way) {
   switch (way) {
   case Way::Plain:
   case Way::AsyncCopy:
-    return Issuer::All;
+    return IssuedBy::All;
   case Way::Boxes:
   case Way::Gather:
-    return Issuer::Thread;
+    return IssuedBy::Thread;
   case Way::BulkRows:
-    return Issuer::Warp;
+    return IssuedBy::Warp;
   }
   llvm_unreachable("covered switch");
 }
@@ -188,16 +188,17 @@ private:
         if (plans.contains(&each))
           issuers.insert(getIssuer(plans.lookup(&each).choice.way));
     if (issuers.empty())
-      issuers.insert(chip->has(Feature::TMA) ? Issuer::Thread : Issuer::All);
+      issuers.insert(chip->has(Feature::TMA) ? IssuedBy::Thread
+                                             : IssuedBy::All);
   }
 
   /// How many arrivals fill a slot.
   Value getNumArrivals(const BlockBuilder &b) const {
-    Value count = b.index(issuers.contains(Issuer::Thread) ? 1 : 0);
-    if (issuers.contains(Issuer::Warp))
+    Value count = b.index(issuers.contains(IssuedBy::Thread) ? 1 : 0);
+    if (issuers.contains(IssuedBy::Warp))
       count =
           b.add(count, b.min(b.getAll().count, b.index(BlockBuilder::kWarp)));
-    if (issuers.contains(Issuer::All))
+    if (issuers.contains(IssuedBy::All))
       count = b.add(count, getProducers(b).count);
     return count;
   }
@@ -256,7 +257,7 @@ private:
   }
 
   /// The same of the copies of one issuer.
-  void cloneBody(const IndexBuilder &b, ProduceOp produce, Issuer issuer,
+  void cloneBody(const IndexBuilder &b, ProduceOp produce, IssuedBy issuer,
                  function_ref<void(Operation *clone, const Plan &)> emit) {
     cloneBody(b, produce, [&](Operation *clone, const Plan &plan) {
       if (getIssuer(plan.choice.way) == issuer)
@@ -272,39 +273,44 @@ private:
         emitPlain(builder, copy, b.getAll());
       });
     } else {
-      if (issuers.contains(Issuer::Thread))
-        b.runInOneThread([&] { produceInThread(b, produce); });
-      if (issuers.contains(Issuer::Warp))
+      if (issuers.contains(IssuedBy::Thread))
+        b.runInIssuer(
+            [&](const Issuer &issuer) { produceInThread(b, produce, issuer); });
+      if (issuers.contains(IssuedBy::Warp))
         b.runInFirstWarp(
             [&](Threads lanes) { produceInWarp(b, produce, lanes); });
-      if (issuers.contains(Issuer::All))
+      if (issuers.contains(IssuedBy::All))
         produceInAll(b, produce);
     }
     produce.erase();
   }
 
-  void produceInThread(const BlockBuilder &b, ProduceOp produce) {
-    waitUntilEmpty(b, produce.getIndex());
+  void produceInThread(const BlockBuilder &b, ProduceOp produce,
+                       const Issuer &issuer) {
     Barrier full = getFull(b, produce.getIndex());
     int64_t bytes = 0;
     for (Operation &each : produce.getBody().front()) {
       auto plan = plans.find(&each);
       if (plan != plans.end() &&
-          getIssuer(plan->second.choice.way) == Issuer::Thread)
+          getIssuer(plan->second.choice.way) == IssuedBy::Thread)
         bytes += getTileBytes(&each);
     }
-    TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
-                        b.index(bytes));
-    cloneBody(
-        b, produce, Issuer::Thread, [&](Operation *copy, const Plan &plan) {
-          emitTensorCopies(b.builder, copy, plan.choice, plan.descriptor, full);
-        });
+    b.runIf(issuer.isElected, [&] {
+      waitUntilEmpty(b, produce.getIndex());
+      TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
+                          b.index(bytes));
+    });
+    cloneBody(b, produce, IssuedBy::Thread,
+              [&](Operation *copy, const Plan &plan) {
+                emitTensorCopies(b.builder, copy, plan.choice, plan.descriptor,
+                                 full, issuer);
+              });
   }
 
   void produceInWarp(const BlockBuilder &b, ProduceOp produce, Threads lanes) {
     waitUntilEmpty(b, produce.getIndex());
     Barrier full = getFull(b, produce.getIndex());
-    cloneBody(b, produce, Issuer::Warp, [&](Operation *copy, const Plan &) {
+    cloneBody(b, produce, IssuedBy::Warp, [&](Operation *copy, const Plan &) {
       emitBulkRows(b.builder, copy, lanes, full);
     });
     emitArrive(b, full);
@@ -314,14 +320,15 @@ private:
     waitUntilEmpty(b, produce.getIndex());
     Threads producers = getProducers(b);
     bool isPlain = false;
-    cloneBody(b, produce, Issuer::All, [&](Operation *copy, const Plan &plan) {
-      if (plan.choice.way == Way::Plain) {
-        isPlain = true;
-        emitPlain(b.builder, copy, producers);
-      } else {
-        emitAsyncCopy(b.builder, copy, plan.choice, producers);
-      }
-    });
+    cloneBody(b, produce, IssuedBy::All,
+              [&](Operation *copy, const Plan &plan) {
+                if (plan.choice.way == Way::Plain) {
+                  isPlain = true;
+                  emitPlain(b.builder, copy, producers);
+                } else {
+                  emitAsyncCopy(b.builder, copy, plan.choice, producers);
+                }
+              });
     Barrier full = getFull(b, produce.getIndex());
     if (isPlain) {
       // The hardware's arrival would order its own copies only.
@@ -340,8 +347,9 @@ private:
   /// Whether tensor copies may follow other writes to the tiles.
   bool needsFence(ConsumeOp consume) const {
     bool byUnit =
-        issuers.contains(Issuer::Thread) || issuers.contains(Issuer::Warp);
-    return byUnit && (issuers.contains(Issuer::All) || mayWriteTiles(consume));
+        issuers.contains(IssuedBy::Thread) || issuers.contains(IssuedBy::Warp);
+    return byUnit &&
+           (issuers.contains(IssuedBy::All) || mayWriteTiles(consume));
   }
 
   void release(const BlockBuilder &b, ConsumeOp consume) const {
@@ -382,7 +390,7 @@ private:
   Slots slots;
   SmallVector<ProduceOp> produces;
   SmallVector<ConsumeOp> consumes;
-  llvm::SmallSetVector<Issuer, 3> issuers;
+  llvm::SmallSetVector<IssuedBy, 3> issuers;
   TypedValue<nvgpu::MBarrierGroupType> barriers;
 };
 
