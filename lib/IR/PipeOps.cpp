@@ -10,6 +10,7 @@
 #include "kvcache/IR/KVCache.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
@@ -83,10 +84,20 @@ void ConsumeOp::print(OpAsmPrinter &p) { printPipeRegion(p, *this); }
 // Verifiers
 //===----------------------------------------------------------------------===//
 
+/// The function or the launch that an op is in.
+static Operation *getCode(Operation *op) {
+  Operation *code = op->getParentOp();
+  while (code && !isa<FunctionOpInterface, gpu::LaunchOp>(code))
+    code = code->getParentOp();
+  return code;
+}
+
 LogicalResult PipeOp::verify() {
-  // (C1)
-  if ((*this)->getParentOfType<LoopLikeOpInterface>())
-    return emitOpError("expects to be in no loop");
+  // (C1); a kernel may be launched in a loop
+  Operation *code = getCode(*this);
+  for (Operation *op = *this; op && op != code; op = op->getParentOp())
+    if (isa<LoopLikeOpInterface>(op))
+      return emitOpError("expects to be in no loop");
   return success();
 }
 
@@ -101,7 +112,8 @@ static LogicalResult verifyTiles(Operation *op, PipeType pipe, Region &body) {
 
 /// Checks that the pipe and its barriers can be found.
 static LogicalResult verifySource(Operation *op, Value pipe) {
-  if (pipe.getDefiningOp<PipeOp>())
+  auto source = pipe.getDefiningOp<PipeOp>();
+  if (source && getCode(source) == getCode(op))
     return success();
   return op->emitOpError("expects 'pipe' to be the result of 'kvcache.pipe' in "
                          "the same function");

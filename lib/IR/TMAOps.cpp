@@ -104,6 +104,10 @@ LogicalResult TMALoadRowsOp::verify() {
     return emitOpError("expects a ragged box (span, rows, 1, 1) with 'valid', "
                        "got ")
            << descriptor;
+  if (!getValid() && box.back() != descriptor.getRows())
+    return emitOpError("expects the rows of the box to be its last side "
+                       "without 'valid', got ")
+           << descriptor;
   size_t numGiven = box.size() - (getValid() ? 2 : 1);
   if (failed(verifyCoordinates(*this, getCoordinates().size(), numGiven)) ||
       failed(verifyLayout(*this, descriptor, tile))) // (C2)

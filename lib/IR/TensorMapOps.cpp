@@ -78,10 +78,13 @@ static LogicalResult verifyRope(Operation *op, CacheTypeInterface cache,
     return op->emitOpError("expects 'cache' to have one head of one-byte "
                            "elements, got ")
            << cache;
-  if (cache.getHeadSize() != paddedDepth + 2 * columns)
-    return op->emitOpError("expects head_size to be padded_depth + 2 bytes of "
-                           "rope for each column (")
-           << paddedDepth + 2 * columns << "), got " << cache.getHeadSize();
+  // The attributes may be so large that their sum is not.
+  int64_t rope = cache.getHeadSize() - paddedDepth;
+  if (rope % 2 != 0 || rope / 2 != columns)
+    return op->emitOpError("expects padded_depth + 2 bytes of rope for each "
+                           "column to be head_size (")
+           << cache.getHeadSize() << "), got " << paddedDepth << " + 2 * "
+           << columns;
   return success();
 }
 
@@ -207,10 +210,11 @@ static Type getElementType(CreateGather4TMATileOp::Adaptor op) {
   return asCache(op.getCache()).getType().getStorageType();
 }
 
-/// Bytes of an element of the descriptor; 0 if it has no whole ones.
+/// Bytes of an element of the descriptor; 0 if there is no such type.
 static int64_t getElementBytes(CreateGather4TMATileOp::Adaptor op) {
   Type type = getElementType(op);
-  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 0;
+  unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  return bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits) ? bits / 8 : 0;
 }
 
 /// The bytes of a row of the cache.
@@ -238,16 +242,21 @@ LogicalResult CreateGather4TMATileOp::verify() {
   if (failed(verifyNoScales(*this, cache)) ||
       failed(verifyTileHeight(*this, getTileHeight())))
     return failure();
-  int64_t bytes = getDescriptor().getType().getElementBytes();
+  int64_t bytes = getElementBytes(Adaptor(*this));
+  if (bytes == 0) // (C1)
+    return emitOpError("expects 'dtype' to be an integer or float of 1, 2, 4 "
+                       "or 8 bytes, got ")
+           << *getDtype();
   int64_t rowBytes = getRowBytes(cache);
   int64_t stride = getTileStride().value_or(rowBytes / bytes);
   if (stride < int64_t(getTileWidth()))
     return emitOpError("expects 'tile_stride' to be at least 'tile_width' (")
            << getTileWidth() << "), got " << stride;
   // (C4)
-  if (stride * bytes != rowBytes)
+  if (rowBytes % bytes != 0 || stride != rowBytes / bytes)
     return emitOpError("expects 'tile_stride' to be a row of the cache (")
-           << rowBytes << " bytes), got " << stride * bytes;
+           << rowBytes << " bytes), got " << stride << " elements of " << bytes
+           << " bytes";
   return success();
 }
 

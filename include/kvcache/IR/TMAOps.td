@@ -23,7 +23,7 @@ defvar KVCache_BarrierArguments = (ins
 defvar KVCache_L2Hint = (ins OptionalAttr<KVCache_EvictionAttr>:$l2_hint);
 
 def KVCache_TMAPrefetchOp : KVCache_Op<"tma_prefetch", [
-    MemoryEffects<[MemRead]>]> {
+    MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Fetches a descriptor ahead of its first use";
   let description = [{
     A copy then need not wait for its descriptor.
@@ -130,8 +130,9 @@ def KVCache_TMALoadRowsOp : KVCache_Op<"tma_load_rows", [
     a tile of its own: the leader the first half, the peer the second.
 
     Constraints:
-    - (C1) there is a coordinate for each side of the box but the last, and one
-      less than that with `valid`, which needs a ragged box (span, rows, 1, 1).
+    - (C1) there is a coordinate for each side of the box but the last, which
+      has the rows; with `valid` one less than that, for a ragged box (span,
+      rows, 1, 1).
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
       of the box the bytes of a chunk's row.
     - (C3) the tile has as many rows as there are indices, or half of them with

@@ -59,6 +59,15 @@ struct ConvertKVCacheToMemRef
     MLIRContext *context = &getContext();
     TypeConverter converter;
     populateKVCacheTypeConversions(converter);
+    // Tensor copies keep their tiles and rows.
+    converter.addSourceMaterialization([](OpBuilder &builder, Type type,
+                                          ValueRange parts,
+                                          Location loc) -> Value {
+      if (!isa<TileType, RowIndicesType>(type))
+        return {};
+      return UnrealizedConversionCastOp::create(builder, loc, type, parts)
+          .getResult(0);
+    });
 
     RewritePatternSet patterns(context);
     ConversionTarget target(*context);
@@ -69,6 +78,8 @@ struct ConvertKVCacheToMemRef
     target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
                       TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
                       TMAStoreOp>();
+    target.addDynamicallyLegalOp<WaitOp>(
+        [](WaitOp op) { return op.getToken().getDefiningOp<TMAStoreOp>(); });
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();

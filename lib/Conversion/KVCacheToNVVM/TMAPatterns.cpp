@@ -226,11 +226,21 @@ private:
                                    get(getPeerOffset(op)));
   }
 
+  /// Row `offset` of the cache, whether or not the rows are numbers already.
+  static Value getRow(const CopyBuilder &b, TypedValue<RowIndicesType> rows,
+                      int64_t offset) {
+    auto cast = rows.getDefiningOp<UnrealizedConversionCastOp>();
+    if (!cast)
+      return GetRowOp::create(b.builder, b.loc, rows, b.index(offset));
+    // The first rows of the pages come first.
+    int64_t pageRows = rows.getType().getRowsPerPage();
+    return b.add(cast.getOperand(offset / pageRows), offset % pageRows);
+  }
+
   static Value getCacheRow(const CopyBuilder &b, TMALoadRowsOp op,
                            int64_t row) {
     return select(b, op, [&](int64_t offset) -> Value {
-      return GetRowOp::create(b.builder, b.loc, op.getRows(),
-                              b.index(row + offset));
+      return getRow(b, op.getRows(), row + offset);
     });
   }
 
