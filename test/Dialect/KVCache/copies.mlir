@@ -1,9 +1,13 @@
 // RUN: kvcache-opt %s --verify-roundtrip | FileCheck %s
+// RUN: kvcache-opt %s --mlir-print-op-generic | kvcache-opt | FileCheck %s
+// RUN: kvcache-opt %s --emit-bytecode | kvcache-opt | FileCheck %s
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 !continuous = !kvcache.continuous<bf16, #kv>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!bytes = !kvcache.tile<64x64xi8, swizzle_64b>
 
 // CHECK-LABEL: func.func @copies(
 // CHECK:         kvcache.async_load_tile %{{.*}}[%[[I:.*]], %[[I]], %[[I]], %[[I]]] valid %[[I]] to %[[KT:.*]] : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
@@ -15,5 +19,24 @@ func.func @copies(%k: !cache, %c: !continuous, %kt: !kt, %i: index, %ids: memref
   %b = kvcache.async_load_tile %c[%i, %i, %i, %i] to %kt : !continuous, !kt
   %d = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !cache, memref<64xi32>, !kt
   kvcache.wait %b
+  return
+}
+
+// CHECK-LABEL: func.func @base_alignment(
+// CHECK:         kvcache.async_load_tile %{{.*}}[%[[I:.*]], %[[I]], %[[I]], %[[I]]] to %[[KT:.*]] {base_alignment = 64 : i64} : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:         kvcache.async_load_tile %{{.*}}[%[[I]], %[[I]], %[[I]], %[[I]]] valid %[[I]] to %[[KT]] {base_alignment = 3 : i64} : !kvcache.continuous<bf16, #kv>,
+func.func @base_alignment(%k: !cache, %c: !continuous, %kt: !kt, %i: index) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {base_alignment = 64} : !cache, !kt
+  %b = kvcache.async_load_tile %c[%i, %i, %i, %i] valid %i to %kt {base_alignment = 3} : !continuous, !kt
+  return
+}
+
+// A 4-bit cache is copied as bytes of two elements each: up to 64 for 128.
+// CHECK-LABEL: func.func @half_bytes(
+// CHECK:         kvcache.async_load_tile %{{.*}} to %[[KT:.*]] : !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>, !kvcache.tile<64x64xi8, swizzle_64b>
+// CHECK:         kvcache.async_gather_tile %{{.*}} to %[[KT]] : !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>, memref<64xi32>, !kvcache.tile<64x64xi8, swizzle_64b>
+func.func @half_bytes(%k: !nvfp4, %kt: !bytes, %i: index, %ids: memref<64xi32>) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !nvfp4, !bytes
+  %b = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !nvfp4, memref<64xi32>, !bytes
   return
 }

@@ -128,3 +128,108 @@ func.func @load_of_a_cache(%k: !cache, %i: index) {
   %v = kvcache.tile_load %k[%i, %i] : !cache -> vector<8xbf16>
   return
 }
+
+// -----
+
+func.func @c1_alignment_below_the_swizzle() {
+  // expected-error @below {{'kvcache.alloc_tile' op expects 'alignment' to be at least 1024 bytes, got 512}}
+  %kt = kvcache.alloc_tile {alignment = 512} : !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+func.func @c1_alignment_of_a_plain_tile() {
+  // expected-error @below {{'kvcache.alloc_tile' op expects 'alignment' to be at least 128 bytes, got 64}}
+  %kt = kvcache.alloc_tile {alignment = 64} : !kvcache.tile<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @c1_alignment_of_no_power_of_two() {
+  // expected-error @below {{'kvcache.alloc_tile' op attribute 'alignment' failed to satisfy constraint: 64-bit signless integer attribute whose value is a power of two > 0}}
+  %kt = kvcache.alloc_tile {alignment = 1536} : !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+func.func @c1_negative_alignment() {
+  // expected-error @below {{'kvcache.alloc_tile' op attribute 'alignment' failed to satisfy constraint: 64-bit signless integer attribute whose value is a power of two > 0}}
+  %kt = kvcache.alloc_tile {alignment = -1024} : !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+!memory = memref<8192xi8, #gpu.address_space<workgroup>>
+
+func.func @c1_view_of_another_size(%m: !memory) {
+  // expected-error @below {{'kvcache.tile_view' op expects 'memory' to be 'memref<16384xi8, #gpu.address_space<workgroup>>', got 'memref<8192xi8, #gpu.address_space<workgroup>>'}}
+  %kt = kvcache.tile_view %m : !memory -> !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+func.func @c1_view_of_another_space(%m: memref<16384xi8>) {
+  // expected-error @below {{'kvcache.tile_view' op expects 'memory' to be 'memref<16384xi8, #gpu.address_space<workgroup>>', got 'memref<16384xi8>'}}
+  %kt = kvcache.tile_view %m : memref<16384xi8> -> !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+!memory = memref<16384xi8, strided<[1], offset: ?>, #gpu.address_space<workgroup>>
+
+func.func @c1_view_with_an_offset(%m: !memory) {
+  // expected-error @below {{expects 'memory' to be 'memref<16384xi8, #gpu.address_space<workgroup>>', got 'memref<16384xi8, strided<[1], offset: ?>, #gpu.address_space<workgroup>>'}}
+  %kt = kvcache.tile_view %m : !memory -> !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+!memory = memref<8192xbf16, #gpu.address_space<workgroup>>
+
+func.func @view_of_elements(%m: !memory) {
+  // expected-error @below {{'kvcache.tile_view' op operand #0 must be 1D memref of 8-bit signless integer values, but got 'memref<8192xbf16, #gpu.address_space<workgroup>>'}}
+  %kt = kvcache.tile_view %m : !memory -> !kvcache.tile<64x128xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+!memory = memref<16384xi8, #gpu.address_space<workgroup>>
+
+func.func @view_as_no_tile(%m: !memory) {
+  // expected-error @below {{'kvcache.tile_view' op result #0 must be tile of a cache in shared memory, but got 'index'}}
+  %kt = kvcache.tile_view %m : !memory -> index
+  return
+}
+
+// -----
+
+// expected-error @below {{expects a tile of fewer than 2^31 bytes, got 9223372036854775807x9223372036854775807 of 'i64'}}
+func.func private @c1_sides_of_64_bits(!kvcache.tile<9223372036854775807x9223372036854775807xi64>)
+
+// -----
+
+// expected-error @below {{invalid dimension}}
+func.func private @sides_of_more_bits(!kvcache.tile<99999999999999999999x64xbf16>)
+
+// -----
+
+// expected-error @below {{expected static shape}}
+func.func private @dynamic_rows(!kvcache.tile<?x64xbf16>)
+
+// -----
+
+// expected-error @below {{expects rows and columns, got 3 sizes}}
+func.func private @three_sizes(!kvcache.tile<8x8x64xbf16>)
+
+// -----
+
+// expected-error @below {{expected '>'}}
+func.func private @two_swizzles(!kvcache.tile<64x64xbf16, swizzle_128b, swizzle_128b>)

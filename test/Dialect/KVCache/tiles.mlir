@@ -53,3 +53,53 @@ func.func @offsets_of_constants_fold(%kt: !kt) -> (index, index) {
   %outside = kvcache.tile_offset %kt[%c9, %c128] : !kt
   return %o, %outside : index, index
 }
+
+// CHECK-LABEL: func.func @alignment(
+// CHECK:         kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:         kvcache.alloc_tile {alignment = 1024 : i64} : !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:         kvcache.alloc_tile {alignment = 4096 : i64} : !kvcache.tile<3x24xf64>
+func.func @alignment() {
+  %a = kvcache.alloc_tile : !kt
+  %b = kvcache.alloc_tile {alignment = 1024} : !kt
+  %c = kvcache.alloc_tile {alignment = 4096} : !plain
+  return
+}
+
+// CHECK-LABEL: func.func @view(
+// CHECK-SAME:    %[[MEMORY:.*]]: memref<16384xi8, #gpu.address_space<workgroup>>)
+// CHECK:         kvcache.tile_view %[[MEMORY]] : memref<16384xi8, #gpu.address_space<workgroup>> -> !kvcache.tile<64x128xbf16, swizzle_128b>
+func.func @view(%m: !memory) -> !kt {
+  %kt = kvcache.tile_view %m : !memory -> !kt
+  return %kt : !kt
+}
+
+// FOLD-LABEL: func.func @memory_of_a_view_folds(
+// FOLD-SAME:    %[[MEMORY:.*]]: memref<16384xi8, #gpu.address_space<workgroup>>)
+// FOLD-NEXT:    return %[[MEMORY]]
+func.func @memory_of_a_view_folds(%m: !memory) -> !memory {
+  %kt = kvcache.tile_view %m : !memory -> !kt
+  %n = kvcache.tile_memory %kt : !kt -> !memory
+  return %n : !memory
+}
+
+// FOLD-LABEL: func.func @view_of_a_memory_folds(
+// FOLD-SAME:    %[[KT:.*]]: !kvcache.tile<64x128xbf16, swizzle_128b>)
+// FOLD-NEXT:    return %[[KT]]
+func.func @view_of_a_memory_folds(%kt: !kt) -> !kt {
+  %m = kvcache.tile_memory %kt : !kt -> !memory
+  %view = kvcache.tile_view %m : !memory -> !kt
+  return %view : !kt
+}
+
+// The same bytes as another tile stay another tile, whose memory is the same.
+// FOLD-LABEL: func.func @view_as_another_tile_does_not_fold(
+// FOLD-SAME:    %[[KT:.*]]: !kvcache.tile<64x128xbf16, swizzle_128b>)
+// FOLD:         %[[MEMORY:.*]] = kvcache.tile_memory %[[KT]]
+// FOLD:         %[[VIEW:.*]] = kvcache.tile_view %[[MEMORY]] : {{.*}} -> !kvcache.tile<128x128xi8>
+// FOLD:         return %[[VIEW]], %[[MEMORY]]
+func.func @view_as_another_tile_does_not_fold(%kt: !kt) -> (!kvcache.tile<128x128xi8>, !memory) {
+  %m = kvcache.tile_memory %kt : !kt -> !memory
+  %view = kvcache.tile_view %m : !memory -> !kvcache.tile<128x128xi8>
+  %n = kvcache.tile_memory %view : !kvcache.tile<128x128xi8> -> !memory
+  return %view, %n : !kvcache.tile<128x128xi8>, !memory
+}
