@@ -9,6 +9,7 @@
 
 #include "kvcache/IR/KVCache.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -93,10 +94,10 @@ static Operation *getCode(Operation *op) {
 }
 
 LogicalResult PipeOp::verify() {
-  // (C1); a kernel may be launched in a loop
+  // (C1); a kernel may be launched in a loop, or be the body of a parallel one
   Operation *code = getCode(*this);
   for (Operation *op = *this; op && op != code; op = op->getParentOp())
-    if (isa<LoopLikeOpInterface>(op))
+    if (isa<LoopLikeOpInterface>(op) && !isa<scf::ParallelOp>(op))
       return emitOpError("expects to be in no loop");
   return success();
 }

@@ -19,7 +19,8 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     which instructions.
 
     Constraints:
-    - (C1) it is in no loop: its barriers are set up once.
+    - (C1) it is in no loop but parallel ones, which become kernels: its
+      barriers are set up once.
 
     Example:
 

@@ -348,8 +348,14 @@ private:
     for (int64_t i = 0; i < 4; ++i) {
       Value id =
           memref::LoadOp::create(b.builder, b.loc, op.getRows(), b.add(row, i));
-      rows.push_back(arith::IndexCastOp::create(b.builder, b.loc,
-                                                b.builder.getIndexType(), id));
+      Value cacheRow = arith::IndexCastOp::create(
+          b.builder, b.loc, b.builder.getIndexType(), id);
+      // No view has this many rows: what 32 bits don't hold stays out of
+      // bounds.
+      if (id.getType().isInteger(64))
+        cacheRow = arith::MinSIOp::create(b.builder, b.loc, cacheRow,
+                                          b.index((int64_t(1) << 31) - 1));
+      rows.push_back(cacheRow);
     }
     Value column = op.getColumn() ? op.getColumn() : b.index(0);
     TMAGather4Op::create(b.builder, b.loc, op.getDescriptor(), column, rows[0],

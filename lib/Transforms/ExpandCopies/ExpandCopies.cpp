@@ -160,6 +160,22 @@ private:
                             "or host code");
   }
 
+  /// Which copy a wait is for decides how it waits: for a store, it must be
+  /// known.
+  static LogicalResult checkWaits(const Function &function) {
+    bool hasStores =
+        function.op->walk([](TMAStoreOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    for (WaitOp wait : function.waits) {
+      Operation *copy = wait.getToken().getDefiningOp();
+      if (hasStores && !isa_and_present<AsyncLoadTileOp, AsyncGatherTileOp,
+                                        TMAStoreOp>(copy))
+        return wait.emitOpError("expects the token of a copy itself, in a "
+                                "function with 'kvcache.tma_store'");
+    }
+    return success();
+  }
+
   /// A wait for a store belongs to the instruction.
   static bool isForStore(WaitOp wait) {
     return wait.getToken().getDefiningOp<TMAStoreOp>();
@@ -174,6 +190,8 @@ private:
           failed(expandPipe(pipe, plans, function.chip,
                             setup ? &*setup : nullptr)))
         return failure();
+    if (failed(checkWaits(function)))
+      return failure();
     llvm::erase_if(function.waits, isForStore);
     expandCopies(function.copiesOutsideOfPipes, function.waits, plans,
                  function.chip, setup ? &*setup : nullptr);
