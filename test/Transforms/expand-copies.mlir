@@ -12,7 +12,7 @@
 // CHECK:           %[[ROW:.*]] = arith.divui %[[I]], %c16
 // CHECK:           %[[UNIT:.*]] = arith.remui %[[I]], %c16
 // CHECK:           %[[COLUMN:.*]] = arith.muli %[[UNIT]], %c8
-// CHECK:           %[[READ:.*]] = arith.cmpi ult, %[[ROW]], %[[N]]
+// CHECK:           %[[READ:.*]] = arith.cmpi slt, %[[ROW]], %[[N]]
 // CHECK:           %[[VALUE:.*]] = scf.if %[[READ]]
 // CHECK:             %[[TOKEN:.*]] = arith.addi %[[T]], %[[ROW]]
 // CHECK:             %[[ELEMENT:.*]] = arith.addi %[[D]], %[[COLUMN]]

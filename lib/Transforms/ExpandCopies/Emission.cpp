@@ -59,6 +59,10 @@ Value IndexBuilder::below(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult,
                                              lhs, rhs);
 }
+Value IndexBuilder::less(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
+                                             lhs, rhs);
+}
 Value IndexBuilder::toI32(Value value) const {
   return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
                                                   value);
@@ -239,7 +243,7 @@ public:
 
   SourceRow getRow(Value row) {
     if (load) {
-      Value isValid = load.getValid() ? b.below(row, load.getValid()) : Value();
+      Value isValid = load.getValid() ? b.less(row, load.getValid()) : Value();
       return {isValid, load.getBatch(), b.add(load.getToken(), row), Value()};
     }
     return getGathered(getId(row));

@@ -33,6 +33,8 @@ public:
   Value equal(Value lhs, Value rhs) const;
   /// Unsigned.
   Value below(Value lhs, Value rhs) const;
+  /// Signed.
+  Value less(Value lhs, Value rhs) const;
   Value toI32(Value value) const;
 
   /// `then()` where the condition holds, else `otherwise()`: of one type.
