@@ -348,8 +348,8 @@ private:
     for (int64_t i = 0; i < 4; ++i) {
       Value id =
           memref::LoadOp::create(b.builder, b.loc, op.getRows(), b.add(row, i));
-      Value cacheRow = arith::IndexCastOp::create(
-          b.builder, b.loc, b.builder.getIndexType(), id);
+      Value cacheRow = arith::IndexCastOp::create(b.builder, b.loc,
+                                                  b.builder.getIndexType(), id);
       // No view has this many rows: what 32 bits don't hold stays out of
       // bounds.
       if (id.getType().isInteger(64))

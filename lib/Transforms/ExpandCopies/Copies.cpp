@@ -15,6 +15,7 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -51,6 +52,9 @@ static bool mayRepeat(Operation *op) {
 /// Whether some op may write to the tile other than by the copies of hardware
 /// units.
 static bool mayBeWritten(Value tile, const Plans &plans) {
+  // Others may know of memory that was given to the tile.
+  if (!tile.getDefiningOp<AllocTileOp>())
+    return true;
   return llvm::any_of(tile.getUsers(), [&](Operation *user) {
     if (isCopy(user)) {
       Way way = plans.lookup(user).choice.way;
@@ -71,16 +75,33 @@ static bool isFirstUse(Operation *copy) {
   });
 }
 
-/// Whether the copy comes right after another one: what that waited for was
-/// enough for both.
-static bool followsCopy(Operation *copy) {
+/// The first of the copies that come right after one another up to this one:
+/// what it waits for is enough for all of them.
+static Operation *getFirstOfRun(Operation *copy) {
+  Operation *first = copy;
   for (Operation *op = copy->getPrevNode(); op; op = op->getPrevNode()) {
     if (isCopy(op))
-      return true;
-    if (!isMemoryEffectFree(op))
-      return false;
+      first = op;
+    else if (!isMemoryEffectFree(op))
+      break;
   }
-  return false;
+  return first;
+}
+
+/// Whether a unit of the hardware copies over what threads have written.
+static bool needsFence(Operation *copy, const Plans &plans) {
+  Way way = plans.lookup(copy).choice.way;
+  return way != Way::Plain && way != Way::AsyncCopy &&
+         mayBeWritten(getTile(copy), plans);
+}
+
+/// What all threads do before a copy: none of them may still use its tile.
+static void synchronize(Operation *copy, bool withFence) {
+  OpBuilder builder(copy);
+  IndexBuilder b(builder, copy->getLoc());
+  if (withFence)
+    emitProxyFence(b);
+  gpu::BarrierOp::create(builder, b.loc);
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,19 +112,10 @@ namespace {
 
 class OneCopy {
 public:
-  OneCopy(Operation *copy, const Plans &plans, const Chip *chip,
+  OneCopy(Operation *copy, const Plan &plan, const Chip *chip,
           KernelSetup *setup)
-      : copy(copy), plans(plans), plan(plans.lookup(copy)), chip(chip),
-        setup(setup), builder(copy), b(builder, copy->getLoc()) {}
-
-  /// What all threads do before: none of them may still use the tile.
-  void synchronize() {
-    bool byUnit =
-        plan.choice.way != Way::Plain && plan.choice.way != Way::AsyncCopy;
-    if (byUnit && mayBeWritten(getTile(copy), plans))
-      emitProxyFence(b);
-    gpu::BarrierOp::create(builder, b.loc);
-  }
+      : copy(copy), plan(plan), chip(chip), setup(setup), builder(copy),
+        b(builder, copy->getLoc()) {}
 
   void expand() {
     switch (plan.choice.way) {
@@ -176,7 +188,6 @@ private:
   }
 
   Operation *copy;
-  const Plans &plans;
   Plan plan;
   const Chip *chip;
   KernelSetup *setup;
@@ -200,22 +211,21 @@ static void expandWait(WaitOp wait, const Chip *chip) {
 void kvcache::expandCopies(ArrayRef<Operation *> copies, ArrayRef<WaitOp> waits,
                            const Plans &plans, const Chip *chip,
                            KernelSetup *setup) {
-  auto needsSynchronization = [](Operation *copy) {
-    return isInGPUCode(copy) && !isFirstUse(copy) && !followsCopy(copy);
-  };
-  SmallVector<Operation *> synchronized =
-      llvm::filter_to_vector(copies, needsSynchronization);
-  llvm::SmallPtrSet<Operation *, 8> done;
+  // Where threads meet, and whether with a fence.
+  llvm::MapVector<Operation *, bool> meetings;
+  for (Operation *copy : copies)
+    if (isInGPUCode(copy) && !isFirstUse(copy))
+      meetings[getFirstOfRun(copy)] |= needsFence(copy, plans);
   for (WaitOp wait : waits) {
     Operation *copy = wait.getToken().getDefiningOp();
     Way way = copy ? plans.lookup(copy).choice.way : Way::Plain;
     if (way == Way::Plain || way == Way::AsyncCopy)
       expandWait(wait, chip);
   }
-  for (Operation *copy : synchronized)
-    OneCopy(copy, plans, chip, setup).synchronize();
+  for (auto [copy, withFence] : meetings)
+    synchronize(copy, withFence);
   for (Operation *copy : copies)
-    OneCopy(copy, plans, chip, setup).expand();
+    OneCopy(copy, plans.lookup(copy), chip, setup).expand();
   for (Operation *copy : copies) {
     // What a token holds is of no consequence.
     if (!copy->use_empty()) {

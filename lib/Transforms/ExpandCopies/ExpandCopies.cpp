@@ -168,8 +168,9 @@ private:
             .wasInterrupted();
     for (WaitOp wait : function.waits) {
       Operation *copy = wait.getToken().getDefiningOp();
-      if (hasStores && !isa_and_present<AsyncLoadTileOp, AsyncGatherTileOp,
-                                        TMAStoreOp>(copy))
+      if (hasStores &&
+          !isa_and_present<AsyncLoadTileOp, AsyncGatherTileOp, TMAStoreOp>(
+              copy))
         return wait.emitOpError("expects the token of a copy itself, in a "
                                 "function with 'kvcache.tma_store'");
     }

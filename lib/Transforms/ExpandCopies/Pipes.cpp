@@ -92,20 +92,24 @@ private:
   SmallVector<Value> memory;
 };
 
+/// Whether an op that writes to memory may write to a tile by this operand.
+bool mayBeTile(Value operand) {
+  if (isa<TileType, LLVM::LLVMPointerType>(operand.getType()))
+    return true;
+  while (auto view = operand.getDefiningOp<ViewLikeOpInterface>())
+    operand = view.getViewSource();
+  return operand.getDefiningOp<TileMemoryOp>() != nullptr;
+}
+
 /// Whether code that uses a slot may write to its tiles.
 bool mayWriteTiles(ConsumeOp consume) {
   WalkResult result = consume.walk([](Operation *op) {
-    if (isa<TileStoreOp, LLVM::StoreOp, NVVM::StMatrixOp>(op))
-      return WalkResult::interrupt();
-    Value written;
-    if (auto store = dyn_cast<memref::StoreOp>(op))
-      written = store.getMemRef();
-    else if (auto store = dyn_cast<vector::StoreOp>(op))
-      written = store.getBase();
-    while (auto view = written ? written.getDefiningOp<ViewLikeOpInterface>()
-                               : ViewLikeOpInterface())
-      written = view.getViewSource();
-    return written && written.getDefiningOp<TileMemoryOp>()
+    // What is in regions is visited, too.
+    if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+      return WalkResult::advance();
+    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+    bool mayWrite = !effects || effects.hasEffect<MemoryEffects::Write>();
+    return mayWrite && llvm::any_of(op->getOperands(), mayBeTile)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });
@@ -319,20 +323,24 @@ private:
   void produceInAll(const BlockBuilder &b, ProduceOp produce) {
     waitUntilEmpty(b, produce.getIndex());
     Threads producers = getProducers(b);
-    bool isPlain = false;
+    bool isPlain = false, isAsync = false;
     cloneBody(b, produce, IssuedBy::All,
               [&](Operation *copy, const Plan &plan) {
                 if (plan.choice.way == Way::Plain) {
                   isPlain = true;
                   emitPlain(b.builder, copy, producers);
                 } else {
+                  isAsync = true;
                   emitAsyncCopy(b.builder, copy, plan.choice, producers);
                 }
               });
     Barrier full = getFull(b, produce.getIndex());
     if (isPlain) {
       // The hardware's arrival would order its own copies only.
-      NVVM::CpAsyncWaitGroupOp::create(b.builder, b.loc, /*n=*/0);
+      if (isAsync) {
+        NVVM::CpAsyncCommitGroupOp::create(b.builder, b.loc);
+        NVVM::CpAsyncWaitGroupOp::create(b.builder, b.loc, /*n=*/0);
+      }
       return emitArrive(b, full);
     }
     Value pointer = getBarrierPointer(b.builder, b.loc, full.group, full.index);
