@@ -58,12 +58,18 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Nine chunks of four rows each, 144 copies, are a loop.
+  // Nine chunks of 16 times four rows, 144 copies, are a loop over 32 rows.
+  // CHECK90-LABEL:  @many_copies(
   // CHECK100-LABEL: @many_copies(
   // CHECK100-SAME:    !kvcache.tma_tile<64x1xbf16, swizzle_128b>
   // CHECK100:         kvcache.tma_expect %{{.*}} bytes %c73728
-  // CHECK100:         scf.for %[[ROW:.*]] = %c0 to %c64 step %c4 {
-  // CHECK100:           kvcache.tma_gather4 {{.*}} at %[[ROW]] :
+  // CHECK100:         scf.for %[[FIRST:.*]] = %c0 to %c64 step %c32 {
+  // CHECK100:           %[[ROW:.*]] = arith.addi %[[FIRST]], %{{.*}}
+  // CHECK100:           memref.load %{{.*}}[%[[ROW]]]
+  // CHECK100-COUNT-32:  nvvm.shfl.sync
+  // CHECK100:           kvcache.tma_gather4 {{.*}} at %[[FIRST]] :
+  // CHECK100-COUNT-7:   kvcache.tma_gather4
+  // CHECK100-NOT:       kvcache.tma_gather4
   gpu.func @many_copies(%k: !mla16, %ids: memref<64xi32>) kernel {
     %c0 = arith.constant 0 : index
     %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
@@ -75,10 +81,14 @@ gpu.module @kernels {
   // Rows are those of `tma_row`, and end at 2^31; columns count the heads before.
   // CHECK100-LABEL: @head(
   // CHECK100-SAME:    %[[H:[a-z0-9]+]]: index, %[[D:[a-z0-9]+]]: index, %[[IDS:[a-z0-9]+]]: memref<8xi32>, %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x1xbf16, swizzle_128b>
-  // CHECK100:         %[[ID_I32:.*]] = memref.load %[[IDS]][%c0]
+  // CHECK100:         %[[LANE:.*]] = arith.minsi %{{.*}}, %c7
+  // CHECK100:         %[[ID_I32:.*]] = memref.load %[[IDS]][%[[LANE]]]
   // CHECK100:         %[[ID:.*]] = arith.index_cast %[[ID_I32]]
   // CHECK100:         %[[TMA_ROW:.*]] = kvcache.tma_row %{{.*}}[%[[ID]]]
-  // CHECK100:         %[[R0:.*]] = arith.minsi %[[TMA_ROW]], %c2147483647
+  // CHECK100:         %[[ROW:.*]] = arith.minsi %[[TMA_ROW]], %c2147483647
+  // CHECK100:         %[[OWN:.*]] = arith.index_cast %[[ROW]] : index to i32
+  // CHECK100:         %[[SHARED:.*]] = nvvm.shfl.sync  idx %c-1_i32, %[[OWN]], %c0_i32
+  // CHECK100:         %[[R0:.*]] = arith.index_cast %[[SHARED]]
   // CHECK100:         %[[BEFORE:.*]] = arith.muli %[[H]], %c128
   // CHECK100:         %[[COLUMN:.*]] = arith.addi %[[BEFORE]], %[[D]]
   // CHECK100:         kvcache.tma_gather4 %[[DESC]][%{{.*}}, %[[R0]],

@@ -9,12 +9,12 @@
 // CHECK-SAME:    %[[K:.*]]: !kvcache.paged<{{.*}}>, %[[KT:.*]]: !kvcache.tile<{{.*}}>, %[[B:.*]]: index, %[[H:.*]]: index, %[[T:.*]]: index, %[[D:.*]]: index, %[[N:.*]]: index)
 // CHECK-DAG:     %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<8xbf16>
 // CHECK:         scf.for %[[I:.*]] = %c0 to %c1024 step %c1 {
-// CHECK:           %[[ROW:.*]] = arith.divui %[[I]], %c16
-// CHECK:           %[[UNIT:.*]] = arith.remui %[[I]], %c16
-// CHECK:           %[[COLUMN:.*]] = arith.muli %[[UNIT]], %c8
+// CHECK-DAG:       %[[UNIT:.*]] = arith.remui %[[I]], %c16
+// CHECK-DAG:       %[[COLUMN:.*]] = arith.muli %[[UNIT]], %c8
+// CHECK-DAG:       %[[ROW:.*]] = arith.divui %[[I]], %c16
 // CHECK:           %[[READ:.*]] = arith.cmpi slt, %[[ROW]], %[[N]]
+// CHECK:           %[[TOKEN:.*]] = arith.addi %[[T]], %[[ROW]]
 // CHECK:           %[[VALUE:.*]] = scf.if %[[READ]]
-// CHECK:             %[[TOKEN:.*]] = arith.addi %[[T]], %[[ROW]]
 // CHECK:             %[[ELEMENT:.*]] = arith.addi %[[D]], %[[COLUMN]]
 // CHECK:             kvcache.load %[[K]][%[[B]], %[[H]], %[[TOKEN]], %[[ELEMENT]]]
 // CHECK:             scf.yield %[[ZEROS]]
@@ -36,11 +36,11 @@ func.func @load(%k: !cache, %kt: !kt, %b: index, %h: index, %t: index, %d: index
 // CHECK-LABEL: func.func @gather(
 // CHECK:         %[[ID_I32:.*]] = memref.load
 // CHECK:         %[[ID:.*]] = arith.index_cast %[[ID_I32]] : i32 to index
-// CHECK:         %[[PAGE:.*]] = arith.divui %[[ID]], %c16
-// CHECK:         %[[TOKEN:.*]] = arith.remui %[[ID]], %c16
-// CHECK:         %[[PAGES:.*]] = kvcache.extent pages
-// CHECK:         %[[LIMIT:.*]] = arith.muli %[[PAGES]], %c16
-// CHECK:         arith.cmpi ult, %[[ID]], %[[LIMIT]]
+// CHECK-DAG:     %[[PAGES:.*]] = kvcache.extent pages
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.muli %[[PAGES]], %c16
+// CHECK-DAG:     arith.cmpi ult, %[[ID]], %[[LIMIT]]
+// CHECK-DAG:     %[[TOKEN:.*]] = arith.remui %[[ID]], %c16
+// CHECK-DAG:     %[[PAGE:.*]] = arith.divui %[[ID]], %c16
 // CHECK:         kvcache.load_quantized %{{.*}}[%c0, %{{.*}}, %[[TOKEN]], %{{.*}}] page %[[PAGE]]
 func.func @gather(%k: !cache, %kt: !kt, %h: index, %d: index, %ids: memref<8xi32>) {
   %tok = kvcache.async_gather_tile %k[%h, %d] rows %ids to %kt : !cache, memref<8xi32>, !kt

@@ -118,7 +118,7 @@ struct LowerPrefetch : OpConversionPattern<TMAPrefetchOp> {
                              /*evictPriority=*/nullptr,
                              b.getDescriptor(op.getDescriptor()),
                              /*predicate=*/Value(), /*tensormap=*/true,
-                             /*uniform=*/false, /*in_param_space=*/false);
+                             /*uniform=*/false, /*in_param_space=*/true);
     rewriter.eraseOp(op);
     return success();
   }

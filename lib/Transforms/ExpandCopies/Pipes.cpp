@@ -104,8 +104,10 @@ bool mayBeTile(Value operand) {
 /// Whether code that uses a slot may write to its tiles.
 bool mayWriteTiles(ConsumeOp consume) {
   WalkResult result = consume.walk([](Operation *op) {
-    // What is in regions is visited, too.
-    if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    // What is in regions is visited, too. That ldmatrix only reads, it doesn't
+    // say.
+    if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+        isa<NVVM::LdMatrixOp>(op))
       return WalkResult::advance();
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     bool mayWrite = !effects || effects.hasEffect<MemoryEffects::Write>();

@@ -17,7 +17,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-LABEL: gpu.func @prefetch(
   // CHECK-SAME:    %[[ARGUMENT:.*]]: !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>)
   // CHECK:         %[[DESC:.*]] = builtin.unrealized_conversion_cast %[[ARGUMENT]] : !kvcache.tma_tile<64x1x64xbf16, swizzle_128b> to !llvm.ptr
-  // CHECK-NEXT:    nvvm.prefetch tensormap, %[[DESC]] : !llvm.ptr
+  // CHECK-NEXT:    nvvm.prefetch tensormap in_param_space, %[[DESC]] : !llvm.ptr
   gpu.func @prefetch(%desc: !desc) kernel {
     kvcache.tma_prefetch %desc : !desc
     gpu.return
