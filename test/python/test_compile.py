@@ -99,7 +99,7 @@ def test_kernels():
     assert (gather.name, gather.chip, gather.module) == ("gather", "sm_90a", "kernels")
     assert gather.block_size == (128, 1, 1)
     assert module.kernels["fill"].block_size is None
-    assert gather.descriptors == []
+    assert gather.descriptors == ()
     assert ".target sm_90a" in gather.ptx and ".entry gather(" in gather.ptx
     assert gather.ptx.endswith("}\n")
 

@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ex
 EXAMPLE = re.compile(r"^( *)```mlir\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
 # No type or op is left after the lowering but checks and descriptors. Attributes may stay.
-LEFT_OVER = re.compile(r"[!#]kvcache\.(?!tma_tile\b)\w+|\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)")
+LEFT_OVER = re.compile(r"[!#]kvcache\.(?!tma_tile\b)\w+|(?<!!)\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)")
 DEVICE_FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
 
 
