@@ -8,15 +8,14 @@
 
 #include "KernelLaunches.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Pointers.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -142,10 +141,9 @@ void appendOperands(OpBuilder &builder, Location loc, Value memref,
   Value open = metadata.getOffset();
   if (!ShapedType::isDynamic(parameters.offset))
     open = arith::ConstantIndexOp::create(builder, loc, 0);
-  int64_t bytes = DataLayout::closest(memref.getParentRegion()->getParentOp())
-                      .getTypeSize(parameters.type.getElementType());
-  Value offset = arith::MulIOp::create(
-      builder, loc, open, arith::ConstantIndexOp::create(builder, loc, bytes));
+  Value bytes =
+      arith::ConstantIndexOp::create(builder, loc, getElementBytes(memref));
+  Value offset = arith::MulIOp::create(builder, loc, open, bytes);
   address = arith::AddIOp::create(builder, loc, address, offset);
   address =
       arith::IndexCastOp::create(builder, loc, builder.getI64Type(), address);
@@ -157,73 +155,13 @@ void appendOperands(OpBuilder &builder, Location loc, Value memref,
     operands.push_back(metadata.getStrides()[dim]);
 }
 
-/// A rank-0 memref at `pointer`.
-Value buildPointerMemRef(OpBuilder &builder, Location loc, Value pointer,
-                         Type elementType) {
-  MLIRContext *context = builder.getContext();
-  Type ptr = pointer.getType();
-  auto type = LLVM::LLVMStructType::getLiteral(
-      context, {ptr, ptr, builder.getI64Type()});
-  Value zero = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), 0);
-  Value descriptor = LLVM::PoisonOp::create(builder, loc, type);
-  for (auto [position, value] :
-       llvm::enumerate(SmallVector<Value>{pointer, pointer, zero}))
-    descriptor =
-        LLVM::InsertValueOp::create(builder, loc, descriptor, value, position);
-  return UnrealizedConversionCastOp::create(
-             builder, loc, MemRefType::get({}, elementType), descriptor)
-      .getResult(0);
-}
-
-/// Strides of a packed layout, from the sizes.
-SmallVector<OpFoldResult> getPackedStrides(OpBuilder &builder, Location loc,
-                                           ArrayRef<OpFoldResult> sizes) {
-  SmallVector<OpFoldResult> strides(sizes.size(), builder.getIndexAttr(1));
-  for (size_t dim = sizes.size(); dim-- > 1;) {
-    std::optional<int64_t> size = getConstantIntValue(sizes[dim]);
-    std::optional<int64_t> stride = getConstantIntValue(strides[dim]);
-    if (size && stride)
-      strides[dim - 1] = builder.getIndexAttr(*size * *stride);
-    else
-      strides[dim - 1] =
-          arith::MulIOp::create(
-              builder, loc,
-              getValueOrCreateConstantIndexOp(builder, loc, sizes[dim]),
-              getValueOrCreateConstantIndexOp(builder, loc, strides[dim]))
-              .getResult();
-  }
-  return strides;
-}
-
 /// The memref in the kernel, from its parameters.
 Value rebuild(OpBuilder &builder, Location loc, ValueRange values,
               const MemRefParameters &parameters) {
-  MemRefType type = parameters.type;
-  Value base =
-      buildPointerMemRef(builder, loc, values.front(), type.getElementType());
-  ValueRange sizeValues = values.slice(1, parameters.openSizes.size());
-  ValueRange strideValues = values.drop_front(1 + sizeValues.size());
-
-  SmallVector<OpFoldResult> sizes =
-      getMixedValues(type.getShape(), sizeValues, builder);
-  SmallVector<OpFoldResult> strides =
-      type.getLayout().isIdentity()
-          ? getPackedStrides(builder, loc, sizes)
-          : getMixedValues(parameters.strides, strideValues, builder);
-  SmallVector<int64_t> staticStrides;
-  SmallVector<Value> dynamicStrides;
-  dispatchIndexOpFoldResults(strides, dynamicStrides, staticStrides);
-  int64_t offset =
-      ShapedType::isDynamic(parameters.offset) ? 0 : parameters.offset;
-  auto strided = MemRefType::get(
-      type.getShape(), type.getElementType(),
-      StridedLayoutAttr::get(builder.getContext(), offset, staticStrides));
-  Value memref = memref::ReinterpretCastOp::create(
-      builder, loc, strided, base, OpFoldResult(builder.getIndexAttr(offset)),
-      sizes, strides);
-  MemRefType inDefaultSpace = MemRefType::Builder(type).setMemorySpace({});
-  memref = builder.createOrFold<memref::CastOp>(loc, inDefaultSpace, memref);
-  return builder.createOrFold<memref::MemorySpaceCastOp>(loc, type, memref);
+  size_t numSizes = parameters.openSizes.size();
+  return buildMemRef(builder, loc, parameters.type, values.front(),
+                     values.slice(1, numSizes),
+                     values.drop_front(1 + numSizes));
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Pointers.h - Addresses as the NVVM ops take them ---------*- C++ -*-===//
+//===- Pointers.h - Pointers and memrefs ------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,6 +27,18 @@ Value getSharedPointer(OpBuilder &builder, Location loc, Value memref,
 /// The address of the first element of a memref in global memory, with its
 /// offset: `!llvm.ptr<1>`.
 Value getGlobalPointer(OpBuilder &builder, Location loc, Value memref);
+
+/// The same in host code: `!llvm.ptr`.
+Value getHostPointer(OpBuilder &builder, Location loc, Value memref);
+
+/// A strided memref at `pointer`, with the sizes that its type leaves open and,
+/// unless the layout is the identity, the strides. An open offset is 0.
+Value buildMemRef(OpBuilder &builder, Location loc, MemRefType type,
+                  Value pointer, ValueRange openSizes,
+                  ValueRange openStrides = {});
+
+/// What an element of a memref takes in memory.
+int64_t getElementBytes(Value memref);
 
 } // namespace mlir::kvcache
 
