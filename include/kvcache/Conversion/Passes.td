@@ -62,6 +62,30 @@ def ConvertKVCacheChecks : Pass<"convert-kvcache-checks"> {
   ];
 }
 
+def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
+  let summary = "Lower launches and descriptors to calls of the runtime";
+  let description = [{
+    Host code calls the functions of `kvcache/Runtime/Device.h`. A call that
+    fails ends the program by `kvcacheDeviceFailed`, with the op's source
+    location, such as `gather.mlir:12:3: launch of @kernels::@gather`.
+
+    - A `gpu.binary` becomes a constant `KVCacheBinary` of the same name.
+    - `gpu.launch_func`, whose operands are the kernel's parameters one by one:
+      numbers, pointers and descriptors. Clusters are the kernel's own.
+    - `kvcache.encode_tensor_map`: a descriptor is a value of 128 bytes, also as
+      an argument or result of a function and through control flow.
+    - `gpu.alloc`, `gpu.dealloc`, `gpu.memcpy` and `gpu.memset` of memory without
+      gaps; `host_shared` memory is managed.
+    - `gpu.wait`: all work is on the default stream, whose order fulfils every
+      dependency. What is not `async` waits for the stream, so that its errors
+      are reported where it is.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{

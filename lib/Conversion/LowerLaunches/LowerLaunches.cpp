@@ -1,0 +1,87 @@
+//===- LowerLaunches.cpp - Launches to calls of the C ABI -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceCalls.h"
+#include "kvcache/Conversion/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_LOWERLAUNCHES
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct LowerLaunches : kvcache::impl::LowerLaunchesBase<LowerLaunches> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    DeviceCalls device(module);
+    for (auto binary :
+         llvm::make_early_inc_range(module.getOps<gpu::BinaryOp>()))
+      if (failed(lowerBinary(binary, device.runtime)))
+        return signalPassFailure();
+
+    WalkResult result = module.walk(
+        [&](Operation *op) { return WalkResult(lower(op, device)); });
+    if (result.wasInterrupted())
+      return signalPassFailure();
+    replaceTypes();
+    module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
+  }
+
+private:
+  /// Descriptors are values, which functions may return and loops carry. Some
+  /// have their new type already.
+  void replaceTypes() {
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([](TMATileType type) -> Type {
+      return getDescriptorBytesType(type.getContext());
+    });
+    replacer.addReplacement([](gpu::AsyncTokenType type) -> Type {
+      return LLVM::LLVMPointerType::get(type.getContext());
+    });
+    replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
+                                          /*replaceLocs=*/false,
+                                          /*replaceTypes=*/true);
+  }
+
+  static LogicalResult lower(Operation *op, DeviceCalls &device) {
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](EncodeTensorMapOp op) {
+          lowerTensorMap(op, device);
+          return success();
+        })
+        .Case([&](gpu::LaunchFuncOp op) { return lowerLaunch(op, device); })
+        .Case([&](gpu::AllocOp op) { return lowerAlloc(op, device); })
+        .Case([&](gpu::MemcpyOp op) { return lowerMemcpy(op, device); })
+        .Case([&](gpu::MemsetOp op) { return lowerMemset(op, device); })
+        .Case([&](gpu::DeallocOp op) {
+          lowerDealloc(op, device);
+          return success();
+        })
+        .Case([&](gpu::WaitOp op) {
+          lowerWait(op, device);
+          return success();
+        })
+        .Case([](gpu::AsyncOpInterface op) {
+          return op->emitOpError("has no lowering to calls of the runtime");
+        })
+        .Default(success());
+  }
+};
+
+} // namespace
