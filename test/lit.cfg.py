@@ -21,7 +21,9 @@ config.environment["PATH"] = os.pathsep.join(
         os.environ["PATH"],
     ]
 )
-config.substitutions.append(("%kvcache_runtime", os.path.join(config.kvcache_build_dir, "lib", "libkvcache_runtime.so")))
+for library in ("runtime", "trace", "cuda"):
+    path = os.path.join(config.kvcache_build_dir, "lib", f"libkvcache_{library}.so")
+    config.substitutions.append((f"%kvcache_{library}", path))
 runtime_tests = os.path.join(config.test_exec_root, "Runtime")
 config.substitutions.append(("%runtime_tests", runtime_tests))
 config.substitutions.append(("%fake_cuda", os.path.join(runtime_tests, "libfake_cuda.so")))

@@ -21,18 +21,21 @@ using namespace mlir;
 namespace {
 
 struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
+  using PrepareHostBase::PrepareHostBase;
+
   void runOnOperation() override {
-    for (auto module :
-         llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))
-      module.erase();
-    WalkResult result = getOperation().walk([](Operation *op) {
+    if (!hasDevice)
+      for (auto module : llvm::make_early_inc_range(
+               getOperation().getOps<gpu::GPUModuleOp>()))
+        module.erase();
+    WalkResult result = getOperation().walk([&](Operation *op) {
       if (!op->isRegistered()) {
         op->emitError("unregistered operation '")
             << op->getName() << "' has no lowering";
         return WalkResult::interrupt();
       }
       StringRef remedy = getRemedy(op);
-      if (remedy.empty())
+      if (remedy.empty() || (hasDevice && runsOnDevice(op)))
         return WalkResult::advance();
       op->emitOpError("can't run on the CPU: ") << remedy;
       return WalkResult::interrupt();
@@ -46,6 +49,10 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
   }
 
 private:
+  static bool runsOnDevice(Operation *op) {
+    return isa<gpu::LaunchFuncOp, kvcache::EncodeTensorMapOp>(op);
+  }
+
   /// What to write instead of an op that only a GPU has; empty for others.
   static StringRef getRemedy(Operation *op) {
     using namespace kvcache;

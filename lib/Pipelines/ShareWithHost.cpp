@@ -27,7 +27,7 @@ struct ShareWithHost : kvcache::impl::ShareWithHostBase<ShareWithHost> {
     replacer.addReplacement([](MemRefType type) -> std::optional<Type> {
       auto space =
           dyn_cast_if_present<gpu::AddressSpaceAttr>(type.getMemorySpace());
-      if (!space || space.getValue() != gpu::AddressSpace::Workgroup)
+      if (!space || space.getValue() == gpu::AddressSpace::Private)
         return std::nullopt;
       return MemRefType(MemRefType::Builder(type).setMemorySpace({}));
     });

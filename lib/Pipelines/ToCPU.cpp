@@ -6,41 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CleanUp.h"
+#include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/Transforms/RequestCWrappers.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// All arithmetic on bf16 becomes arithmetic on f32, and what is left of narrow
-/// floats are moves of their bits.
-static void addFloatLowering(OpPassManager &pm) {
-  math::MathExtendToSupportedTypesOptions extendMath;
-  extendMath.extraTypeStrs = {"f16"};
-  pm.addPass(math::createMathExtendToSupportedTypes(extendMath));
-  arith::ArithEmulateUnsupportedFloatsOptions emulate;
-  emulate.sourceTypeStrs = {"bf16"};
-  emulate.targetTypeStr = "f32";
-  pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
-  pm.addPass(createNarrowFloats());
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  pm.addPass(arith::createArithExpandOpsPass(expand));
-  FloatsAsBitsOptions asBits;
-  asBits.bf16 = true;
-  pm.addPass(createFloatsAsBits(asBits));
-}
 
 void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createPrepareHost());
@@ -49,21 +23,5 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createShareWithHost());
   pm.addPass(createConvertKVCacheChecks());
-  addCleanUp(pm);
-  addFloatLowering(pm);
-  pm.addPass(memref::createExpandStridedMetadataPass());
-  addCleanUp(pm);
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createConvertVectorToSCFPass());
-  pm.addPass(createConvertMathToFuncs());
-  pm.addPass(createSCFToControlFlowPass());
-  pm.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  // What LLVM has intrinsics for goes first; the math library has the rest.
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createConvertToLLVMPass());
-  addCleanUp(pm);
-  pm.addPass(createReconcileUnrealizedCastsPass());
-  pm.addPass(createCheckLowered());
+  addHostLowering(pm);
 }

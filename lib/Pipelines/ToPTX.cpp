@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CleanUp.h"
+#include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
@@ -76,6 +77,16 @@ static void addKernelLowering(OpPassManager &pm) {
   pm.addPass(createCheckLowered());
 }
 
+/// From launches of compiled kernels, and the host code around them, to LLVM.
+static void addLaunchLowering(OpPassManager &pm) {
+  PrepareHostOptions prepare;
+  prepare.hasDevice = true;
+  pm.addPass(createPrepareHost(prepare));
+  pm.addPass(createLowerLaunches());
+  pm.addPass(createShareWithHost());
+  addHostLowering(pm);
+}
+
 void kvcache::buildToPTXPipeline(OpPassManager &pm,
                                  const ToPTXOptions &options) {
   addOutlining(pm);
@@ -100,6 +111,8 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   serialize.format = options.format;
   serialize.toolkit = options.toolkit;
   pm.addPass(createSerializeKernels(serialize));
+  if (options.host)
+    addLaunchLowering(pm);
 }
 
 void kvcache::registerPipelines() {

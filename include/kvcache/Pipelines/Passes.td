@@ -44,13 +44,23 @@ def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
 }
 
 def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
-  let summary = "Drop kernels and argument names, and reject launches, for the CPU";
+  let summary = "Leave in host code what has a lowering for the CPU";
+  let description = [{
+    Drops argument names, which only kernels have use for, and rejects
+    unregistered ops. Drops kernels and rejects launches, unless there is a
+    device.
+  }];
+  let options = [
+    Option<"hasDevice", "has-device", "bool", /*default=*/"false",
+           "Keep kernels and launches">
+  ];
 }
 
 def ShareWithHost : Pass<"kvcache-share-with-host", "::mlir::ModuleOp"> {
-  let summary = "Put the shared memory of host functions in the default space";
+  let summary = "Put the memory of host functions in the default space";
   let description = [{
     On the CPU a block is one thread, and the memory that it shares is its own.
+    Pointers to global memory are the same on the host as on the device.
   }];
 }
 

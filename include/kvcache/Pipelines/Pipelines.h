@@ -42,11 +42,18 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
       llvm::cl::desc(
           "Assume that distinct pointers of a kernel do not overlap"),
       llvm::cl::init(true)};
+  Option<bool> host{
+      *this, "host",
+      llvm::cl::desc("Lower host code as well: to LLVM, with calls of the C "
+                     "functions in kvcache/Runtime/Device.h to load, launch, "
+                     "make descriptors and manage memory"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes that turn a module with cache ops into `gpu.binary` ops:
 /// parallel loops become kernels, kernels become PTX. Host code is left at the
-/// level of memref and gpu.launch_func.
+/// level of memref and gpu.launch_func, or, with the option `host`, becomes
+/// LLVM that runs over any library of kvcache/Runtime/Device.h.
 void buildToPTXPipeline(OpPassManager &pm, const ToPTXOptions &options);
 
 /// Adds the passes that turn the host functions of a module with cache ops
