@@ -27,6 +27,7 @@ using namespace mlir::kvcache;
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.
 static void addOutlining(OpPassManager &pm) {
+  pm.addPass(createWrapParallelBodies());
   GpuMapParallelLoopsPassOptions mapping;
   mapping.mappingPolicyStr = "innermost-first";
   pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));

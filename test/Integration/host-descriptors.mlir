@@ -152,7 +152,7 @@ func.func private @continuous() {
   %k = kvcache.continuous_view key %coll[%c1] : !continuous_coll
   %a = kvcache.create_tma_tile %k {rows = 48, swizzle = #kvcache.swizzle<swizzle_128b>} : !continuous -> !k_major
   %b = kvcache.create_tma_tile %k
-      {rows = 48, columns = 32, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
+      {rows = 48, columns = 32, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
       : !continuous -> !mn_major
   %c = kvcache.create_ragged_tma_tile %k {rows = 32, columns = 128} : !continuous -> !wide_ragged
   gpu.launch_func @kernels::@continuous blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)

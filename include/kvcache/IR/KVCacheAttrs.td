@@ -80,7 +80,9 @@ def KVCache_Major : I32EnumAttr<"Major",
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
-def KVCache_MajorAttr : EnumAttr<KVCache_Dialect, KVCache_Major, "major">;
+def KVCache_MajorAttr : EnumAttr<KVCache_Dialect, KVCache_Major, "major"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def KVCache_EvictNormal : I32EnumAttrCase<"Normal", 0, "evict_normal">;
 def KVCache_EvictFirst : I32EnumAttrCase<"First", 1, "evict_first">;
@@ -92,6 +94,8 @@ def KVCache_Eviction : I32EnumAttr<"Eviction",
   let genSpecializedAttr = 0;
 }
 def KVCache_EvictionAttr
-    : EnumAttr<KVCache_Dialect, KVCache_Eviction, "eviction">;
+    : EnumAttr<KVCache_Dialect, KVCache_Eviction, "eviction"> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 #endif // KVCACHE_IR_KVCACHEATTRS_TD

@@ -96,7 +96,7 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
                     %h: index, %row: index) {
       %c0 = arith.constant 0 : index
       kvcache.tma_load %desc[%d, %h, %row], %barrier[%c0] to %tile
-        {l2_hint = #kvcache<eviction evict_first>} : !desc, !barrier -> !kt
+        {l2_hint = #kvcache.eviction<evict_first>} : !desc, !barrier -> !kt
       return
     }
     ```

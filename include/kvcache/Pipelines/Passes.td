@@ -11,6 +11,16 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WrapParallelBodies : Pass<"kvcache-wrap-parallel-bodies"> {
+  let summary = "Put the body of every innermost parallel loop in one region";
+  let description = [{
+    Upstream's conversion of parallel loops to launches takes writes in the body
+    for something between two loops, unless they are in a region of their own.
+    The clean-up afterwards inlines it.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+}
+
 def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
   let summary = "Give every gpu.module one target from the table of chips";
   let description = [{

@@ -65,7 +65,7 @@ func.func @page_of_a_view(%blocks: !blocks, %lengths: memref<?xi32>, %table: mem
 // CHECK:         kvcache.encode_tensor_map %[[BLOCKS]] sizes[%c1024, %[[ROWS]]] strides[%c1024] : {{.*}} -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
 func.func @matrix(%k: !cache) -> (!k_major, !mn_major) {
   %a = kvcache.create_tma_tile %k {rows = 128, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !k_major
-  %b = kvcache.create_tma_tile %k {rows = 128, columns = 128, major = #kvcache<major mn_major>,
+  %b = kvcache.create_tma_tile %k {rows = 128, columns = 128, major = #kvcache.major<mn_major>,
                                    swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !mn_major
   return %a, %b : !k_major, !mn_major
 }

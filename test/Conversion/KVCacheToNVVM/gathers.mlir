@@ -98,7 +98,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   gpu.func @policy(%desc: !row, %barrier: !barrier, %tile: !chunk, %r: index) kernel {
     %c0 = arith.constant 0 : index
     kvcache.tma_gather4 %desc[%c0, %r, %r, %r, %r], %barrier[%c0] to %tile at %c0
-      {l2_hint = #kvcache<eviction evict_last>} : !row, !barrier -> !chunk
+      {l2_hint = #kvcache.eviction<evict_last>} : !row, !barrier -> !chunk
     gpu.return
   }
 

@@ -107,11 +107,11 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   gpu.func @policies(%desc: !paged, %barrier: !barrier, %tile: !plain) kernel {
     %c0 = arith.constant 0 : index
     kvcache.tma_load %desc[%c0, %c0, %c0, %c0], %barrier[%c0] to %tile
-      {l2_hint = #kvcache<eviction evict_normal>} : !paged, !barrier -> !plain
+      {l2_hint = #kvcache.eviction<evict_normal>} : !paged, !barrier -> !plain
     kvcache.tma_load %desc[%c0, %c0, %c0, %c0], %barrier[%c0] to %tile
-      {l2_hint = #kvcache<eviction evict_first>} : !paged, !barrier -> !plain
+      {l2_hint = #kvcache.eviction<evict_first>} : !paged, !barrier -> !plain
     kvcache.tma_load %desc[%c0, %c0, %c0, %c0], %barrier[%c0] to %tile
-      {l2_hint = #kvcache<eviction evict_last>} : !paged, !barrier -> !plain
+      {l2_hint = #kvcache.eviction<evict_last>} : !paged, !barrier -> !plain
     gpu.return
   }
 
@@ -216,7 +216,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   gpu.func @valid_rows_of_a_pair(%desc: !ragged, %rows: !pair, %barrier: !barrier, %kt: !kt, %n: index, %leads: i1) kernel {
     %c0 = arith.constant 0 : index
     kvcache.tma_load_rows %desc[%c0, %c0] rows %rows valid %n, %barrier[%c0] to %kt pair_cta leader %leads
-      {l2_hint = #kvcache<eviction evict_first>} : !ragged, !pair, !barrier -> !kt
+      {l2_hint = #kvcache.eviction<evict_first>} : !ragged, !pair, !barrier -> !kt
     gpu.return
   }
 }

@@ -45,7 +45,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-NOT:     nvvm.cp.async.bulk.wait_group
   // CHECK:         gpu.return
   gpu.func @policy(%desc: !desc, %kt: !kt, %i: index) kernel {
-    %tok = kvcache.tma_store %kt to %desc[%i, %i, %i] {l2_hint = #kvcache<eviction evict_first>} : !kt, !desc
+    %tok = kvcache.tma_store %kt to %desc[%i, %i, %i] {l2_hint = #kvcache.eviction<evict_first>} : !kt, !desc
     gpu.return
   }
 

@@ -193,7 +193,7 @@ func.func @c3_columns_of_a_paged_cache(%k: !cache) {
 
 func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only of a continuous cache}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
+  %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
   return
 }
 
@@ -204,7 +204,7 @@ func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
 
 func.func @c3_mn_major_with_another_swizzle(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'swizzle_128b' with 'mn_major', got 'swizzle_64b'}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>} : !continuous -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>} : !continuous -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
   return
 }
 
@@ -215,7 +215,7 @@ func.func @c3_mn_major_with_another_swizzle(%k: !continuous) {
 
 func.func @c3_mn_major_without_columns(%k: !continuous) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' with 'mn_major'}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !continuous -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
+  %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !continuous -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
   return
 }
 

@@ -59,14 +59,14 @@ func.func @tile_of_more_rows_than_a_page(%k: !cache) {
 
 // CHECK-LABEL: func.func @matrix(
 // CHECK:         kvcache.create_tma_tile %{{.*}} {rows = 128 : i64, swizzle = #kvcache.swizzle<swizzle_64b>} : !kvcache.continuous<bf16, #kv> -> !kvcache.tma_tile<32x128xbf16, swizzle_64b>
-// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 128 : i64, major = #kvcache<major mn_major>, rows = 32 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
-// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 64 : i64, major = #kvcache<major mn_major>, rows = 32 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x32xbf16, swizzle_128b>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 128 : i64, major = #kvcache.major<mn_major>, rows = 32 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 64 : i64, major = #kvcache.major<mn_major>, rows = 32 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x32xbf16, swizzle_128b>
 func.func @matrix(%k: !continuous) {
-  %a = kvcache.create_tma_tile %k {rows = 128, major = #kvcache<major k_major>, swizzle = #kvcache.swizzle<swizzle_64b>}
+  %a = kvcache.create_tma_tile %k {rows = 128, major = #kvcache.major<k_major>, swizzle = #kvcache.swizzle<swizzle_64b>}
        : !continuous -> !kvcache.tma_tile<32x128xbf16, swizzle_64b>
-  %b = kvcache.create_tma_tile %k {rows = 32, columns = 128, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
+  %b = kvcache.create_tma_tile %k {rows = 32, columns = 128, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
        : !continuous -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
-  %c = kvcache.create_tma_tile %k {rows = 32, columns = 64, major = #kvcache<major mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
+  %c = kvcache.create_tma_tile %k {rows = 32, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
        : !continuous -> !kvcache.tma_tile<64x32xbf16, swizzle_128b>
   return
 }

@@ -49,28 +49,28 @@ func.func @load(%desc: !desc, %paged: !paged, %matrix: !matrix, %barrier: !barri
 
 // CHECK-LABEL: func.func @load_at_a_row(
 // CHECK:         kvcache.tma_load %{{.*}}[%[[D:.*]], %[[H:.*]], %[[ROW:.*]]], %{{.*}}[%{{.*}}] to %[[KT:.*]] at %[[AT:.*]] : !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>,
-// CHECK:         kvcache.tma_load %{{.*}}[%[[D]], %[[H]], %[[ROW]]], %{{.*}}[%{{.*}}] to %[[KT]] at %[[AT]] {l2_hint = #kvcache<eviction evict_last>} :
+// CHECK:         kvcache.tma_load %{{.*}}[%[[D]], %[[H]], %[[ROW]]], %{{.*}}[%{{.*}}] to %[[KT]] at %[[AT]] {l2_hint = #kvcache.eviction<evict_last>} :
 func.func @load_at_a_row(%desc: !part, %barrier: !barrier, %kt: !kt, %i: index, %d: index, %h: index, %row: index, %at: index) {
   kvcache.tma_load %desc[%d, %h, %row], %barrier[%i] to %kt at %at : !part, !barrier -> !kt
-  kvcache.tma_load %desc[%d, %h, %row], %barrier[%i] to %kt at %at {l2_hint = #kvcache<eviction evict_last>} : !part, !barrier -> !kt
+  kvcache.tma_load %desc[%d, %h, %row], %barrier[%i] to %kt at %at {l2_hint = #kvcache.eviction<evict_last>} : !part, !barrier -> !kt
   return
 }
 
 // CHECK-LABEL: func.func @hints(
-// CHECK:         kvcache.tma_load {{.*}} {l2_hint = #kvcache<eviction evict_normal>} :
-// CHECK:         kvcache.tma_load_rows {{.*}} {l2_hint = #kvcache<eviction evict_first>} :
-// CHECK:         kvcache.tma_gather4 {{.*}} {l2_hint = #kvcache<eviction evict_last>} :
-// CHECK:         kvcache.tma_gather_tile {{.*}} {l2_hint = #kvcache<eviction evict_first>} :
-// CHECK:         kvcache.tma_store {{.*}} {l2_hint = #kvcache<eviction evict_normal>} :
+// CHECK:         kvcache.tma_load {{.*}} {l2_hint = #kvcache.eviction<evict_normal>} :
+// CHECK:         kvcache.tma_load_rows {{.*}} {l2_hint = #kvcache.eviction<evict_first>} :
+// CHECK:         kvcache.tma_gather4 {{.*}} {l2_hint = #kvcache.eviction<evict_last>} :
+// CHECK:         kvcache.tma_gather_tile {{.*}} {l2_hint = #kvcache.eviction<evict_first>} :
+// CHECK:         kvcache.tma_store {{.*}} {l2_hint = #kvcache.eviction<evict_normal>} :
 func.func @hints(%desc: !desc, %row: !row, %rows: !rows, %ids: memref<64xi32>, %barrier: !barrier, %kt: !kt, %i: index) {
-  kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {l2_hint = #kvcache<eviction evict_normal>} : !desc, !barrier -> !kt
-  kvcache.tma_load_rows %desc[%i, %i] rows %rows, %barrier[%i] to %kt {l2_hint = #kvcache<eviction evict_first>}
+  kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {l2_hint = #kvcache.eviction<evict_normal>} : !desc, !barrier -> !kt
+  kvcache.tma_load_rows %desc[%i, %i] rows %rows, %barrier[%i] to %kt {l2_hint = #kvcache.eviction<evict_first>}
     : !desc, !rows, !barrier -> !kt
-  kvcache.tma_gather4 %row[%i, %i, %i, %i, %i], %barrier[%i] to %kt at %i {l2_hint = #kvcache<eviction evict_last>}
+  kvcache.tma_gather4 %row[%i, %i, %i, %i, %i], %barrier[%i] to %kt at %i {l2_hint = #kvcache.eviction<evict_last>}
     : !row, !barrier -> !kt
-  kvcache.tma_gather_tile %row rows %ids, %barrier[%i] to %kt {l2_hint = #kvcache<eviction evict_first>}
+  kvcache.tma_gather_tile %row rows %ids, %barrier[%i] to %kt {l2_hint = #kvcache.eviction<evict_first>}
     : !row, memref<64xi32>, !barrier -> !kt
-  %tok = kvcache.tma_store %kt to %desc[%i, %i, %i] {l2_hint = #kvcache<eviction evict_normal>} : !kt, !desc
+  %tok = kvcache.tma_store %kt to %desc[%i, %i, %i] {l2_hint = #kvcache.eviction<evict_normal>} : !kt, !desc
   return
 }
 
@@ -81,7 +81,7 @@ func.func @hints(%desc: !desc, %row: !row, %rows: !rows, %ids: memref<64xi32>, %
 // CHECK:         kvcache.tma_load_rows %[[DESC]][%[[D]], %[[H]]] rows %[[ROWS]], %[[BARRIER]][%[[I]]] to %[[KT]] : !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, !kvcache.row_indices<rows = 64, page_size = 64>, <memorySpace = {{.*}}> -> !kvcache.tile<64x128xbf16, swizzle_128b>
 // CHECK:         kvcache.tma_load_rows %[[RAGGED]][%[[D]], %[[H]]] rows %[[ROWS]] valid %[[N]], %[[BARRIER]][%[[I]]] to %[[KT]] :
 // CHECK:         kvcache.tma_load_rows %[[DESC]][%[[D]], %[[H]]] rows %[[TWO]], %[[BARRIER]][%[[I]]] to %[[KT]] pair_cta leader %[[LEADS]] :
-// CHECK:         kvcache.tma_load_rows %[[RAGGED]][%[[D]], %[[H]]] rows %[[TWO]] valid %[[N]], %[[BARRIER]][%[[I]]] to %[[KT]] pair_cta leader %[[LEADS]] {l2_hint = #kvcache<eviction evict_first>} :
+// CHECK:         kvcache.tma_load_rows %[[RAGGED]][%[[D]], %[[H]]] rows %[[TWO]] valid %[[N]], %[[BARRIER]][%[[I]]] to %[[KT]] pair_cta leader %[[LEADS]] {l2_hint = #kvcache.eviction<evict_first>} :
 func.func @load_rows(%desc: !desc, %ragged: !ragged, %rows: !rows, %two: !two_pages, %barrier: !barrier, %kt: !kt,
                      %i: index, %d: index, %h: index, %n: index, %leads: i1) {
   kvcache.tma_load_rows %desc[%d, %h] rows %rows, %barrier[%i] to %kt : !desc, !rows, !barrier -> !kt
@@ -89,7 +89,7 @@ func.func @load_rows(%desc: !desc, %ragged: !ragged, %rows: !rows, %two: !two_pa
   kvcache.tma_load_rows %desc[%d, %h] rows %two, %barrier[%i] to %kt pair_cta leader %leads
     : !desc, !two_pages, !barrier -> !kt
   kvcache.tma_load_rows %ragged[%d, %h] rows %two valid %n, %barrier[%i] to %kt pair_cta leader %leads
-    {l2_hint = #kvcache<eviction evict_first>} : !ragged, !two_pages, !barrier -> !kt
+    {l2_hint = #kvcache.eviction<evict_first>} : !ragged, !two_pages, !barrier -> !kt
   return
 }
 
