@@ -68,10 +68,9 @@ private:
     WalkResult result = getOperation().walk([](scf::ParallelOp loop) {
       if (isInGPUCode(loop))
         return WalkResult::advance();
-      loop.emitOpError("can't become a kernel: outer and inner parallel loops "
-                       "take no reductions, and nothing but plain loads, "
-                       "stores and arithmetic directly in their bodies (put "
-                       "cf.assert and gpu.printf under an scf.if)");
+      loop.emitOpError("can't become a kernel: nothing but plain loads, stores "
+                       "and arithmetic may stand beside it in the body of the "
+                       "outer loop, which takes no reduction");
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());

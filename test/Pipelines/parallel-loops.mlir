@@ -37,3 +37,25 @@ func.func @lengths(%k: !cache {kvcache.name = "keys"}, %b: index, %out: memref<?
   }
   return
 }
+
+// What writes may stand directly in the body of the inner loop.
+
+// CHECK-LABEL: .visible .entry writes_kernel(
+// CHECK:         cp.async
+// CHECK:         st.global.v4.b32
+!kt = !kvcache.tile<16x64xbf16, swizzle_128b>
+func.func @writes(%k: !cache {kvcache.name = "keys"}, %n: index, %x: vector<8xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  scf.parallel (%b) = (%c0) to (%n) step (%c1) {
+    scf.parallel (%i) = (%c0) to (%c128) step (%c1) {
+      %kt = kvcache.alloc_tile : !kt
+      %token = kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %kt : !cache, !kt
+      kvcache.wait %token
+      %v = kvcache.tile_load %kt[%c0, %c0] : !kt -> vector<8xbf16>
+      kvcache.store %v, %k[%b, %c1, %i, %c0] : vector<8xbf16>, !cache
+    }
+  }
+  return
+}
