@@ -11,6 +11,7 @@
 
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Target/Chip.h"
+#include "kvcache/Target/IndexBuilder.h"
 #include "kvcache/Target/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,29 +30,14 @@ namespace {
 constexpr int64_t kMaxUnrolled = 64;
 
 /// Builds what tensor copies are made of.
-class CopyBuilder {
+class CopyBuilder : public IndexBuilder {
 public:
   CopyBuilder(OpBuilder &builder, Operation *op)
-      : builder(builder), loc(op->getLoc()) {}
+      : IndexBuilder(builder, op->getLoc()) {}
 
-  Value index(int64_t value) const {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  Value i32(Value value) const {
-    return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
-                                                    value);
-  }
-  Value add(Value lhs, Value rhs) const {
-    return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs);
-  }
+  using IndexBuilder::add;
   Value add(Value lhs, int64_t rhs) const {
     return rhs ? add(lhs, index(rhs)) : lhs;
-  }
-  Value mul(Value lhs, int64_t rhs) const {
-    return builder.createOrFold<arith::MulIOp>(loc, lhs, index(rhs));
-  }
-  Value sub(Value lhs, Value rhs) const {
-    return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs);
   }
 
   /// The parameter that holds a descriptor.
@@ -84,9 +70,6 @@ public:
         builder, loc,
         static_cast<int64_t>(policies[static_cast<uint32_t>(*hint)]), 64);
   }
-
-  OpBuilder &builder;
-  Location loc;
 };
 
 /// Calls `copy(first coordinate, address)` for each chunk of a tile.
@@ -98,7 +81,7 @@ void forEachChunk(const CopyBuilder &b, TMATileType descriptor, Value tile,
   for (int64_t chunk = 0; chunk < layout.getNumChunks(); ++chunk) {
     Value offset = b.index(chunk * layout.getChunkBytes());
     if (row)
-      offset = b.add(offset, b.mul(row, descriptor.getInnerBytes()));
+      offset = b.add(offset, b.mul(row, b.index(descriptor.getInnerBytes())));
     copy(b.add(column, chunk * boxColumns), b.getAddress(tile, offset));
   }
 }
@@ -134,7 +117,7 @@ struct LowerExpect : OpConversionPattern<TMAExpectOp> {
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
     NVVM::MBarrierArriveExpectTxOp::create(
-        rewriter, b.loc, /*res=*/Type(), barrier, b.i32(op.getBytes()),
+        rewriter, b.loc, /*res=*/Type(), barrier, b.toI32(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
     rewriter.eraseOp(op);
     return success();
@@ -151,7 +134,7 @@ void createLoad(const CopyBuilder &b, Value address, Value descriptor,
                 NVVM::TMALoadMode mode, bool ctaOnly = true) {
   SmallVector<Value> narrow;
   for (Value coordinate : coordinates)
-    narrow.push_back(b.i32(coordinate));
+    narrow.push_back(b.toI32(coordinate));
   NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
       b.builder, b.loc, address, descriptor, narrow, barrier,
       /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(), policy, mode,
@@ -384,11 +367,11 @@ struct LowerStore : OpConversionPattern<TMAStoreOp> {
     Value policy = b.getPolicy(op.getL2Hint());
     SmallVector<Value> coordinates;
     for (Value coordinate : op.getCoordinates().drop_front())
-      coordinates.push_back(b.i32(coordinate));
+      coordinates.push_back(b.toI32(coordinate));
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(),
                  op.getCoordinates()[0], /*row=*/Value(),
                  [&](Value column, Value address) {
-                   SmallVector<Value> ofChunk = {b.i32(column)};
+                   SmallVector<Value> ofChunk = {b.toI32(column)};
                    llvm::append_range(ofChunk, coordinates);
                    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
                        rewriter, b.loc, descriptor, address, ofChunk, policy,

@@ -9,6 +9,8 @@
 
 #include "KernelSetup.h"
 
+#include "kvcache/IR/KVCache.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

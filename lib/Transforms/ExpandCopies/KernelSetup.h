@@ -9,7 +9,10 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_KERNELSETUP_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_KERNELSETUP_H
 
-#include "Emission.h"
+#include "Blocks.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::kvcache {
 

@@ -1,0 +1,52 @@
+//===- IndexBuilder.h - Index arithmetic and branches -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TARGET_INDEXBUILDER_H
+#define KVCACHE_TARGET_INDEXBUILDER_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::kvcache {
+
+/// Builds index arithmetic at a place.
+class IndexBuilder {
+public:
+  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value index(int64_t value) const;
+  Value i32(int64_t value) const;
+  Value add(Value lhs, Value rhs) const;
+  Value sub(Value lhs, Value rhs) const;
+  Value mul(Value lhs, Value rhs) const;
+  Value div(Value lhs, Value rhs) const;
+  Value rem(Value lhs, Value rhs) const;
+  Value min(Value lhs, Value rhs) const;
+  Value max(Value lhs, Value rhs) const;
+  Value equal(Value lhs, Value rhs) const;
+  /// Unsigned.
+  Value below(Value lhs, Value rhs) const;
+  /// Signed.
+  Value less(Value lhs, Value rhs) const;
+  Value toI32(Value value) const;
+
+  /// `then()` where the condition holds, else `otherwise()`: of one type.
+  Value selectIf(Value condition, function_ref<Value()> then,
+                 function_ref<Value()> otherwise) const;
+  /// Runs `body` where the condition holds.
+  void runIf(Value condition, function_ref<void()> body) const;
+  /// Runs `body` with each of `first, first + step, …` below `end`.
+  void loop(Value first, Value end, Value step,
+            function_ref<void(Value)> body) const;
+
+  OpBuilder &builder;
+  Location loc;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TARGET_INDEXBUILDER_H

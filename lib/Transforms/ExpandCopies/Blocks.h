@@ -1,0 +1,74 @@
+//===- Blocks.h - Threads of a block, and their barriers --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_BLOCKS_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_BLOCKS_H
+
+#include "kvcache/Target/Chip.h"
+#include "kvcache/Target/IndexBuilder.h"
+
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+
+#include <optional>
+
+namespace mlir::kvcache {
+
+/// The threads that take part in something: number `thread` of `count`.
+struct Threads {
+  Value thread, count;
+};
+
+/// The lanes that together issue tensor copies: one of them does it, but all
+/// compute where the copies are from.
+struct Issuer {
+  /// 32, or 1 in a block of fewer threads.
+  int64_t numLanes;
+  /// This lane, and whether it issues.
+  Value lane, isElected;
+};
+
+/// The threads of a block, as code in it sees them.
+class BlockBuilder : public IndexBuilder {
+public:
+  BlockBuilder(OpBuilder &builder, Location loc) : IndexBuilder(builder, loc) {}
+
+  /// The threads in a warp.
+  static constexpr int64_t kWarp = 32;
+
+  /// All threads, x fastest; on the CPU the one that there is.
+  Threads getAll() const;
+  /// The threads of the block, if they are known to be so many.
+  static std::optional<int64_t> getKnownSize(Operation *op);
+
+  /// Runs `body` in the first warp, with its lanes.
+  void runInFirstWarp(function_ref<void(Threads lanes)> body) const;
+  /// Runs `body` in the lanes that issue copies.
+  void runInIssuer(function_ref<void(const Issuer &issuer)> body) const;
+
+private:
+  Value isFirstWarp() const;
+};
+
+/// An mbarrier of a group.
+struct Barrier {
+  TypedValue<nvgpu::MBarrierGroupType> group;
+  Value index;
+};
+
+/// Waits until the phase of this parity, an i32, is complete.
+void emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
+              const Chip &chip);
+/// Arrives once.
+void emitArrive(const IndexBuilder &b, Barrier barrier);
+/// Makes writes of this thread to shared memory visible to the copies that come
+/// after it.
+void emitProxyFence(const IndexBuilder &b);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_BLOCKS_H
