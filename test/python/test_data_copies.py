@@ -18,7 +18,7 @@ pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48])
 
 
 @functools.cache
-def compile_copies(page_size, swizzle):
+def compile_copies(page_size, swizzle, bounds_checks=False):
     """`load` and `gather` of the values of layer 1, and the tile's bytes."""
     blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
@@ -52,7 +52,9 @@ func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
 func.func @gather({arguments}, %ids: memref<{ROWS}xi32>) {{{begin}
   %token = kvcache.async_gather_tile %k[%h, %d] rows %ids to %tile
       : !cache, memref<{ROWS}xi32>, !tile{end}
-""")
+func.func @promised({arguments}, %b: index, %t: index) {{{begin}
+  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] to %tile {{base_alignment = 4}} : !cache, !tile{end}
+""", bounds_checks=bounds_checks)
 
 
 def make_cache(page_size):
@@ -144,3 +146,30 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
     tokens = 3 + np.arange(rows)
     expected = blocks[lut[0, tokens // page_size], 0, 0, tokens % page_size, 1, 32:96]
     assert (out == expected).all()
+
+
+@pages
+def test_checks_look_at_every_token_that_is_read(page_size):
+    program, cache = compile_copies(page_size, "none", bounds_checks=True), make_cache(page_size)
+    lut = cache[2]
+    tokens = lut.shape[1] * page_size
+    for t, valid in [(0, ROWS), (tokens - 3, 3), (tokens, 0), (5 * tokens, -1), (0, 99)]:
+        run(program, "load", cache, 0, 0, 0, t, valid)
+    with pytest.raises(kvcache.CheckError, match="last token"):
+        run(program, "load", cache, 0, 0, 0, tokens - 3, 4)
+    with pytest.raises(kvcache.CheckError, match="token"):
+        run(program, "load", cache, 0, 0, 0, tokens, 1)
+    with pytest.raises(kvcache.CheckError, match="element modulo 8"):
+        run(program, "load", cache, 0, 4, 0, 0, 0)
+    # The page of the last token is one that no step of a page's size from the first needs to meet.
+    lut[0, (ROWS + 1) // page_size] = PAGES
+    run(program, "load", cache, 0, 0, 0, 2, (ROWS + 1) // page_size * page_size - 2)
+    with pytest.raises(kvcache.CheckError, match="page id"):
+        run(program, "load", cache, 0, 0, 0, 2, ROWS)
+
+
+def test_checks_look_at_what_was_promised():
+    program, cache = compile_copies(16, "none", bounds_checks=True), make_cache(16)
+    run(program, "promised", cache, 0, 0, 0, 8)
+    with pytest.raises(kvcache.CheckError, match="token modulo 4"):
+        run(program, "promised", cache, 0, 0, 0, 6)

@@ -34,8 +34,17 @@ def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
 
 
 def test_readme_shows_the_quickstart():
-    (kernel,) = fences("mlir")
+    kernel, _ = fences("mlir")
     assert kernel == (ROOT / "examples/quickstart.mlir").read_text()
+
+
+@pytest.mark.parametrize(("chip", "copies"), [("sm_80", "cp.async.cg"), ("sm_90a", "cp.async.bulk.shared"), ("sm_100a", "gather4")])
+def test_readme_names_what_each_chip_makes_of_a_gather(chip, copies):
+    _, gather = fences("mlir")
+    types, function = gather.split("func.func private")
+    kernel = function.replace("return", "gpu.return").replace("%tile: !tile) {", "%out: memref<64x576xi8>) kernel {\n  %tile = kvcache.alloc_tile : !tile")
+    (compiled,) = kvcache.compile(f"{types}gpu.module @kernels {{ gpu.func{kernel} }}", target=chip).kernels.values()
+    assert compiled.ptx.count(copies) == (16 if chip == "sm_100a" else 1)
 
 
 def test_readme_ptx_is_what_the_compiler_makes():
