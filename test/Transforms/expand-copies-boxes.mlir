@@ -167,6 +167,20 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Grid loops with a step come as an affine expression of the block.
+  // CHECK-LABEL: @token_of_block(
+  // CHECK-SAME:    !kvcache.tma_tile<64x1x64x1xbf16, swizzle_128b>
+  gpu.func @token_of_block(%k: !page64, %b: index, %h: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %block = gpu.block_id x
+    %t = affine.apply affine_map<(d0)[s0, s1] -> (d0 * s0 + s1)>(%block)[%c64, %c0]
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+    %tok = kvcache.async_load_tile %k[%b, %h, %t, %c0] to %kt : !page64, !kvcache.tile<64x128xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
   // CHECK-LABEL: @promised_token(
   // CHECK-SAME:    !kvcache.tma_tile<64x1x32x1xbf16, swizzle_128b>
   // CHECK-COUNT-2: kvcache.tma_load

@@ -9,6 +9,7 @@
 
 #include "Choice.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -23,11 +24,26 @@ using namespace mlir::kvcache;
 // What is known of an index
 //===----------------------------------------------------------------------===//
 
-static int64_t getKnownDivisorOfProduct(Value lhs, Value rhs) {
+static int64_t multiplyDivisors(int64_t lhs, int64_t rhs) {
   int64_t product;
-  if (llvm::MulOverflow(getKnownDivisor(lhs), getKnownDivisor(rhs), product))
-    return 1;
-  return product;
+  return llvm::MulOverflow(lhs, rhs, product) ? 1 : product;
+}
+
+/// Of an expression over the operands of `apply`, which mapped loops compute
+/// their variables by.
+static int64_t getKnownDivisorOf(AffineExpr expr, affine::AffineApplyOp apply) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return std::abs(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return getKnownDivisor(apply.getMapOperands()[dim.getPosition()]);
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return getKnownDivisor(apply.getSymbolOperands()[symbol.getPosition()]);
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  int64_t lhs = getKnownDivisorOf(binary.getLHS(), apply);
+  int64_t rhs = getKnownDivisorOf(binary.getRHS(), apply);
+  if (expr.getKind() == AffineExprKind::Add)
+    return std::gcd(lhs, rhs);
+  return expr.getKind() == AffineExprKind::Mul ? multiplyDivisors(lhs, rhs) : 1;
 }
 
 static int64_t getKnownDivisorOfAll(ArrayRef<Value> values) {
@@ -75,7 +91,8 @@ int64_t kvcache::getKnownDivisor(Value value) {
     return getKnownDivisorOfVariable(argument);
   return llvm::TypeSwitch<Operation *, int64_t>(value.getDefiningOp())
       .Case<arith::MulIOp>([](auto op) {
-        return getKnownDivisorOfProduct(op.getLhs(), op.getRhs());
+        return multiplyDivisors(getKnownDivisor(op.getLhs()),
+                                getKnownDivisor(op.getRhs()));
       })
       .Case<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MinUIOp,
             arith::MaxSIOp, arith::MaxUIOp>([](auto op) {
@@ -86,6 +103,9 @@ int64_t kvcache::getKnownDivisor(Value value) {
       })
       .Case<arith::ShLIOp>([](auto op) {
         return getKnownDivisorOfShift(op.getLhs(), op.getRhs());
+      })
+      .Case<affine::AffineApplyOp>([](auto op) {
+        return getKnownDivisorOf(op.getAffineMap().getResult(0), op);
       })
       .Case<arith::IndexCastOp, arith::IndexCastUIOp>(
           [](auto op) { return getKnownDivisor(op.getIn()); })
