@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "kvcache/IR/CacheShape.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -16,8 +17,7 @@ using namespace mlir::kvcache;
 // What all descriptors of views share
 //===----------------------------------------------------------------------===//
 
-/// The shape of a view, in stored elements.
-static tma::CacheShape getShape(CacheTypeInterface cache) {
+tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
   int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
   return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
           cache.isPaged() ? cache.getPageSize() : 0};

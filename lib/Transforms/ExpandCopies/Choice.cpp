@@ -9,6 +9,8 @@
 
 #include "Choice.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -125,12 +127,6 @@ static constexpr int64_t kMaxSide = 256;
 
 /// PTX ISA, "cp.async.bulk.tensor": where tensor copies write to.
 static constexpr int64_t kDestinationAlignment = 128;
-
-static tma::CacheShape getShape(CacheTypeInterface cache) {
-  int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
-  return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
-          cache.isPaged() ? cache.getPageSize() : 0};
-}
 
 /// What the address of every head of every row is a multiple of, up to 16.
 static int64_t getRowAlignment(const tma::CacheShape &shape) {
