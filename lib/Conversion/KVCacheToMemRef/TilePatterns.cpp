@@ -114,24 +114,14 @@ private:
   }
 };
 
-struct LowerTileMemory : OpConversionPattern<TileMemoryOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// A tile is its memory.
+template <typename OpTy> struct LowerToMemory : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(TileMemoryOp op, OpAdaptor adaptor,
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, adaptor.getTile());
-    return success();
-  }
-};
-
-struct LowerTileView : OpConversionPattern<TileViewOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(TileViewOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, adaptor.getMemory());
+    rewriter.replaceOp(op, adaptor.getOperands());
     return success();
   }
 };
@@ -204,6 +194,7 @@ struct LowerTileStore : OpConversionPattern<TileStoreOp> {
 
 void kvcache::populateTilePatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
-  patterns.add<LowerAllocTile, LowerTileMemory, LowerTileView, LowerTileOffset,
-               LowerTileLoad, LowerTileStore>(converter, patterns.getContext());
+  patterns.add<LowerAllocTile, LowerToMemory<TileMemoryOp>,
+               LowerToMemory<TileViewOp>, LowerTileOffset, LowerTileLoad,
+               LowerTileStore>(converter, patterns.getContext());
 }

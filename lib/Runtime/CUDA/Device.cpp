@@ -98,8 +98,8 @@ int32_t kvcacheMemFree(void *pointer) {
   return driver->check(driver->cuMemFree(toAddress(pointer)), "cuMemFree");
 }
 
-int32_t kvcacheMemCopy(void *to, const void *from, int64_t bytes,
-                       void *stream) {
+/// Runs `run(driver)` where there are bytes to do something with.
+template <typename Run> static int32_t runOnBytes(int64_t bytes, Run run) {
   if (int32_t status = checkBytes(bytes))
     return status;
   if (bytes == 0)
@@ -107,24 +107,26 @@ int32_t kvcacheMemCopy(void *to, const void *from, int64_t bytes,
   const Driver *driver = enterDriver();
   if (!driver)
     return kFailure;
-  return driver->check(driver->cuMemcpyAsync(toAddress(to), toAddress(from),
+  return run(*driver);
+}
+
+int32_t kvcacheMemCopy(void *to, const void *from, int64_t bytes,
+                       void *stream) {
+  return runOnBytes(bytes, [&](const Driver &driver) {
+    return driver.check(driver.cuMemcpyAsync(toAddress(to), toAddress(from),
                                              bytes,
                                              static_cast<CUstream>(stream)),
-                       "cuMemcpyAsync");
+                        "cuMemcpyAsync");
+  });
 }
 
 int32_t kvcacheMemSet(void *pointer, uint8_t value, int64_t bytes,
                       void *stream) {
-  if (int32_t status = checkBytes(bytes))
-    return status;
-  if (bytes == 0)
-    return kSuccess;
-  const Driver *driver = enterDriver();
-  if (!driver)
-    return kFailure;
-  return driver->check(driver->cuMemsetD8Async(toAddress(pointer), value, bytes,
+  return runOnBytes(bytes, [&](const Driver &driver) {
+    return driver.check(driver.cuMemsetD8Async(toAddress(pointer), value, bytes,
                                                static_cast<CUstream>(stream)),
-                       "cuMemsetD8Async");
+                        "cuMemsetD8Async");
+  });
 }
 
 //===----------------------------------------------------------------------===//

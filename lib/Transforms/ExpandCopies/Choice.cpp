@@ -26,6 +26,10 @@ using namespace mlir::kvcache;
 // What is known of an index
 //===----------------------------------------------------------------------===//
 
+/// The largest number that `value`, an index, is known to be a multiple of; 0
+/// for a value that is 0.
+static int64_t getKnownDivisor(Value value);
+
 static int64_t multiplyDivisors(int64_t lhs, int64_t rhs) {
   int64_t product;
   return llvm::MulOverflow(lhs, rhs, product) ? 1 : product;
@@ -86,7 +90,7 @@ static int64_t getKnownDivisorOfVariable(BlockArgument variable) {
   return 1;
 }
 
-int64_t kvcache::getKnownDivisor(Value value) {
+static int64_t getKnownDivisor(Value value) {
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return std::abs(*constant);
   if (auto argument = dyn_cast<BlockArgument>(value))

@@ -43,10 +43,6 @@ struct Choice {
   int64_t unitBytes = 16;
 };
 
-/// The largest number that `value`, an index, is known to be a multiple of; 0
-/// for a value that is 0.
-int64_t getKnownDivisor(Value value);
-
 /// How `chip` does a copy; null without GPU code or its target. `hasBarrier`
 /// says that a barrier can tell when the copy is complete, `hasDescriptor` that
 /// the host can make descriptors of the view.
