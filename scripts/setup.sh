@@ -22,7 +22,7 @@ readonly LLVM_PACKAGES=(
 readonly BASE_PACKAGES=(
   cmake ninja-build ccache git
   python3 python3-venv python3-dev
-  libzstd-dev zlib1g-dev
+  libzstd-dev zlib1g-dev libboost-context-dev
 )
 
 kvcache_die() {

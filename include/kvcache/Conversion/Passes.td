@@ -86,6 +86,35 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
   ];
 }
 
+def ConvertNVVMToEmulator : Pass<"convert-nvvm-to-emulator",
+                                 "::mlir::ModuleOp"> {
+  let summary = "Lower kernels to functions that the emulator runs";
+  let description = [{
+    Takes every `gpu.module` at the level of NVVM and LLVM, as it is before
+    inline PTX is made, and turns its kernels into functions of the host. Each
+    instruction of the chip becomes a call of a function in `kvcache/Emulator`,
+    with the thread that executes it and its place in the source. An op that the
+    emulator doesn't know, or that the chip of the module doesn't have, is an
+    error at its location.
+
+    A `gpu.binary` of the same name is left, whose objects name the constants
+    that describe the kernels: `kvcache-lower-launches` makes of them what
+    libkvcache_emulator.so launches.
+
+    bf16 is computed by f32 and rounded. Loads and stores are announced before
+    they happen, unless both options are off.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+  let options = [
+    Option<"sanitize", "sanitize", "bool", /*default=*/"true",
+           "Check accesses: bounds, order, and what is written">,
+    Option<"meter", "meter", "bool", /*default=*/"false",
+           "Count what kernels ask of memory">
+  ];
+}
+
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{

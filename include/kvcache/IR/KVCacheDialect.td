@@ -57,6 +57,10 @@ def KVCache_Dialect : Dialect {
     /// On a gpu.module cloned for another target: the module it is a clone of.
     static constexpr ::llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
 
+    /// A property of an object of a gpu.binary for the emulator: the constant
+    /// that describes its functions.
+    static constexpr ::llvm::StringLiteral kEmulatedAttr{"kvcache.emulated"};
+
     void registerAttributes();
     void registerTypes();
   }];

@@ -56,11 +56,34 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
 /// LLVM that runs over any library of kvcache/Runtime/Device.h.
 void buildToPTXPipeline(OpPassManager &pm, const ToPTXOptions &options);
 
+/// Options of `kvcache-to-emulator`.
+struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
+  ListOption<std::string> chips{
+      *this, "chip",
+      llvm::cl::desc("The chips to emulate for a gpu.module without "
+                     "#nvvm.target, such as sm_90a")};
+  Option<bool> sanitize{
+      *this, "sanitize",
+      llvm::cl::desc("Check accesses of memory: bounds, order, and what is "
+                     "written"),
+      llvm::cl::init(true)};
+  Option<bool> meter{*this, "meter",
+                     llvm::cl::desc("Count what kernels ask of memory, for "
+                                    "KVCACHE_EMULATOR_METER=1 and Python"),
+                     llvm::cl::init(false)};
+};
+
+/// Adds the passes that turn a module with cache ops into LLVM for the host:
+/// kernels as `kvcache-to-ptx` compiles them for a chip, up to its inline PTX,
+/// and then as functions that libkvcache_emulator.so runs.
+void buildToEmulatorPipeline(OpPassManager &pm,
+                             const ToEmulatorOptions &options);
+
 /// Adds the passes that turn the host functions of a module with cache ops
 /// into LLVM, ready for MLIR's execution engine.
 void buildToCPUPipeline(OpPassManager &pm);
 
-/// Registers `kvcache-to-ptx` and `kvcache-to-cpu`.
+/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`.
 void registerPipelines();
 
 /// Writes the objects of all `gpu.binary` ops in `op` as text. Fails with a

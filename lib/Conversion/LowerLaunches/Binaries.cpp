@@ -39,6 +39,18 @@ static FailureOr<std::string> getContent(gpu::BinaryOp binary,
   }
 }
 
+/// The module that an object for the emulator names; null for others.
+static LLVM::GlobalOp getEmulatedModule(gpu::ObjectAttr object,
+                                        RuntimeCalls &runtime) {
+  DictionaryAttr properties = object.getProperties();
+  auto symbol =
+      properties
+          ? properties.getAs<FlatSymbolRefAttr>(KVCacheDialect::kEmulatedAttr)
+          : FlatSymbolRefAttr();
+  return symbol ? runtime.getSymbols().lookup<LLVM::GlobalOp>(symbol.getAttr())
+                : LLVM::GlobalOp();
+}
+
 static FailureOr<Image> createImage(gpu::BinaryOp binary,
                                     gpu::ObjectAttr object,
                                     RuntimeCalls &runtime) {
@@ -47,6 +59,11 @@ static FailureOr<Image> createImage(gpu::BinaryOp binary,
     binary.emitOpError("expects objects for #nvvm.target, got ")
         << object.getTarget();
     return failure();
+  }
+  if (LLVM::GlobalOp module = getEmulatedModule(object, runtime)) {
+    DataLayout layout(runtime.getModule());
+    return Image{module, ("emulator:" + target.getChip()).str(),
+                 static_cast<int64_t>(layout.getTypeSize(module.getType()))};
   }
   FailureOr<std::string> content = getContent(binary, object);
   if (failed(content))
@@ -60,17 +77,6 @@ static FailureOr<Image> createImage(gpu::BinaryOp binary,
   data.setAlignment(16);
   return Image{data, target.getChip().str(),
                static_cast<int64_t>(content->size())};
-}
-
-/// Makes a constant with the value that `build` gives.
-static LLVM::GlobalOp createConstant(RuntimeCalls &runtime, Location loc,
-                                     StringRef name, Type type,
-                                     function_ref<Value(OpBuilder &)> build) {
-  LLVM::GlobalOp global = runtime.createConstant(loc, name, type, {});
-  OpBuilder builder(global.getContext());
-  builder.createBlock(&global.getInitializerRegion());
-  LLVM::ReturnOp::create(builder, loc, build(builder));
-  return global;
 }
 
 LogicalResult kvcache::lowerBinary(gpu::BinaryOp binary,
@@ -87,33 +93,24 @@ LogicalResult kvcache::lowerBinary(gpu::BinaryOp binary,
   MLIRContext *context = binary.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context);
   Type i64 = IntegerType::get(context, 64);
-  auto imageType =
-      LLVM::LLVMStructType::getLiteral(context, {pointer, pointer, i64});
-  auto imagesType = LLVM::LLVMArrayType::get(imageType, images.size());
   std::string name = binary.getName().str();
   runtime.getSymbols().erase(binary);
 
-  LLVM::GlobalOp imagesGlobal = createConstant(
-      runtime, loc, name + "_images", imagesType, [&](OpBuilder &builder) {
-        Value array = LLVM::PoisonOp::create(builder, loc, imagesType);
-        for (auto [index, image] : llvm::enumerate(images)) {
-          StructBuilder fields(builder, loc, imageType.getBody());
-          fields.set(runtime.getString(builder, loc, image.chip), 0);
-          fields.set(LLVM::AddressOfOp::create(builder, loc, image.data), 1);
-          fields.set(image.bytes, i64, 2);
-          array = LLVM::InsertValueOp::create(builder, loc, array, fields.get(),
-                                              index);
-        }
-        return array;
+  using Fields = StructBuilder;
+  LLVM::GlobalOp imagesGlobal = runtime.createStructs(
+      loc, name + "_images", {pointer, pointer, i64}, images.size(),
+      [&](size_t index, Fields &fields, OpBuilder &builder) {
+        const Image &image = images[index];
+        fields.set(runtime.getString(builder, loc, image.chip), 0);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, image.data), 1);
+        fields.set(image.bytes, i64, 2);
       });
-  auto binaryType =
-      LLVM::LLVMStructType::getLiteral(context, {pointer, pointer, i64});
-  createConstant(runtime, loc, name, binaryType, [&](OpBuilder &builder) {
-    StructBuilder fields(builder, loc, binaryType.getBody());
-    fields.set(runtime.getString(builder, loc, name), 0);
-    fields.set(LLVM::AddressOfOp::create(builder, loc, imagesGlobal), 1);
-    fields.set(images.size(), i64, 2);
-    return fields.get();
-  });
+  runtime.createStruct(
+      loc, name, {pointer, pointer, i64},
+      [&](Fields &fields, OpBuilder &builder) {
+        fields.set(runtime.getString(builder, loc, name), 0);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, imagesGlobal), 1);
+        fields.set(images.size(), i64, 2);
+      });
   return success();
 }

@@ -73,21 +73,6 @@ void DeviceCalls::replaceToken(OpBuilder &builder, gpu::AsyncOpInterface op) {
     token.replaceAllUsesWith(getStream(builder, op.getLoc()));
 }
 
-StructBuilder::StructBuilder(OpBuilder &builder, Location loc,
-                             ArrayRef<Type> fields)
-    : builder(builder), loc(loc) {
-  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
-  value = LLVM::PoisonOp::create(builder, loc, type);
-}
-
-void StructBuilder::set(Value field, ArrayRef<int64_t> position) {
-  value = LLVM::InsertValueOp::create(builder, loc, value, field, position);
-}
-
-void StructBuilder::set(int64_t field, Type type, ArrayRef<int64_t> position) {
-  set(LLVM::ConstantOp::create(builder, loc, type, field), position);
-}
-
 Value kvcache::toI64(OpBuilder &builder, Location loc, Value value) {
   Type i64 = builder.getI64Type();
   if (value.getType() == i64)

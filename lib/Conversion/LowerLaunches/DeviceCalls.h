@@ -50,23 +50,6 @@ public:
   IntegerType i32, i64;
 };
 
-/// The fields of a structure of the C ABI, in the order of its declaration.
-class StructBuilder {
-public:
-  StructBuilder(OpBuilder &builder, Location loc, ArrayRef<Type> fields);
-
-  /// Fields that are not set have no value.
-  void set(Value value, ArrayRef<int64_t> position);
-  void set(int64_t value, Type type, ArrayRef<int64_t> position);
-
-  Value get() const { return value; }
-
-private:
-  OpBuilder &builder;
-  Location loc;
-  Value value;
-};
-
 /// An integer or index as i64.
 Value toI64(OpBuilder &builder, Location loc, Value value);
 

@@ -73,3 +73,56 @@ LLVM::GlobalOp RuntimeCalls::createConstant(Location loc, StringRef name,
   symbols.insert(global);
   return global;
 }
+
+LLVM::GlobalOp
+RuntimeCalls::createConstant(Location loc, StringRef name, Type type,
+                             function_ref<Value(OpBuilder &)> build) {
+  LLVM::GlobalOp global = createConstant(loc, name, type, Attribute());
+  OpBuilder builder(global.getContext());
+  builder.createBlock(&global.getInitializerRegion());
+  LLVM::ReturnOp::create(builder, loc, build(builder));
+  return global;
+}
+
+LLVM::GlobalOp RuntimeCalls::createStruct(
+    Location loc, StringRef name, ArrayRef<Type> fields,
+    function_ref<void(StructBuilder &, OpBuilder &)> build) {
+  auto type = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
+  return createConstant(loc, name, type, [&](OpBuilder &builder) {
+    StructBuilder values(builder, loc, fields);
+    build(values, builder);
+    return values.get();
+  });
+}
+
+LLVM::GlobalOp RuntimeCalls::createStructs(
+    Location loc, StringRef name, ArrayRef<Type> fields, size_t count,
+    function_ref<void(size_t, StructBuilder &, OpBuilder &)> build) {
+  auto type = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
+  auto arrayType = LLVM::LLVMArrayType::get(type, count);
+  return createConstant(loc, name, arrayType, [&](OpBuilder &builder) {
+    Value array = LLVM::PoisonOp::create(builder, loc, arrayType);
+    for (size_t index = 0; index < count; ++index) {
+      StructBuilder values(builder, loc, fields);
+      build(index, values, builder);
+      array =
+          LLVM::InsertValueOp::create(builder, loc, array, values.get(), index);
+    }
+    return array;
+  });
+}
+
+StructBuilder::StructBuilder(OpBuilder &builder, Location loc,
+                             ArrayRef<Type> fields)
+    : builder(builder), loc(loc) {
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
+  value = LLVM::PoisonOp::create(builder, loc, type);
+}
+
+void StructBuilder::set(Value field, ArrayRef<int64_t> position) {
+  value = LLVM::InsertValueOp::create(builder, loc, value, field, position);
+}
+
+void StructBuilder::set(int64_t field, Type type, ArrayRef<int64_t> position) {
+  set(LLVM::ConstantOp::create(builder, loc, type, field), position);
+}

@@ -23,6 +23,23 @@ FileLineColLoc findFileLoc(Location loc);
 /// `file:line:col: what`, or `what` alone where there is no position.
 std::string addPosition(Location loc, const Twine &what);
 
+/// The fields of a structure of the C ABI, in the order of its declaration.
+class StructBuilder {
+public:
+  StructBuilder(OpBuilder &builder, Location loc, ArrayRef<Type> fields);
+
+  /// Fields that are not set have no value.
+  void set(Value value, ArrayRef<int64_t> position);
+  void set(int64_t value, Type type, ArrayRef<int64_t> position);
+
+  Value get() const { return value; }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  Value value;
+};
+
 /// The declarations and strings that a module's calls of the functions in
 /// `kvcache/Runtime` need.
 class RuntimeCalls {
@@ -41,6 +58,21 @@ public:
   /// Without a value, the caller gives it an initializer.
   LLVM::GlobalOp createConstant(Location loc, StringRef name, Type type,
                                 Attribute value);
+
+  /// The same, with the value that `build` gives.
+  LLVM::GlobalOp createConstant(Location loc, StringRef name, Type type,
+                                function_ref<Value(OpBuilder &)> build);
+
+  /// A constant structure, whose fields `build` sets.
+  LLVM::GlobalOp
+  createStruct(Location loc, StringRef name, ArrayRef<Type> fields,
+               function_ref<void(StructBuilder &, OpBuilder &)> build);
+
+  /// A constant array of structures, whose fields `build` sets.
+  LLVM::GlobalOp
+  createStructs(Location loc, StringRef name, ArrayRef<Type> fields,
+                size_t count,
+                function_ref<void(size_t, StructBuilder &, OpBuilder &)> build);
 
   ModuleOp getModule() const { return module; }
   SymbolTable &getSymbols() { return symbols; }

@@ -1,0 +1,122 @@
+//===- ABI.h - Between compiled kernels and the emulator --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `convert-nvvm-to-emulator` turns the kernels of a gpu.module into functions
+// of the host, and the module's KVCacheBinary into one whose image is a
+// KVCacheEmulatedModule. Every function gets the thread that runs it as its
+// first argument; an instruction of the chip becomes a call of a function in
+// these headers:
+//
+//   ABI.h              kernels, threads, accesses of memory
+//   Synchronization.h  barriers, mbarriers, fences
+//   Warps.h            shuffles, votes and the like
+//   AsyncCopies.h      cp.async, tensor and bulk copies
+//   Matrices.h         ldmatrix, stmatrix, mma
+//   Math.h             conversions of floats, approximations
+//   Control.h          printing, assertions, traps, clocks
+//
+// Pointers of all address spaces are addresses of the host. A function whose
+// operands break a rule of the instruction ends the launch with an error, and
+// does not return.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_EMULATOR_ABI_H
+#define KVCACHE_EMULATOR_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/// An instruction in the source.
+typedef struct KVCacheSite {
+  /// Such as "nvvm.mbarrier.arrive".
+  const char *op;
+  /// Such as "gather.mlir:12:3"; "an unknown place" where the source doesn't
+  /// say.
+  const char *location;
+} KVCacheSite;
+
+/// What a kernel knows of the thread that it runs as. Compiled code reads it
+/// in place of special registers.
+typedef struct KVCacheThread {
+  uint32_t tid[3], ntid[3], ctaid[3], nctaid[3];
+  /// Of the thread in its warp, and of the warp in its block.
+  uint32_t lane, warp;
+  /// The block's shared memory, aligned to 1024 bytes. Variables have constant
+  /// offsets from here.
+  char *shared;
+  /// Bytes of shared memory, of variables and dynamic.
+  uint32_t sharedBytes, dynamicSharedBytes;
+} KVCacheThread;
+
+typedef struct KVCacheEmulatedKernel {
+  const char *name;
+  /// Runs one thread. `params` holds the addresses of the parameters.
+  void (*entry)(KVCacheThread *thread, void **params);
+  const int64_t *paramBytes;
+  int64_t numParams;
+  /// Bytes of the shared variables, which begin at a block's shared memory;
+  /// dynamic shared memory comes behind them, at `dynamicSharedOffset`.
+  int64_t sharedBytes, dynamicSharedOffset;
+  /// Bytes of the variables of a thread.
+  int64_t localBytes;
+  /// The sides that a block must have, or zeros; the threads that it may have.
+  int64_t requiredBlock[3], maxThreads;
+  /// The kernel itself.
+  KVCacheSite site;
+} KVCacheEmulatedKernel;
+
+/// A variable of the module in global or constant memory.
+typedef struct KVCacheEmulatedGlobal {
+  const char *name;
+  void *address;
+  int64_t bytes;
+  int32_t isConstant, isInitialized;
+} KVCacheEmulatedGlobal;
+
+typedef struct KVCacheEmulatedModule {
+  const KVCacheEmulatedKernel *kernels;
+  int64_t numKernels;
+  const KVCacheEmulatedGlobal *globals;
+  int64_t numGlobals;
+  /// Bytes of shared memory that a block can have on the chip.
+  int64_t maxSharedBytes;
+  /// Whether accesses are announced, to be checked, and to be counted.
+  int32_t isSanitized, isMetered;
+} KVCacheEmulatedModule;
+
+/// The kinds of access, in `flags`.
+enum {
+  KVCacheAccessRead = 1,
+  KVCacheAccessWrite = 2,
+  /// Read and written at once, or ordered in itself: it never races with
+  /// another atomic access.
+  KVCacheAccessAtomic = 4,
+  /// Of memory that no thread writes while the kernel runs (ld.global.nc).
+  KVCacheAccessInvariant = 8
+};
+
+/// Announces that the thread is about to access `bytes` at `pointer`, in any
+/// memory, in one instruction that wants the pointer to be a multiple of
+/// `alignment`. Only in modules that are sanitized or metered.
+void kvcacheEmulatorAccess(KVCacheThread *thread, const KVCacheSite *site,
+                           const void *pointer, int64_t bytes,
+                           int64_t alignment, uint32_t flags);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_EMULATOR_ABI_H

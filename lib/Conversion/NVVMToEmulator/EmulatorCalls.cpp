@@ -1,0 +1,110 @@
+//===- EmulatorCalls.cpp - Calls of the emulator from kernels -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmulatorCalls.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+EmulatorCalls::EmulatorCalls(RuntimeCalls &runtime, const Chip &chip,
+                             bool isSanitized, bool isMetered)
+    : runtime(runtime), chip(chip), isSanitized(isSanitized),
+      isMetered(isMetered) {
+  MLIRContext *context = runtime.getModule().getContext();
+  pointerType = LLVM::LLVMPointerType::get(context);
+  i1 = IntegerType::get(context, 1);
+  i8 = IntegerType::get(context, 8);
+  i16 = IntegerType::get(context, 16);
+  i32 = IntegerType::get(context, 32);
+  i64 = IntegerType::get(context, 64);
+  f32 = Float32Type::get(context);
+}
+
+Value EmulatorCalls::call(Operation *op, StringRef function, Type resultType,
+                          ValueRange operands) {
+  OpBuilder builder(op);
+  SmallVector<Value> all{getThread(op), getSite(op)};
+  for (Value operand : operands) {
+    // Pointers are addresses of the host, whatever they point to.
+    if (auto type = dyn_cast<LLVM::LLVMPointerType>(operand.getType());
+        type && type != pointerType)
+      operand = LLVM::AddrSpaceCastOp::create(builder, op->getLoc(),
+                                              pointerType, operand);
+    all.push_back(operand);
+  }
+  return runtime.call(builder, op->getLoc(), function, resultType, all);
+}
+
+void EmulatorCalls::replaceByCall(Operation *op, StringRef function,
+                                  ValueRange operands) {
+  bool hasResult = op->getNumResults() == 1;
+  Value result = call(
+      op, function, hasResult ? op->getResult(0).getType() : Type(), operands);
+  if (hasResult)
+    op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
+Value EmulatorCalls::getThread(Operation *op) {
+  return op->getParentOfType<FunctionOpInterface>().getArgument(0);
+}
+
+Value EmulatorCalls::getSite(Operation *op) {
+  OpBuilder builder(op);
+  return getSite(builder, op->getLoc(), op->getName().getStringRef());
+}
+
+Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
+  std::string where = "an unknown place";
+  if (FileLineColLoc position = findFileLoc(loc))
+    where = (position.getFilename().getValue() + ":" +
+             Twine(position.getLine()) + ":" + Twine(position.getColumn()))
+                .str();
+  LLVM::GlobalOp &site = sites[(name + " " + where).str()];
+  if (!site)
+    site = runtime.createStruct(
+        loc, "kvcache_site", {pointerType, pointerType},
+        [&](StructBuilder &fields, OpBuilder &inner) {
+          fields.set(runtime.getString(inner, loc, name), 0);
+          fields.set(runtime.getString(inner, loc, where), 1);
+        });
+  return LLVM::AddressOfOp::create(builder, loc, site);
+}
+
+Value EmulatorCalls::loadField(Operation *op, int64_t offset, Type type) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value address =
+      LLVM::GEPOp::create(builder, loc, pointerType, i8, getThread(op),
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  // A thread stays the same one.
+  return LLVM::LoadOp::create(builder, loc, type, address, /*alignment=*/0,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/true);
+}
+
+Value EmulatorCalls::createSlot(Operation *op, Type type) {
+  Block &entry = op->getParentOfType<FunctionOpInterface>().front();
+  OpBuilder builder = OpBuilder::atBlockBegin(&entry);
+  Value one = LLVM::ConstantOp::create(builder, op->getLoc(), i64, 1);
+  constexpr unsigned alignment = 16;
+  return LLVM::AllocaOp::create(builder, op->getLoc(), pointerType, type, one,
+                                alignment);
+}
+
+Value EmulatorCalls::getI32(Operation *op, int64_t value) {
+  OpBuilder builder(op);
+  return LLVM::ConstantOp::create(builder, op->getLoc(), i32, value);
+}
+
+Value EmulatorCalls::getI64(Operation *op, int64_t value) {
+  OpBuilder builder(op);
+  return LLVM::ConstantOp::create(builder, op->getLoc(), i64, value);
+}

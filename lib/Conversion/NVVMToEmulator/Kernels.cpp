@@ -1,0 +1,313 @@
+//===- Kernels.cpp - Kernels as functions of the host ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Families.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// What kernels are like
+//===----------------------------------------------------------------------===//
+
+static std::optional<std::array<int64_t, 3>> getSides(LLVM::LLVMFuncOp function,
+                                                      StringRef name) {
+  auto attribute = function->getAttrOfType<DenseI32ArrayAttr>(name);
+  if (!attribute)
+    return std::nullopt;
+  std::array<int64_t, 3> sides{1, 1, 1};
+  llvm::copy(attribute.asArrayRef().take_front(3), sides.begin());
+  return sides;
+}
+
+static int64_t getLocalBytes(gpu::GPUModuleOp module) {
+  DataLayout layout(module);
+  int64_t bytes = 0;
+  module.walk([&](LLVM::AllocaOp op) {
+    APInt count;
+    int64_t elements = matchPattern(op.getArraySize(), m_ConstantInt(&count))
+                           ? count.getSExtValue()
+                           : 1;
+    bytes += layout.getTypeSize(op.getElemType()) * elements;
+  });
+  return bytes;
+}
+
+static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
+                            const SharedLayout &layout) {
+  KernelFacts facts;
+  facts.name = kernel.getNameAttr();
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto byValue = kernel.getArgAttrOfType<TypeAttr>(
+        index, LLVM::LLVMDialect::getByValAttrName());
+    facts.isByValue.push_back(bool(byValue));
+    facts.paramBytes.push_back(
+        types.getTypeSize(byValue ? byValue.getValue() : type));
+  }
+  facts.sharedBytes = layout.getStaticBytes(kernel.getName());
+  facts.dynamicSharedOffset = layout.getDynamicOffset(kernel.getName());
+  if (auto sides = getSides(kernel, NVVM::NVVMDialect::getReqntidAttrName()))
+    facts.requiredBlock = *sides;
+  if (auto sides = getSides(kernel, NVVM::NVVMDialect::getMaxntidAttrName()))
+    facts.maxThreads = (*sides)[0] * (*sides)[1] * (*sides)[2];
+  return facts;
+}
+
+SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
+                                                 const SharedLayout &layout) {
+  SmallVector<KernelFacts> kernels;
+  DataLayout types(module);
+  int64_t localBytes = getLocalBytes(module);
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      continue;
+    kernels.push_back(getFacts(function, types, layout));
+    kernels.back().localBytes = localBytes;
+  }
+  return kernels;
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvcache::addThreads(gpu::GPUModuleOp module,
+                                  EmulatorCalls &calls) {
+  SymbolTable symbols(module);
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (function.isExternal())
+      continue;
+    if (failed(function.insertArgument(0, calls.pointerType, {},
+                                       function.getLoc())))
+      return function.emitOpError("can't take the thread that runs it");
+  }
+  WalkResult result = module.walk([&](LLVM::CallOp call) {
+    std::optional<StringRef> name = call.getCallee();
+    if (!name) {
+      call.emitOpError("through a pointer has no lowering for the emulator");
+      return WalkResult::interrupt();
+    }
+    auto callee = symbols.lookup<LLVM::LLVMFuncOp>(*name);
+    if (!callee || callee.isExternal())
+      return WalkResult::advance();
+    SmallVector<Value> operands{calls.getThread(call)};
+    llvm::append_range(operands, call.getCalleeOperands());
+    call.getCalleeOperandsMutable().assign(operands);
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// To the host
+//===----------------------------------------------------------------------===//
+
+/// Attributes of kernels and of their parameters mean nothing on the host.
+static void dropAttributes(LLVM::LLVMFuncOp function) {
+  for (NamedAttribute attribute :
+       llvm::to_vector(function->getDiscardableAttrs()))
+    function->removeDiscardableAttr(attribute.getName());
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    function.setArgAttrs(index, DictionaryAttr());
+}
+
+/// All pointers are addresses of the host, in its one space.
+static void dropAddressSpaces(gpu::GPUModuleOp module, EmulatorCalls &calls) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](LLVM::LLVMPointerType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+  module.walk([](LLVM::AddrSpaceCastOp op) {
+    op.replaceAllUsesWith(op.getArg());
+    op.erase();
+  });
+  for (auto global : module.getOps<LLVM::GlobalOp>())
+    global.setAddrSpace(0);
+}
+
+/// Moves everything out of the module, under names that begin with its own.
+static void hoistSymbols(gpu::GPUModuleOp module, EmulatorCalls &calls) {
+  SymbolTable inner(module);
+  SymbolTable &outer = calls.runtime.getSymbols();
+  std::string prefix = (module.getName() + "_").str();
+  SmallVector<Operation *> moved;
+  for (Operation &op : module.getOps()) {
+    if (!isa<SymbolOpInterface>(op))
+      continue;
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    // Intrinsics keep their names.
+    if (function && function.isExternal())
+      continue;
+    moved.push_back(&op);
+  }
+  for (Operation *op : moved) {
+    auto symbol = cast<SymbolOpInterface>(op);
+    std::string name = prefix + symbol.getName().str();
+    unsigned count = 0;
+    std::string unique = name;
+    while (outer.lookup(unique) || inner.lookup(unique))
+      unique = name + "_" + std::to_string(count++);
+    (void)inner.rename(op, unique);
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op)) {
+      function.setLinkage(LLVM::Linkage::Internal);
+      dropAttributes(function);
+    } else if (auto global = dyn_cast<LLVM::GlobalOp>(op)) {
+      global.setLinkage(LLVM::Linkage::Internal);
+    }
+  }
+  for (Operation *op : moved) {
+    op->remove();
+    outer.insert(op);
+  }
+}
+
+/// The function that runs one thread: it takes the parameters by their
+/// addresses.
+static LLVM::LLVMFuncOp createEntry(LLVM::LLVMFuncOp kernel,
+                                    const KernelFacts &facts,
+                                    EmulatorCalls &calls) {
+  Location loc = kernel.getLoc();
+  OpBuilder builder(kernel->getContext());
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(kernel->getContext()),
+                                  {calls.pointerType, calls.pointerType});
+  auto entry = LLVM::LLVMFuncOp::create(builder, loc,
+                                        (kernel.getName() + "_thread").str(),
+                                        type, LLVM::Linkage::Internal);
+  calls.runtime.getSymbols().insert(entry);
+  builder.setInsertionPointToStart(entry.addEntryBlock(builder));
+  SmallVector<Value> operands{entry.getArgument(0)};
+  for (auto [index, isByValue] : llvm::enumerate(facts.isByValue)) {
+    Value slot = LLVM::GEPOp::create(
+        builder, loc, calls.pointerType, calls.pointerType,
+        entry.getArgument(1),
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    Value address = LLVM::LoadOp::create(builder, loc, calls.pointerType, slot);
+    operands.push_back(
+        isByValue ? address
+                  : LLVM::LoadOp::create(builder, loc,
+                                         kernel.getArgumentTypes()[index + 1],
+                                         address)
+                        .getResult());
+  }
+  LLVM::CallOp::create(builder, loc, kernel, operands);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return entry;
+}
+
+namespace {
+/// The fields of a KVCacheEmulatedKernel.
+struct KernelRecord {
+  const KernelFacts *facts;
+  LLVM::LLVMFuncOp entry;
+  LLVM::GlobalOp paramBytes;
+};
+} // namespace
+
+static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
+                                    EmulatorCalls &calls) {
+  Type pointer = calls.pointerType, i64 = calls.i64;
+  Type sides = LLVM::LLVMArrayType::get(i64, 3);
+  Type site = LLVM::LLVMStructType::getLiteral(pointer.getContext(),
+                                               {pointer, pointer});
+  RuntimeCalls &runtime = calls.runtime;
+  return runtime.createStructs(
+      runtime.getModule().getLoc(), "kvcache_kernels",
+      {pointer, pointer, pointer, i64, i64, i64, i64, sides, i64, site},
+      kernels.size(),
+      [&](size_t index, StructBuilder &fields, OpBuilder &builder) {
+        const KernelRecord &kernel = kernels[index];
+        const KernelFacts &facts = *kernel.facts;
+        LLVM::LLVMFuncOp entry = kernel.entry;
+        Location loc = entry.getLoc();
+        fields.set(runtime.getString(builder, loc, facts.name.getValue()), 0);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, entry), 1);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, kernel.paramBytes),
+                   2);
+        fields.set(facts.paramBytes.size(), i64, 3);
+        fields.set(facts.sharedBytes, i64, 4);
+        fields.set(facts.dynamicSharedOffset, i64, 5);
+        fields.set(facts.localBytes, i64, 6);
+        for (int64_t side = 0; side < 3; ++side)
+          fields.set(facts.requiredBlock[side], i64, {7, side});
+        fields.set(facts.maxThreads, i64, 8);
+        std::string where = addPosition(loc, "");
+        fields.set(runtime.getString(builder, loc, "a kernel"), {9, 0});
+        fields.set(
+            runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
+            {9, 1});
+      });
+}
+
+static LLVM::GlobalOp createGlobals(ArrayRef<LLVM::GlobalOp> globals,
+                                    EmulatorCalls &calls) {
+  Type pointer = calls.pointerType;
+  RuntimeCalls &runtime = calls.runtime;
+  DataLayout layout(runtime.getModule());
+  return runtime.createStructs(
+      runtime.getModule().getLoc(), "kvcache_globals",
+      {pointer, pointer, calls.i64, calls.i32, calls.i32}, globals.size(),
+      [&](size_t index, StructBuilder &fields, OpBuilder &builder) {
+        LLVM::GlobalOp global = globals[index];
+        Location loc = global.getLoc();
+        fields.set(runtime.getString(builder, loc, global.getSymName()), 0);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, global), 1);
+        fields.set(layout.getTypeSize(global.getType()), calls.i64, 2);
+        fields.set(global.getConstant(), calls.i32, 3);
+        // Without a value it is declared to hold zeros.
+        fields.set(1, calls.i32, 4);
+      });
+}
+
+LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
+                                   ArrayRef<KernelFacts> kernels,
+                                   EmulatorCalls &calls) {
+  RuntimeCalls &runtime = calls.runtime;
+  Location loc = module.getLoc();
+  SymbolTable symbols(module);
+  SmallVector<LLVM::LLVMFuncOp> functions;
+  for (const KernelFacts &facts : kernels)
+    functions.push_back(symbols.lookup<LLVM::LLVMFuncOp>(facts.name));
+  SmallVector<LLVM::GlobalOp> globals(module.getOps<LLVM::GlobalOp>());
+  dropAddressSpaces(module, calls);
+  hoistSymbols(module, calls);
+
+  SmallVector<KernelRecord> records;
+  for (auto [facts, function] : llvm::zip(kernels, functions)) {
+    auto bytesType =
+        LLVM::LLVMArrayType::get(calls.i64, facts.paramBytes.size());
+    Builder builder(module.getContext());
+    records.push_back(
+        {&facts, createEntry(function, facts, calls),
+         runtime.createConstant(loc, "kvcache_parameter_bytes", bytesType,
+                                builder.getI64TensorAttr(facts.paramBytes))});
+  }
+  LLVM::GlobalOp kernelTable = createKernels(records, calls);
+  LLVM::GlobalOp globalTable = createGlobals(globals, calls);
+  Type pointer = calls.pointerType, i64 = calls.i64, i32 = calls.i32;
+  return runtime.createStruct(
+      loc, (module.getName() + "_emulated").str(),
+      {pointer, i64, pointer, i64, i64, i32, i32},
+      [&](StructBuilder &fields, OpBuilder &builder) {
+        fields.set(LLVM::AddressOfOp::create(builder, loc, kernelTable), 0);
+        fields.set(records.size(), i64, 1);
+        fields.set(LLVM::AddressOfOp::create(builder, loc, globalTable), 2);
+        fields.set(globals.size(), i64, 3);
+        fields.set(calls.chip.getSharedMemory(), i64, 4);
+        fields.set(calls.isSanitized, i32, 5);
+        fields.set(calls.isMetered, i32, 6);
+      });
+}

@@ -1,0 +1,109 @@
+//===- KernelLowering.cpp - From cache ops to NVVM, and launches ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "CleanUp.h"
+#include "HostLowering.h"
+#include "kvcache/Conversion/Passes.h"
+#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Nested parallel loops become kernels: the outer ones the grid, the innermost
+/// dimension along x, so that neighbouring threads touch neighbouring elements.
+static void addOutlining(OpPassManager &pm) {
+  pm.addPass(createWrapParallelBodies());
+  GpuMapParallelLoopsPassOptions mapping;
+  mapping.mappingPolicyStr = "innermost-first";
+  pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));
+  pm.addPass(createConvertParallelLoopToGpuPass());
+  addCleanUp(pm);
+  pm.addPass(createGpuLaunchSinkIndexComputationsPass());
+  pm.addPass(createGpuKernelOutliningPass());
+  // Device functions go into their kernels.
+  pm.addPass(createInlinerPass());
+  pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
+  pm.addPass(createSymbolDCEPass());
+  pm.addPass(createNameKernelArgs());
+}
+
+/// 64-bit index arithmetic becomes 32-bit where its values provably fit.
+static void addIntegerNarrowing(OpPassManager &pm) {
+  pm.addPass(arith::createIntRangeOptimizationsPass());
+  arith::ArithIntRangeNarrowingOptions narrowing;
+  narrowing.bitwidthsSupported = {32};
+  pm.addPass(arith::createArithIntRangeNarrowing(narrowing));
+  addCleanUp(pm);
+}
+
+/// From memref, vector and scf in a kernel to NVVM and LLVM.
+static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
+  pm.addPass(createNarrowFloats());
+  pm.addPass(createFloatsAsBits());
+  addCleanUp(pm);
+  addIntegerNarrowing(pm);
+  pm.addPass(createConvertNVGPUToNVVMPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  addCleanUp(pm);
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createLowerGPUMath());
+  pm.addPass(createConvertVectorToSCFPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertGpuOpsToNVVMOps());
+  pm.addPass(createConvertVectorToLLVMPass());
+  // What the lowering of vectors leaves.
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  if (makeInlinePTX)
+    pm.addPass(createConvertNVVMToLLVMPass());
+  addCleanUp(pm);
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createMarkDescriptors());
+  pm.addPass(createHoistUniform());
+  pm.addPass(createCSEPass());
+  pm.addPass(createCheckLowered());
+}
+
+void kvcache::addKernelLowering(OpPassManager &pm,
+                                const KernelLowering &options) {
+  addOutlining(pm);
+  AttachTargetsOptions targets;
+  targets.chips.assign(options.chips.begin(), options.chips.end());
+  targets.optLevel = options.optLevel;
+  pm.addPass(createAttachTargets(targets));
+
+  pm.addPass(createHoistLookups());
+  pm.addPass(createExpandCopies());
+  pm.nest<gpu::GPUModuleOp>().addPass(createConvertKVCacheToNVVM());
+  pm.addPass(createConvertKVCacheToMemRef());
+  pm.addPass(createConvertKVCacheChecks());
+  FlattenKernelArgsOptions flatten;
+  flatten.noAlias = options.noAlias;
+  pm.addPass(createFlattenKernelArgs(flatten));
+  addCleanUp(pm);
+  pm.addPass(createPackSharedMemory());
+  addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
+}
+
+void kvcache::addLaunchLowering(OpPassManager &pm) {
+  PrepareHostOptions prepare;
+  prepare.hasDevice = true;
+  pm.addPass(createPrepareHost(prepare));
+  pm.addPass(createLowerLaunches());
+  pm.addPass(createShareWithHost());
+  addHostLowering(pm);
+}

@@ -1,0 +1,37 @@
+//===- KernelLowering.h - From cache ops to NVVM, and launches - -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_PIPELINES_KERNELLOWERING_H
+#define KVCACHE_LIB_PIPELINES_KERNELLOWERING_H
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace mlir::kvcache {
+
+struct KernelLowering {
+  llvm::ArrayRef<std::string> chips;
+  int optLevel = 3;
+  bool noAlias = true;
+  /// Whether what LLVM has no intrinsic for becomes inline PTX; otherwise ops
+  /// of NVVM are left.
+  bool makeInlinePTX = true;
+};
+
+/// Adds the passes that turn a module with cache ops into gpu.modules of NVVM
+/// and LLVM: parallel loops become kernels.
+void addKernelLowering(OpPassManager &pm, const KernelLowering &options);
+
+/// Adds the passes that turn launches of compiled kernels, and the host code
+/// around them, into LLVM.
+void addLaunchLowering(OpPassManager &pm);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_PIPELINES_KERNELLOWERING_H

@@ -1,0 +1,31 @@
+//===- RegisterPipelines.cpp - The pipelines by name ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Pipelines/Pipelines.h"
+
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void kvcache::registerPipelines() {
+  PassPipelineRegistration<ToPTXOptions>(
+      "kvcache-to-ptx",
+      "Compile cache ops for NVIDIA chips: parallel loops become kernels, and "
+      "kernels PTX, cubins or fat binaries",
+      buildToPTXPipeline);
+  PassPipelineRegistration<>(
+      "kvcache-to-cpu",
+      "Compile cache ops of host functions to LLVM for the CPU",
+      buildToCPUPipeline);
+  PassPipelineRegistration<ToEmulatorOptions>(
+      "kvcache-to-emulator",
+      "Compile cache ops for NVIDIA chips as kvcache-to-ptx does, and the "
+      "kernels to LLVM that libkvcache_emulator.so runs on the CPU",
+      buildToEmulatorPipeline);
+}

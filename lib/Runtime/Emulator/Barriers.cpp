@@ -1,0 +1,15 @@
+//===- Barriers.cpp - Barriers of a block ---------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Barriers.h"
+#include "Block.h"
+
+using namespace mlir::kvcache::emulator;
+
+void Barriers::begin() {}
+void Barriers::noteExit(Thread &) {}

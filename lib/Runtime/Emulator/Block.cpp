@@ -1,0 +1,414 @@
+//===- Block.cpp - The threads of a block and their schedule --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Block.h"
+#include "Grid.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string describePlace(const uint32_t (&place)[3]) {
+  std::ostringstream os;
+  os << "(" << place[0] << ", " << place[1] << ", " << place[2] << ")";
+  return os.str();
+}
+
+std::string Block::describe(const Thread &thread) {
+  return "thread " + describePlace(thread.tid);
+}
+
+std::string Block::describe() const { return "block " + describePlace(ctaid); }
+
+static std::string describe(const KVCacheSite *site) {
+  return std::string(site->op) + " at " + site->location;
+}
+
+/// `0 to 31 and 40`.
+static std::string listRanges(const std::vector<uint32_t> &sorted) {
+  std::vector<std::string> ranges;
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    for (end = begin + 1;
+         end < sorted.size() && sorted[end] == sorted[end - 1] + 1; ++end)
+      ;
+    std::string text = std::to_string(sorted[begin]);
+    if (end - begin > 1)
+      text += " to " + std::to_string(sorted[end - 1]);
+    ranges.push_back(text);
+  }
+  std::string text;
+  for (size_t i = 0; i < ranges.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ") + ranges[i];
+  return text;
+}
+
+std::string Block::describeDeadlock() const {
+  struct Group {
+    const KVCacheSite *site;
+    const Waitable *what;
+    std::vector<uint32_t> threads;
+  };
+  std::vector<Group> groups;
+  std::vector<uint32_t> ended;
+  for (uint32_t i = 0; i < numThreads; ++i) {
+    const Thread &thread = threads[i];
+    if (thread.hasEnded) {
+      ended.push_back(i);
+      continue;
+    }
+    auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const Group &g) {
+          return g.site == thread.waitsAt && g.what == thread.waitsFor;
+        });
+    if (found == groups.end())
+      found = groups.insert(found, {thread.waitsAt, thread.waitsFor, {}});
+    found->threads.push_back(i);
+  }
+  std::string text = "deadlock: no thread of " + describe() + " can go on";
+  auto name = [](const std::vector<uint32_t> &which) {
+    return (which.size() == 1 ? "thread " : "threads ") + listRanges(which);
+  };
+  for (const Group &group : groups)
+    text += "\n  " + name(group.threads) +
+            (group.threads.size() == 1 ? " waits in " : " wait in ") +
+            ::describe(group.site) + " for " + group.what->describe();
+  if (!ended.empty())
+    text += "\n  " + name(ended) +
+            (ended.size() == 1 ? " has ended" : " have ended");
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+void Block::fail(const Thread &thread, const KVCacheSite *site,
+                 const std::string &message) const {
+  fail(std::string(site->location) + ": " + site->op + ": " + describe(thread) +
+       " of " + describe() + " " + message);
+}
+
+void Block::fail(const std::string &message) const {
+  error = message;
+  // Nothing on this stack is needed any more. From a thread to the schedule,
+  // from there to the one who runs the block.
+  current->suspend();
+  std::abort();
+}
+
+uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
+                                const void *pointer, int64_t bytes) const {
+  int64_t offset = static_cast<const char *>(pointer) - shared;
+  if (offset < 0 || bytes < 0 || offset + bytes > int64_t{sharedBytes})
+    fail(thread, site,
+         "uses " + std::to_string(bytes) + " bytes at " +
+             (isShared(pointer) ? "byte " + std::to_string(offset) +
+                                      " of the block's shared memory"
+                                : "an address outside of the block's shared "
+                                  "memory") +
+             ", which has " + std::to_string(sharedBytes) + " bytes");
+  return offset;
+}
+
+void Block::checkAlignment(const Thread &thread, const KVCacheSite *site,
+                           const void *pointer, uint64_t alignment) const {
+  uint64_t address = reinterpret_cast<uintptr_t>(pointer);
+  if (address % alignment == 0)
+    return;
+  std::ostringstream os;
+  os << "wants an address at a multiple of " << alignment << " bytes, got ";
+  if (isShared(pointer))
+    os << "shared + 0x" << std::hex
+       << static_cast<const char *>(pointer) - shared;
+  else
+    os << "0x" << std::hex << address;
+  fail(thread, site, os.str());
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+void Block::suspend(Thread &thread) const { thread.fiber->suspend(); }
+
+void Block::wait(Thread &thread, const KVCacheSite *site, Waitable &what) {
+  thread.waitsFor = &what;
+  thread.waitsAt = site;
+  what.waiters.push_back(&thread);
+  suspend(thread);
+}
+
+bool Block::poll(Thread &thread, const KVCacheSite *site, Waitable &what) {
+  thread.polls = true;
+  wait(thread, site, what);
+  thread.polls = false;
+  return !std::exchange(thread.pollsInVain, false);
+}
+
+void Block::wake(Waitable &what) {
+  for (Thread *thread : what.waiters) {
+    thread->waitsFor = nullptr;
+    runnable.push_back(thread);
+  }
+  what.waiters.clear();
+  noteProgress();
+}
+
+void Block::defer(Waitable &target, std::function<void()> work) {
+  if (grid->module->isSanitized)
+    deferred.push_back({&target, std::move(work)});
+  else
+    work();
+}
+
+void Block::spin(Thread &thread, const KVCacheSite *site) {
+  constexpr uint64_t most = 1 << 22;
+  if (hasProgress)
+    thread.numSpins = 0;
+  hasProgress = false;
+  if (++thread.numSpins > most)
+    fail(thread, site,
+         "spins without end: nothing else has happened in the block while it "
+         "came here " +
+             std::to_string(most) + " times");
+  if (runnable.empty() && numStarted == numThreads)
+    return;
+  runnable.push_back(&thread);
+  suspend(thread);
+}
+
+void Block::exit(Thread &thread) {
+  finish(thread);
+  // The stack is not needed any more: it starts anew.
+  freeFibers.push_back(thread.fiber);
+  suspend(thread);
+  std::abort();
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+void Block::finish(Thread &thread) {
+  thread.hasEnded = true;
+  --live;
+  noteProgress();
+  barriers.noteExit(thread);
+  warps.noteExit(thread);
+}
+
+/// What a fiber does: it runs threads that have not begun, one after another.
+void Block::runThreads(void *argument) {
+  Block &block = *static_cast<Block *>(argument);
+  Fiber *fiber = block.current;
+  while (block.numStarted < block.numThreads) {
+    Thread &thread = block.threads[block.order[block.numStarted++]];
+    thread.fiber = fiber;
+    block.grid->kernel->entry(&thread, block.grid->params);
+    block.finish(thread);
+  }
+  block.freeFibers.push_back(fiber);
+  fiber->suspend();
+}
+
+void Block::resume(Fiber &fiber) {
+  current = &fiber;
+  fiber.resume();
+  current = &scheduler;
+}
+
+void Block::startNext() {
+  if (freeFibers.empty()) {
+    fibers.push_back(std::make_unique<Fiber>(stackBytes));
+    freeFibers.push_back(fibers.back().get());
+  }
+  Fiber &fiber = *freeFibers.back();
+  freeFibers.pop_back();
+  fiber.start(runThreads, this);
+  resume(fiber);
+}
+
+bool Block::deliverOne() {
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < deferred.size(); ++i)
+    if (!deferred[i].target->waiters.empty())
+      ready.push_back(i);
+  if (ready.empty())
+    return false;
+  size_t chosen = ready[random() % ready.size()];
+  std::function<void()> work = std::move(deferred[chosen].work);
+  deferred.erase(deferred.begin() + chosen);
+  noteProgress();
+  work();
+  return true;
+}
+
+bool Block::releasePolls() {
+  if (!hasProgress)
+    return false;
+  hasProgress = false;
+  bool any = false;
+  for (uint32_t i = 0; i < numThreads; ++i) {
+    Thread &thread = threads[i];
+    if (!thread.waitsFor || !thread.polls)
+      continue;
+    std::vector<Thread *> &waiters = thread.waitsFor->waiters;
+    waiters.erase(std::find(waiters.begin(), waiters.end(), &thread));
+    thread.waitsFor = nullptr;
+    thread.pollsInVain = true;
+    runnable.push_back(&thread);
+    any = true;
+  }
+  return any;
+}
+
+/// Runs threads until all have ended, or one has failed.
+void Block::schedule(void *argument) {
+  Block &block = *static_cast<Block *>(argument);
+  while (!block.error && block.live > 0)
+    block.goOn();
+  if (!block.error)
+    block.end();
+  block.scheduler.suspend();
+}
+
+void Block::goOn() {
+  if (numStarted < numThreads)
+    return startNext();
+  if (!runnable.empty()) {
+    Thread &thread = *takeRunnable();
+    return resume(*thread.fiber);
+  }
+  if (!deliverOne() && !releasePolls())
+    fail(describeDeadlock());
+}
+
+Thread *Block::takeRunnable() {
+  size_t chosen = grid->seed ? random() % runnable.size() : 0;
+  Thread *thread = runnable[chosen];
+  runnable.erase(runnable.begin() + chosen);
+  return thread;
+}
+
+//===----------------------------------------------------------------------===//
+// Begin and end
+//===----------------------------------------------------------------------===//
+
+/// For the functions of this library and of the C library that a kernel calls.
+static constexpr size_t kStackBytes = 128 << 10;
+
+Block::Block() : scheduler(kStackBytes) {}
+
+Block::~Block() { std::free(shared); }
+
+/// Shared memory is aligned as tiles with swizzles want it.
+void Block::reserveShared(size_t bytes) {
+  constexpr size_t alignment = 1024;
+  if (bytes <= sharedCapacity && shared)
+    return;
+  std::free(shared);
+  sharedCapacity = (bytes / alignment + 1) * alignment;
+  shared = static_cast<char *>(std::aligned_alloc(alignment, sharedCapacity));
+  if (!shared)
+    throw std::bad_alloc();
+}
+
+void Block::reserveStacks(size_t localBytes) {
+  size_t bytes = kStackBytes + 2 * localBytes;
+  if (bytes > stackBytes)
+    fibers.clear();
+  stackBytes = std::max(stackBytes, bytes);
+  freeFibers.clear();
+  for (const std::unique_ptr<Fiber> &fiber : fibers)
+    freeFibers.push_back(fiber.get());
+}
+
+void Block::beginThread(uint32_t index) {
+  Thread &thread = threads[index];
+  const uint32_t (&sides)[3] = grid->threads;
+  uint32_t row = index / sides[0];
+  const uint32_t tid[3] = {index % sides[0], row % sides[1], row / sides[1]};
+  std::copy_n(tid, 3, thread.tid);
+  std::copy_n(sides, 3, thread.ntid);
+  std::copy_n(ctaid, 3, thread.ctaid);
+  std::copy_n(grid->blocks, 3, thread.nctaid);
+  thread.lane = index % kWarpSize;
+  thread.warp = index / kWarpSize;
+  thread.shared = shared;
+  thread.sharedBytes = sharedBytes;
+  thread.dynamicSharedBytes = grid->dynamicSharedBytes;
+  thread.block = this;
+  thread.index = index;
+  thread.hasEnded = thread.polls = thread.pollsInVain = false;
+  thread.waitsFor = nullptr;
+  thread.numSpins = 0;
+  thread.copies.clear();
+  thread.fiber = nullptr;
+}
+
+void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
+  grid = &newGrid;
+  std::copy_n(place, 3, ctaid);
+  numThreads = live = grid->numThreads();
+  reserveShared(grid->sharedBytes);
+  sharedBytes = grid->sharedBytes;
+  // What nobody has written is a NaN in every format of floats.
+  std::memset(shared, 0xff, sharedBytes);
+  reserveStacks(grid->kernel->localBytes);
+
+  error.reset();
+  runnable.clear();
+  deferred.clear();
+  hasProgress = true;
+  numStarted = 0;
+  while (threads.size() < numThreads)
+    threads.emplace_back();
+  for (uint32_t index = 0; index < numThreads; ++index)
+    beginThread(index);
+  order.resize(numThreads);
+  std::iota(order.begin(), order.end(), 0);
+  uint64_t number =
+      (uint64_t{place[2]} * grid->blocks[1] + place[1]) * grid->blocks[0] +
+      place[0];
+  random.seed(grid->seed + number);
+  if (grid->seed)
+    std::shuffle(order.begin(), order.end(), random);
+
+  const KVCacheEmulatedModule &module = *grid->module;
+  sanitizer.begin(module.isSanitized, numThreads, sharedBytes);
+  meter.begin(module.isMetered, *this);
+  barriers.begin();
+  mbarriers.begin();
+  warps.begin();
+}
+
+/// What must not be left over. On the fiber of the schedule.
+void Block::end() {
+  mbarriers.end();
+  sanitizer.end();
+}
+
+std::optional<std::string> Block::run(const Grid &newGrid,
+                                      const uint32_t (&place)[3]) {
+  begin(newGrid, place);
+  scheduler.start(schedule, this);
+  current = &scheduler;
+  scheduler.resume();
+  meter.end();
+  return error;
+}

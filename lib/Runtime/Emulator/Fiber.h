@@ -1,0 +1,52 @@
+//===- Fiber.h - Stacks to switch between -----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_RUNTIME_EMULATOR_FIBER_H
+#define KVCACHE_LIB_RUNTIME_EMULATOR_FIBER_H
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+/// A stack that runs a function until that switches back.
+class Fiber {
+public:
+  using Function = void (*)(void *argument);
+
+  explicit Fiber(size_t bytes);
+  ~Fiber();
+  Fiber(const Fiber &) = delete;
+  Fiber &operator=(const Fiber &) = delete;
+
+  /// Whatever ran here is forgotten, without unwinding: compiled kernels own
+  /// nothing. The function must not return.
+  void start(Function function, void *argument);
+
+  /// Runs until the fiber switches back.
+  void resume();
+
+  /// On the fiber: goes on after `resume`.
+  void suspend();
+
+  bool contains(const void *pointer) const {
+    return pointer >= lowest && pointer < lowest + bytes;
+  }
+
+private:
+  char *lowest = nullptr;
+  size_t bytes = 0;
+  void *context = nullptr, *caller = nullptr;
+  Function function = nullptr;
+  void *argument = nullptr;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_RUNTIME_EMULATOR_FIBER_H
