@@ -81,16 +81,29 @@ SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
 // Threads
 //===----------------------------------------------------------------------===//
 
+static void addThread(LLVM::LLVMFuncOp function, EmulatorCalls &calls) {
+  SmallVector<Type> types{calls.pointerType};
+  llvm::append_range(types, function.getArgumentTypes());
+  SmallVector<Attribute> attributes{
+      DictionaryAttr::get(function.getContext())};
+  if (ArrayAttr given = function.getArgAttrsAttr())
+    llvm::append_range(attributes, given);
+  else
+    attributes.assign(types.size(), attributes.front());
+  LLVM::LLVMFunctionType type = function.getFunctionType();
+  function.setFunctionType(LLVM::LLVMFunctionType::get(
+      type.getReturnType(), types, type.isVarArg()));
+  function.setArgAttrsAttr(
+      ArrayAttr::get(function.getContext(), attributes));
+  function.getBody().insertArgument(0u, calls.pointerType, function.getLoc());
+}
+
 LogicalResult kvcache::addThreads(gpu::GPUModuleOp module,
                                   EmulatorCalls &calls) {
   SymbolTable symbols(module);
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (function.isExternal())
-      continue;
-    if (failed(function.insertArgument(0, calls.pointerType, {},
-                                       function.getLoc())))
-      return function.emitOpError("can't take the thread that runs it");
-  }
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      addThread(function, calls);
   WalkResult result = module.walk([&](LLVM::CallOp call) {
     std::optional<StringRef> name = call.getCallee();
     if (!name) {

@@ -34,11 +34,13 @@ LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
     if (intrinsic.getIntrin().starts_with("llvm.nvvm."))
       return op->emitOpError("of ")
              << intrinsic.getIntrin() << " has no lowering for the emulator";
-  if (auto call = dyn_cast<LLVM::CallOp>(op))
-    if (auto callee = symbols.lookup<LLVM::LLVMFuncOp>(*call.getCallee());
-        !callee || callee.isExternal())
-      return op->emitOpError("of ")
-             << *call.getCallee() << " has no lowering for the emulator";
+  auto call = dyn_cast<LLVM::CallOp>(op);
+  if (!call || call.getCallee()->starts_with("kvcacheEmulator"))
+    return success();
+  auto callee = symbols.lookup<LLVM::LLVMFuncOp>(*call.getCallee());
+  if (!callee || callee.isExternal())
+    return op->emitOpError("of ")
+           << *call.getCallee() << " has no lowering for the emulator";
   return success();
 }
 
