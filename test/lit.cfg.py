@@ -21,7 +21,7 @@ config.environment["PATH"] = os.pathsep.join(
         os.environ["PATH"],
     ]
 )
-for library in ("runtime", "trace", "cuda"):
+for library in ("runtime", "trace", "cuda", "emulator"):
     path = os.path.join(config.kvcache_build_dir, "lib", f"libkvcache_{library}.so")
     config.substitutions.append((f"%kvcache_{library}", path))
 runtime_tests = os.path.join(config.test_exec_root, "Runtime")
