@@ -39,7 +39,7 @@ LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
     return success();
   auto callee = symbols.lookup<LLVM::LLVMFuncOp>(*call.getCallee());
   if (!callee || callee.isExternal())
-    return op->emitOpError("of ")
+    return op->emitOpError("of @")
            << *call.getCallee() << " has no lowering for the emulator";
   return success();
 }
