@@ -76,6 +76,8 @@ const KVCacheImage *cuda::selectImage(const KVCacheBinary &binary,
   std::pair<Fit, int> bestFit(Fit::None, 0);
   for (int64_t i = 0; i < binary.numImages; ++i) {
     const KVCacheImage &image = binary.images[i];
+    if (isEmulated(image))
+      continue;
     std::optional<Chip> chip = parseChip(image.chip);
     if (!chip) {
       fail("module @" + std::string(binary.name) +

@@ -26,25 +26,20 @@ using namespace mlir::kvcache::runtime;
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// What the chips of images for the emulator begin with.
-static constexpr char kChipPrefix[] = "emulator:";
-
 /// The image to run; null, and the last error set, if there is none.
 static const KVCacheImage *selectImage(const KVCacheBinary &binary) {
   const char *chip = getEnvironment("KVCACHE_EMULATOR_CHIP");
-  std::string wanted = std::string(kChipPrefix) + (chip ? chip : "");
   const KVCacheImage *end = binary.images + binary.numImages;
   const KVCacheImage *found =
       std::find_if(binary.images, end, [&](const KVCacheImage &image) {
-        return std::strncmp(image.chip, wanted.c_str(),
-                            chip ? wanted.size() + 1 : wanted.size()) == 0;
+        return isEmulated(image) &&
+               (!chip || image.chip == std::string(kEmulatedPrefix) + chip);
       });
   if (found != end)
     return found;
   fail("module @" + std::string(binary.name) + " has no code for " +
        (chip ? "the emulator of " + std::string(chip) : "the emulator") +
-       ": it is for " + listChips(binary) +
-       " (kvcache-to-emulator compiles for it)");
+       ": it is for " + listChips(binary));
   return nullptr;
 }
 

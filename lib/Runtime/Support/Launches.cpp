@@ -8,6 +8,7 @@
 
 #include "Support.h"
 
+#include <cstring>
 #include <limits>
 
 using namespace mlir::kvcache;
@@ -16,6 +17,11 @@ using namespace mlir::kvcache::runtime;
 std::string runtime::getKernelName(const std::string &module,
                                    const char *kernel) {
   return "@" + module + "::@" + kernel;
+}
+
+bool runtime::isEmulated(const KVCacheImage &image) {
+  return std::strncmp(image.chip, kEmulatedPrefix,
+                      sizeof(kEmulatedPrefix) - 1) == 0;
 }
 
 std::string runtime::listChips(const KVCacheBinary &binary) {

@@ -38,6 +38,13 @@ bool isEmpty(const KVCacheLaunch &launch);
 /// `@module::@kernel`.
 std::string getKernelName(const std::string &module, const char *kernel);
 
+/// What the chips of images for the emulator begin with; their data is a
+/// KVCacheEmulatedModule.
+inline constexpr char kEmulatedPrefix[] = "emulator:";
+
+/// Whether an image is for the emulator.
+bool isEmulated(const KVCacheImage &image);
+
 /// The chips that a binary has images for, as text.
 std::string listChips(const KVCacheBinary &binary);
 
