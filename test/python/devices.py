@@ -65,3 +65,32 @@ def launch_function(match):
 def on_device(text):
     """The module of functions ``text``, with each body in a kernel of one thread."""
     return FUNCTION.sub(launch_function, text)
+
+
+ALIAS = re.compile(r"^[!#][\w.]+ = .*$", re.MULTILINE)
+PARAMETER = re.compile(r"%(\w+): ([^%]*?)(?:,\s*)?(?=%|\Z)", re.DOTALL)
+
+
+def with_launcher(source, kernel, block):
+    """``source`` with a function ``launch`` that launches one of its kernels.
+
+    It takes what the kernel takes, and then the blocks of the grid along x and y.
+    ``block`` has the threads of a block along x and y.
+    """
+    signature = re.search(rf"gpu\.func @{kernel}\((.*?)\)\s+(?:workgroup|kernel)", source, re.DOTALL)
+    parameters = [(name, type.strip()) for name, type in PARAMETER.findall(signature[1])]
+    declared = "".join(f"%{name}: {type}, " for name, type in parameters)
+    passed = ", ".join(f"%{name} : {type}" for name, type in parameters)
+    launcher = f"""
+func.func @launch({declared}%grid_x: index, %grid_y: index) {{
+  %one = arith.constant 1 : index
+  %block_x = arith.constant {block[0]} : index
+  %block_y = arith.constant {block[1]} : index
+  gpu.launch_func @kernels::@{kernel} blocks in (%grid_x, %grid_y, %one)
+      threads in (%block_x, %block_y, %one) args({passed})
+  return
+}}"""
+    # Aliases stand outside of modules.
+    aliases = "\n".join(ALIAS.findall(source))
+    rest = ALIAS.sub("", source)
+    return f"{aliases}\nmodule attributes {{gpu.container_module}} {{\n{rest}{launcher}\n}}\n"

@@ -236,8 +236,14 @@ LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
   module.walk([&](LLVM::LLVMFuncOp function) {
     function.walk([&](Operation *op) { ops.push_back(op); });
   });
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
     if (failed(announceOp(op, announcer)))
       return failure();
+    // The host knows no blocks and clusters.
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp,
+              LLVM::AtomicCmpXchgOp, LLVM::FenceOp>(
+            [](auto op) { op.removeSyncscopeAttr(); });
+  }
   return success();
 }

@@ -84,17 +84,15 @@ SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
 static void addThread(LLVM::LLVMFuncOp function, EmulatorCalls &calls) {
   SmallVector<Type> types{calls.pointerType};
   llvm::append_range(types, function.getArgumentTypes());
-  SmallVector<Attribute> attributes{
-      DictionaryAttr::get(function.getContext())};
+  SmallVector<Attribute> attributes{DictionaryAttr::get(function.getContext())};
   if (ArrayAttr given = function.getArgAttrsAttr())
     llvm::append_range(attributes, given);
   else
     attributes.assign(types.size(), attributes.front());
   LLVM::LLVMFunctionType type = function.getFunctionType();
-  function.setFunctionType(LLVM::LLVMFunctionType::get(
-      type.getReturnType(), types, type.isVarArg()));
-  function.setArgAttrsAttr(
-      ArrayAttr::get(function.getContext(), attributes));
+  function.setFunctionType(LLVM::LLVMFunctionType::get(type.getReturnType(),
+                                                       types, type.isVarArg()));
+  function.setArgAttrsAttr(ArrayAttr::get(function.getContext(), attributes));
   function.getBody().insertArgument(0u, calls.pointerType, function.getLoc());
 }
 
