@@ -1,11 +1,14 @@
-"""Programs for the host, run by one thread of a device.
+"""Programs for the host, run by a block of a device.
 
 The functions of the data tests take arrays and numbers and return numbers. Here the
-body of each becomes a kernel of one thread, so that the tests of the CPU run what chips
-run: on the emulator, and wherever else host code can launch.
+body of each becomes a kernel, so that the tests of the CPU run what chips run: on the
+emulator, and wherever else host code can launch. All threads of the block run the same
+body, on the same arguments.
 """
 
 import re
+
+import kvcache
 
 CHIPS = ("sm_80", "sm_90a", "sm_100a")
 TARGETS = tuple(f"emulator:{chip}" for chip in CHIPS)
@@ -18,7 +21,7 @@ FUNCTION = re.compile(
 RETURN = re.compile(r"^ *return\b *(?P<values>[^:\n]*)(?::.*)?\Z", re.MULTILINE)
 
 
-def launch_function(match):
+def launch_function(match, threads):
     """The function with its body in a launch; results go through managed memory."""
     body = match["body"].rstrip()
     found = list(RETURN.finditer(body))
@@ -31,11 +34,12 @@ def launch_function(match):
         "gpu.launch blocks(%device_bx, %device_by, %device_bz) in "
         "(%device_gx = %device_one, %device_gy = %device_one, %device_gz = %device_one) "
         "threads(%device_tx, %device_ty, %device_tz) in "
-        "(%device_sx = %device_one, %device_sy = %device_one, %device_sz = %device_one) {"
+        "(%device_sx = %device_threads, %device_sy = %device_one, %device_sz = %device_one) {"
     )
     lines = [
         "  %device_zero = arith.constant 0 : index",
         "  %device_one = arith.constant 1 : index",
+        f"  %device_threads = arith.constant {threads} : index",
         *(
             f"  %device_slot{i} = gpu.alloc host_shared () : memref<1x{type}>"
             for i, (_, type) in slots
@@ -62,9 +66,16 @@ def launch_function(match):
     return f"func.func @{match['name']}({match['parameters']}){arrow} {{\n{text}\n}}"
 
 
-def on_device(text):
-    """The module of functions ``text``, with each body in a kernel of one thread."""
-    return FUNCTION.sub(launch_function, text)
+def on_device(text, threads=1):
+    """The module of functions ``text``, with each body in a kernel of one block."""
+    return FUNCTION.sub(lambda match: launch_function(match, threads), text)
+
+
+def jit(text, target="cpu", threads=1, **options):
+    """``kvcache.jit`` of functions that do their work on the target."""
+    if target != "cpu":
+        text = on_device(text, threads)
+    return kvcache.jit(text, target=target, **options)
 
 
 ALIAS = re.compile(r"^[!#][\w.]+ = .*$", re.MULTILINE)

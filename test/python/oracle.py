@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import devices
 import numpy as np
 
-import kvcache
 from kvcache import dtypes
 
 DATA = Path(__file__).parent / "data" / "oracle_cases.json"
@@ -228,12 +228,12 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
 
     # Questions
 
-    def ask(self, kinds, memory, scales=None):
+    def ask(self, kinds, memory, scales=None, target="cpu"):
         """Yields each question of some kinds with what the compiled function returns."""
         self.functions.clear()
         questions = [q for kind in kinds.split() for q in getattr(self, kind)()]
         # Other tests run optimized code, which takes longer to make.
-        program = kvcache.jit(self.module(), opt_level=0)
+        program = devices.jit(self.module(), target, opt_level=0)
         cache = self.cache_arguments(memory, scales)
         for question in questions:
             yield question, program.call(question.function, *cache, *question.arguments)

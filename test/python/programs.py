@@ -6,13 +6,13 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import devices
 import ml_dtypes
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from model import FORMATS, ContinuousCache, PagedCache
 
-import kvcache
 
 OPT = Path(__file__).resolve().parents[2] / "build" / "bin" / "kvcache-opt"
 
@@ -156,12 +156,12 @@ class Source:
     def text(self):
         return self.shape.aliases(self.packed, self.tables) + "".join(self.functions)
 
-    def compile(self, *pipelines, **options):
+    def compile(self, *pipelines, target="cpu", **options):
         """Compiles what is left after running passes over the text."""
         text = self.text
         for pipeline in pipelines:
             text = run_passes(text, pipeline)
-        return kvcache.jit(text, **options)
+        return devices.jit(text, target, **options)
 
 
 # Passes that programs must come through with their meaning.

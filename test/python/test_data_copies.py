@@ -1,7 +1,8 @@
-"""Copies into tiles, on the CPU, against plain indexing."""
+"""Copies into tiles against plain indexing: the same bytes wherever they run."""
 
 import functools
 
+import devices
 import ml_dtypes
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ ROWS, COLUMNS, HEADS, LAYERS, PAGES = 16, 64, 3, 2, 7
 BYTES = ROWS * COLUMNS * 2
 
 lays = pytest.mark.parametrize("swizzle", SWIZZLES)
-pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48])
+pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48, 256])
+targets = pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
 
 
 @functools.cache
-def compile_copies(page_size, swizzle, bounds_checks=False):
+def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False):
     """`load` and `gather` of the values of layer 1, and the tile's bytes."""
     blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
@@ -42,7 +44,7 @@ def compile_copies(page_size, swizzle, bounds_checks=False):
   }}
   return
 }}"""
-    return kvcache.jit(f"""
+    source = f"""
 #kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}>
 !cache = !kvcache.paged<bf16, #kv, page_size = {page_size}>
@@ -54,7 +56,8 @@ func.func @gather({arguments}, %ids: memref<{ROWS}xi32>) {{{begin}
       : !cache, memref<{ROWS}xi32>, !tile{end}
 func.func @promised({arguments}, %b: index, %t: index) {{{begin}
   %token = kvcache.async_load_tile %k[%b, %h, %t, %d] to %tile {{base_alignment = 4}} : !cache, !tile{end}
-""", bounds_checks=bounds_checks)
+"""
+    return devices.jit(source, target, threads=64, bounds_checks=bounds_checks)
 
 
 def make_cache(page_size):
@@ -73,10 +76,11 @@ def run(program, name, cache, h, d, *arguments):
     return raw.view(np.uint8)
 
 
+@targets
 @lays
 @pages
-def test_tokens_arrive_through_the_table(page_size, swizzle):
-    program, cache = compile_copies(page_size, swizzle), make_cache(page_size)
+def test_tokens_arrive_through_the_table(page_size, swizzle, target):
+    program, cache = compile_copies(page_size, swizzle, target), make_cache(page_size)
     blocks, _, lut = cache
     for b, h, t, d, valid in [(0, 0, 0, 0, 16), (1, 2, 7, 64, 5), (1, 1, 16, 8, 0)]:
         expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
@@ -87,10 +91,11 @@ def test_tokens_arrive_through_the_table(page_size, swizzle):
         assert (found == stored(expected, swizzle)).all()
 
 
+@targets
 @lays
 @pages
-def test_any_rows_arrive_and_others_are_zero(page_size, swizzle):
-    program, cache = compile_copies(page_size, swizzle), make_cache(page_size)
+def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
+    program, cache = compile_copies(page_size, swizzle, target), make_cache(page_size)
     blocks = cache[0]
     rng = np.random.default_rng(3)
     ids = rng.integers(0, PAGES * page_size, ROWS).astype(np.int32)
@@ -104,10 +109,11 @@ def test_any_rows_arrive_and_others_are_zero(page_size, swizzle):
     assert (found == stored(expected, swizzle)).all()
 
 
+@targets
 @lays
-def test_4_bit_tiles_are_bytes(swizzle):
+def test_4_bit_tiles_are_bytes(swizzle, target):
     rows, page_size = 8, 4
-    program = kvcache.jit(f"""
+    source = f"""
 #kv = #kvcache.params<num_heads = 2, head_size = 256>
 !collection = !kvcache.paged_collection<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
 !cache = !kvcache.paged<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
@@ -136,7 +142,8 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
     }}
   }}
   return
-}}""")
+}}"""
+    program = devices.jit(source, target, threads=32)
     rng = np.random.default_rng(4)
     blocks = rng.integers(-128, 128, (5, 2, 1, page_size, 2, 128), np.int8)
     scales = np.ones((5, 2, 1, page_size, 2, 8), ml_dtypes.float8_e8m0fnu)

@@ -1,20 +1,19 @@
-"""Pipes on the CPU: every tile that a loop consumes is the one that was produced for it."""
+"""Pipes: every tile that a loop consumes is the one that was produced for it."""
 
 import functools
 
+import devices
 import ml_dtypes
 import numpy as np
 import pytest
-
-import kvcache
 
 ROWS, COLUMNS, PAGE, PAGES = 8, 64, 16, 6
 
 
 @functools.cache
-def compile_pipe(stages, ahead):
+def compile_pipe(stages, ahead, target):
     """`out[i]` becomes tile i of keys and of the rows that `ids` names, produced `ahead` tiles before its use."""
-    return kvcache.jit(f"""
+    source = f"""
 #kv = #kvcache.params<num_heads = 2, head_size = {COLUMNS}>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = {PAGE}>
 !cache = !kvcache.paged<bf16, #kv, page_size = {PAGE}>
@@ -84,12 +83,14 @@ func.func @run(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
   }}
   return %sum : index
 }}
-""")
+"""
+    return devices.jit(source, target, threads=64)
 
 
+@pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
 @pytest.mark.parametrize("tiles", [0, 1, 2, 7])
 @pytest.mark.parametrize(("stages", "ahead"), [(1, 0), (2, 0), (2, 1), (3, 2), (4, 2), (4, 3)])
-def test_each_tile_is_that_of_its_index(stages, ahead, tiles):
+def test_each_tile_is_that_of_its_index(stages, ahead, tiles, target):
     rng = np.random.default_rng(stages)
     blocks = rng.integers(0, 2**16, (PAGES, 2, 2, PAGE, 2, COLUMNS), np.uint16).view(ml_dtypes.bfloat16)
     lut = rng.integers(0, PAGES, (2, 5)).astype(np.uint32)
@@ -106,6 +107,6 @@ def test_each_tile_is_that_of_its_index(stages, ahead, tiles):
             if id_ >= 0:
                 expected[i, 1, row] = blocks[id_ // PAGE, 0, 1, id_ % PAGE, 1]
     lengths = np.zeros(2, np.uint32)
-    used = compile_pipe(stages, ahead).call("run", blocks, lengths, lut, 1, 1, length, ids, tiles, out)
+    used = compile_pipe(stages, ahead, target).call("run", blocks, lengths, lut, 1, 1, length, ids, tiles, out)
     assert used == tiles
     assert (out.view(np.uint16) == expected.view(np.uint16)).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import oracle
 import pytest
+from devices import TARGETS
 
 PLAIN, QUANTIZED = oracle.plain_cases(), oracle.quantized_cases()
 each_plain_case = pytest.mark.parametrize("case", PLAIN, ids=str)
@@ -14,22 +15,23 @@ def test_all_cases_are_here():
     assert len(QUANTIZED) == 64
 
 
-def check_numbers(case, kinds):
-    answers = case.ask(kinds, case.allocate(), case.allocate_scales())
+def check_numbers(case, kinds, target="cpu"):
+    answers = case.ask(kinds, case.allocate(), case.allocate_scales(), target)
     wrong = [(question, got) for question, got in answers if got != question.answer]
     assert not wrong
 
 
-def check_loads(case, kinds):
-    for question, _ in case.ask(kinds, case.allocate(), case.allocate_scales()):
+def check_loads(case, kinds, target="cpu"):
+    memory = case.allocate(), case.allocate_scales()
+    for question, _ in case.ask(kinds, *memory, target):
         output = question.arguments[-1]
         assert output.astype(np.float64).tolist() == question.answer, question
 
 
-def check_stores(case, kind, memory, answers):
+def check_stores(case, kind, memory, answers, target="cpu"):
     """Of ``memory``, only what the answers say changes."""
     before = memory.copy()
-    for question, _ in case.ask(kind, *answers):
+    for question, _ in case.ask(kind, *answers, target=target):
         changed = np.flatnonzero(memory.view(np.uint8) != before.view(np.uint8))
         assert sorted(set((changed // memory.itemsize).tolist())) == question.answer, (
             question
@@ -73,3 +75,23 @@ def test_stores_to_quantized(case):
     before = memory.tobytes()
     check_stores(case, "scale_stores", scales, (memory, scales))
     assert memory.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [(case, TARGETS[i % len(TARGETS)]) for i, case in enumerate(PLAIN + QUANTIZED)],
+    ids=str,
+)
+def test_chips_answer_the_same(case, target):
+    """Each case on one chip: its answers come from a kernel, on the emulator."""
+    is_quantized = case.is_quantized
+    check_numbers(
+        case,
+        "queries tiles rows" + (" scale_queries scale_tiles" if is_quantized else ""),
+        target,
+    )
+    check_loads(case, "loads raw_loads" if is_quantized else "loads", target)
+    memory, scales = case.allocate(), case.allocate_scales()
+    check_stores(case, "stores", memory, (memory, scales), target)
+    if is_quantized:
+        check_stores(case, "scale_stores", scales, (memory, scales), target)
