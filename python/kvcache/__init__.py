@@ -10,6 +10,7 @@ from ._version import __version__
 from .artifact import load
 from .compiler import chips, compile
 from .descriptors import Descriptor
+from .emulator import BarrierMeter, CopyMeter, LaunchMeter
 from .errors import (
     ArtifactError,
     CheckError,
@@ -36,16 +37,19 @@ from .runtime import JitModule, jit
 
 __all__ = [
     "ArtifactError",
+    "BarrierMeter",
     "CheckError",
     "CompileError",
     "CompileWarning",
     "CompiledModule",
+    "CopyMeter",
     "Descriptor",
     "DescriptorFields",
     "Diagnostic",
     "Error",
     "JitModule",
     "Kernel",
+    "LaunchMeter",
     "Parameter",
     "TargetError",
     "ToolchainError",

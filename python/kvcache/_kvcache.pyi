@@ -9,7 +9,7 @@ def compile(
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 
 def jit(
-    source: bytes, filename: str, passes: str, opt_level: int
+    source: bytes, filename: str, passes: str, opt_level: int, use_emulator: bool
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors."""
 
@@ -48,8 +48,10 @@ class JIT:
     def functions(self) -> str:
         """The public functions with their arguments and results, as a JSON array."""
 
-    def call(self, name: str, frame: bytes) -> bytes | str:
+    def call(self, name: str, frame: bytes, memory: bytes) -> tuple[bytes | str, str]:
         """Calls a function with a frame of 64-bit words; see ``signatures.py``.
 
-        Returns a word for each result, or the message of a run-time check that failed.
+        ``memory`` has address and bytes of all that kernels on the emulator may access.
+        Returns a word for each result, or the message of a run-time check that failed;
+        and what the emulator has counted of each launch, as a JSON array.
         """

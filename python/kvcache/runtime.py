@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .compiler import chips
+from .emulator import Launches, parse_launches
 from .errors import CheckError, TargetError
 from .signatures import parse_function
 
@@ -22,43 +25,90 @@ def jit(
     *,
     opt_level: int = 2,
     bounds_checks: bool = False,
+    sanitize: bool | None = None,
+    meter: bool | None = None,
 ) -> JitModule:
     """Compiles the functions of a source, to be called from Python.
 
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
-        target: ``"cpu"``. Two more are known, and not in this build: ``"cuda"`` and
-            ``"emulator:<chip>"``.
+        target: ``"cpu"``, where kernels become loops of the host; or
+            ``"emulator:<chip>"``, such as ``"emulator:sm_100a"``, where they are
+            compiled as for the chip and its threads, barriers and copies are emulated.
+            ``"cuda"`` is known, and not in this build.
         filename: The source's name in diagnostics.
-        opt_level: 0 to 3, for LLVM.
+        opt_level: 0 to 3, for LLVM, of host code and of kernels on the emulator.
         bounds_checks: Whether a bad page id, token, head or misaligned index raises
             ``CheckError``; without it, such an access has no meaning.
+        sanitize: Whether the emulator checks what kernels access: bounds, memory that
+            nobody has written, races, copies in flight. On unless it is False. Only for
+            the emulator.
+        meter: Whether the emulator counts what kernels ask of memory, for
+            ``JitModule.launches``. Off unless it is True. Only for the emulator.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         TargetError: The target is known and not in this build.
         ValueError: An argument has none of the values above.
     """
-    _check_target(target)
+    chip = _parse_target(target)
     _native.check_opt_level(opt_level)
-    contents, name = _native.read_source(source, filename)
     # Functions that are declared and never used need no definition.
-    passes = _native.add_checks("symbol-dce,kvcache-to-cpu", bounds_checks)
-    compiled, diagnostics = _native.extension().jit(contents, name, passes, opt_level)
+    if chip is None:
+        _check_only_emulated(target, sanitize=sanitize, meter=meter)
+        passes = "symbol-dce,kvcache-to-cpu"
+    else:
+        sanitize = _parse_switch("sanitize", sanitize, default=True)
+        meter = _parse_switch("meter", meter, default=False)
+        options = f"chip={chip} sanitize={int(sanitize)} meter={int(meter)}"
+        passes = f"symbol-dce,kvcache-to-emulator{{{options}}}"
+    contents, name = _native.read_source(source, filename)
+    compiled, diagnostics = _native.extension().jit(
+        contents,
+        name,
+        _native.add_checks(passes, bounds_checks),
+        opt_level,
+        chip is not None,
+    )
     _native.report(diagnostics, compiled is not None, stacklevel=2)
-    return JitModule(compiled, target)
+    return JitModule(compiled, target, bool(meter))
 
 
-def _check_target(target: str) -> None:
+def _parse_target(target: str) -> str | None:
+    """Returns the chip to emulate; None for the CPU."""
     if target == "cpu":
-        return
-    if target == "cuda" or (isinstance(target, str) and target.startswith("emulator:")):
+        return None
+    if target == "cuda":
         raise TargetError(
-            f"target {target!r} is not available in this build; use 'cpu'"
+            "target 'cuda' is not available in this build; use 'cpu' or "
+            "'emulator:<chip>'"
         )
+    if isinstance(target, str) and target.startswith("emulator:"):
+        chip = target.removeprefix("emulator:")
+        if chip not in (known := chips()):
+            raise ValueError(
+                f"unknown chip {chip!r} in target {target!r}; known are "
+                f"{', '.join(known)}"
+            )
+        return chip
     raise ValueError(
         f"unknown target {target!r}; known are 'cpu', 'cuda' and 'emulator:<chip>'"
     )
+
+
+def _check_only_emulated(target: str, **options: bool | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name!r} has no meaning for target {target!r}, only for "
+                "'emulator:<chip>'"
+            )
+
+
+def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"expects {name!r} to be True or False, got {value!r}")
+    return default if value is None else value
 
 
 class JitModule:
@@ -67,9 +117,12 @@ class JitModule:
     ``functions`` maps their names to their types, in the order of the source.
     """
 
-    def __init__(self, compiled: JIT, target: str) -> None:
+    def __init__(self, compiled: JIT, target: str, has_meter: bool = False) -> None:
         described = map(parse_function, json.loads(compiled.functions))
         self._compiled = compiled
+        self._has_meter = has_meter
+        self._is_emulated = target.startswith("emulator:")
+        self._last_call = threading.local()
         self._functions = {function.name: function for function in described}
         self.target = target
         self.functions = MappingProxyType(
@@ -99,8 +152,8 @@ class JitModule:
             ValueError: An array has the wrong shape, strides or alignment, there are
                 too few or too many arguments, or there is no such function.
             OverflowError: An integer does not fit.
-            CheckError: A run-time check failed. What the function has allocated by then
-                is not freed.
+            CheckError: A run-time check failed, or the emulator found an error in a
+                kernel. What the function has allocated by then is not freed.
         """
         function = self._functions.get(name)
         if not function:
@@ -108,10 +161,31 @@ class JitModule:
                 f"there is no function {name!r}; the module has "
                 f"{', '.join(self._functions) or 'none that is public'}"
             )
-        result = self._compiled.call(name, function.encode(args))
+        frame = function.encode(args)
+        # Kernels on the emulator may access what the arrays reach, and no more.
+        memory = function.get_memory(args) if self._is_emulated else b""
+        result, launches = self._compiled.call(name, frame, memory)
+        if self._has_meter:
+            self._last_call.launches = parse_launches(launches)
         if isinstance(result, str):
             raise CheckError(result)
         return function.decode(result)
+
+    @property
+    def launches(self) -> Launches:
+        """What the kernels of the last ``call`` by this thread asked of memory.
+
+        A ``LaunchMeter`` for each launch, in their order; also those before an error.
+
+        Raises:
+            ValueError: The module was compiled without ``meter=True``.
+        """
+        if not self._has_meter:
+            raise ValueError(
+                "nothing was counted: compile with target='emulator:<chip>' and "
+                "meter=True"
+            )
+        return getattr(self._last_call, "launches", Launches())
 
     def __repr__(self) -> str:
         functions = "".join(

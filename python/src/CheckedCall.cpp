@@ -19,7 +19,8 @@ namespace {
 /// C++ objects: they are compiled code.
 struct CheckFrame {
   std::jmp_buf environment;
-  char message[1024];
+  /// Long enough for a deadlock's: a line for each group of threads.
+  char message[8192];
 };
 } // namespace
 

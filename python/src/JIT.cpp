@@ -11,6 +11,7 @@
 #include "Guard.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FileSystem.h"
@@ -24,6 +25,9 @@ using namespace mlir::kvcache::python;
 
 /// What the names of C wrappers begin with.
 static constexpr StringLiteral kWrapperPrefix("_mlir_ciface_");
+
+/// The name of the function that unloads kernels, in no way of a function's.
+static constexpr StringLiteral kUnload("kvcache.unload");
 
 #if defined(__x86_64__)
 // Conversions to and from f16 that the code generator may call. They are in the
@@ -65,18 +69,51 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
 #endif
 };
 
-static llvm::orc::SymbolMap getSymbols(llvm::orc::MangleAndInterner mangle) {
-  llvm::orc::SymbolMap symbols;
-  for (auto [name, function] : kFunctions)
-    symbols[mangle(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
-                             llvm::JITSymbolFlags::Exported |
-                                 llvm::JITSymbolFlags::Callable};
-  return symbols;
+namespace {
+/// The functions of this library and of the emulator that a module calls.
+class Symbols {
+public:
+  /// `emulator` may be null.
+  explicit Symbols(const Emulator *emulator) : emulator(emulator) {
+    for (auto [name, function] : kFunctions)
+      addresses[name] = reinterpret_cast<void *>(function);
+  }
+
+  /// Looks up what the module calls and doesn't define. Reports what is defined
+  /// nowhere: the engine would print the names rather than return them.
+  LogicalResult add(ModuleOp module);
+
+  llvm::orc::SymbolMap get(llvm::orc::MangleAndInterner mangle) const {
+    llvm::orc::SymbolMap symbols;
+    for (const auto &entry : addresses)
+      symbols[mangle(entry.getKey())] = {
+          llvm::orc::ExecutorAddr::fromPtr(entry.getValue()),
+          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    return symbols;
+  }
+
+private:
+  bool find(StringRef name);
+
+  const Emulator *emulator;
+  llvm::StringMap<void *> addresses;
+};
+} // namespace
+
+bool Symbols::find(StringRef name) {
+  if (addresses.contains(name))
+    return true;
+  // Only what is ours: the emulator's library finds the C library's as well.
+  void *address = emulator && name.starts_with("kvcache")
+                      ? emulator->lookup(name)
+                      : nullptr;
+  if (address)
+    addresses[name] = address;
+  return address ||
+         llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str());
 }
 
-/// Reports functions that are called and defined nowhere. The engine would
-/// print their names rather than return them.
-static LogicalResult checkSymbols(ModuleOp module) {
+LogicalResult Symbols::add(ModuleOp module) {
   static const bool hasProcess =
       !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
   (void)hasProcess;
@@ -84,15 +121,56 @@ static LogicalResult checkSymbols(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     StringRef name = function.getName();
     if (!function.isExternal() || name.starts_with("llvm.") ||
-        SymbolTable::symbolKnownUseEmpty(function, module) ||
-        llvm::is_contained(llvm::make_first_range(kFunctions), name) ||
-        llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str()))
+        SymbolTable::symbolKnownUseEmpty(function, module) || find(name))
       continue;
     name.consume_front(kWrapperPrefix);
     function.emitError() << "'" << name << "' is called but defined nowhere";
     failed = true;
   }
   return failure(failed);
+}
+
+/// The constants that describe the kernels of a module, from the calls that
+/// load them.
+static llvm::SetVector<LLVM::GlobalOp> getBinaries(ModuleOp module) {
+  llvm::SetVector<LLVM::GlobalOp> binaries;
+  SymbolTable symbols(module);
+  module.walk([&](LLVM::CallOp call) {
+    if (call.getCallee() != "kvcacheModuleLoad")
+      return;
+    if (auto address = call.getOperand(0).getDefiningOp<LLVM::AddressOfOp>())
+      if (auto binary = symbols.lookup<LLVM::GlobalOp>(address.getGlobalName()))
+        binaries.insert(binary);
+  });
+  return binaries;
+}
+
+/// Adds the function `kUnload`, which unloads all kernels of the module: the
+/// device must not know them any more when their code is gone. False if there
+/// are none.
+static bool addUnload(ModuleOp module) {
+  llvm::SetVector<LLVM::GlobalOp> binaries = getBinaries(module);
+  if (binaries.empty())
+    return false;
+  MLIRContext *context = module.getContext();
+  Location loc = module.getLoc();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  constexpr StringLiteral callee("kvcacheModuleUnload");
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  if (!module.lookupSymbol(callee))
+    LLVM::LLVMFuncOp::create(
+        builder, loc, callee,
+        LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer}));
+  auto function = LLVM::LLVMFuncOp::create(
+      builder, loc, kUnload,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {}));
+  builder.setInsertionPointToStart(function.addEntryBlock(builder));
+  for (LLVM::GlobalOp binary : binaries) {
+    Value address = LLVM::AddressOfOp::create(builder, loc, binary);
+    LLVM::CallOp::create(builder, loc, builder.getI32Type(), callee, address);
+  }
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return true;
 }
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
@@ -131,24 +209,29 @@ createEngine(ModuleOp module, unsigned optLevel) {
   return ExecutionEngine::create(module, options, std::move(*machine));
 }
 
+JIT::~JIT() {
+  if (unload)
+    unload(nullptr);
+}
+
 JIT::CreateResult JIT::create(std::string source, std::string filename,
-                              std::string passes, unsigned optLevel) {
+                              Options options) {
   return runGuarded<CreateResult>([source = std::move(source),
                                    filename = std::move(filename),
-                                   passes = std::move(passes), optLevel] {
-    return createUnguarded(source, filename, passes, optLevel);
+                                   options = std::move(options)] {
+    return createUnguarded(source, filename, options);
   });
 }
 
 JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
-                                       StringRef passes, unsigned optLevel) {
+                                       const Options &options) {
   Source source(contents, filename);
   CreateResult result;
   if (source.getModule()) {
     auto jit = std::make_unique<JIT>();
     jit->describeFunctions(source.getModule());
-    if (succeeded(source.run(passes)) &&
-        succeeded(jit->compile(source, optLevel)))
+    if (succeeded(source.run(options.passes)) &&
+        succeeded(jit->compile(source, options)))
       result.jit = std::move(jit);
   }
   result.diagnostics = source.getDiagnostics().take();
@@ -167,30 +250,56 @@ void JIT::describeFunctions(ModuleOp module) {
   description = llvm::formatv("{0}", llvm::json::Value(std::move(described)));
 }
 
-LogicalResult JIT::compile(Source &source, unsigned optLevel) {
-  auto created = createEngine(source.getModule(), optLevel);
+LogicalResult JIT::compile(Source &source, const Options &options) {
+  DiagnosticCollector &diagnostics = source.getDiagnostics();
+  if (options.useEmulator) {
+    auto loaded = Emulator::get();
+    if (!loaded) {
+      diagnostics.addError(toString(loaded.takeError()));
+      return failure();
+    }
+    emulator = *loaded;
+  }
+  bool hasKernels = emulator && addUnload(source.getModule());
+  Symbols symbols(emulator);
+  if (failed(symbols.add(source.getModule())))
+    return failure();
+  auto created = createEngine(source.getModule(), options.optLevel);
   if (!created) {
-    source.getDiagnostics().addError(toString(created.takeError()));
+    diagnostics.addError(toString(created.takeError()));
     return failure();
   }
   engine = std::move(*created);
-  engine->registerSymbols(getSymbols);
-  if (failed(checkSymbols(source.getModule())))
+  engine->registerSymbols([&](auto mangle) { return symbols.get(mangle); });
+  if (failed(lookupFunctions(diagnostics)))
     return failure();
+  engine->initialize();
+  if (hasKernels) {
+    auto found = engine->lookupPacked(kUnload);
+    if (!found) {
+      diagnostics.addError(toString(found.takeError()));
+      return failure();
+    }
+    unload = *found;
+  }
+  return success();
+}
+
+LogicalResult JIT::lookupFunctions(DiagnosticCollector &diagnostics) {
   for (auto &entry : functions) {
     auto found = engine->lookupPacked((kWrapperPrefix + entry.getKey()).str());
     if (!found) {
-      source.getDiagnostics().addError(toString(found.takeError()));
+      diagnostics.addError(toString(found.takeError()));
       return failure();
     }
     entry.getValue().entry = *found;
   }
-  engine->initialize();
   return success();
 }
 
-std::optional<JIT::CallResult>
-JIT::call(StringRef name, MutableArrayRef<uint64_t> frame) const {
+std::optional<JIT::CallResult> JIT::call(StringRef name,
+                                         MutableArrayRef<uint64_t> frame,
+                                         ArrayRef<MemoryRange> memory) const {
   auto found = functions.find(name);
   if (found == functions.end())
     return std::nullopt;
@@ -221,7 +330,12 @@ JIT::call(StringRef name, MutableArrayRef<uint64_t> frame) const {
     operands.push_back(resultStruct);
 
   CallResult result;
+  std::optional<RegisteredMemory> registered;
+  if (emulator)
+    registered.emplace(*emulator, memory);
   result.failedCheck = callChecked(entry, operands.data());
+  if (emulator)
+    result.launches = emulator->takeMeter();
   for (const CallLayout::Result &field : layout.results) {
     uint64_t word = 0;
     std::memcpy(&word, static_cast<char *>(resultStruct) + field.offset,

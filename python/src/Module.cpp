@@ -65,31 +65,42 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
 }
 
 static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
-                       const std::string &passes, unsigned optLevel) {
+                       const std::string &passes, unsigned optLevel,
+                       bool useEmulator) {
   std::string contents = toString(source);
+  JIT::Options options{passes, optLevel, useEmulator};
   JIT::CreateResult result;
   {
     nb::gil_scoped_release release;
-    result = JIT::create(std::move(contents), filename, passes, optLevel);
+    result = JIT::create(std::move(contents), filename, std::move(options));
   }
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
 }
 
-static nb::object pyCall(const JIT &jit, const std::string &name,
-                         nb::bytes frame) {
-  std::vector<uint64_t> words(frame.size() / sizeof(uint64_t));
-  std::memcpy(words.data(), frame.data(), words.size() * sizeof(uint64_t));
+template <typename T> static std::vector<T> toVector(const nb::bytes &data) {
+  std::vector<T> values(data.size() / sizeof(T));
+  std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
+  return values;
+}
+
+static nb::tuple pyCall(const JIT &jit, const std::string &name,
+                        nb::bytes frame, nb::bytes memory) {
+  auto words = toVector<uint64_t>(frame);
+  auto ranges = toVector<MemoryRange>(memory);
   std::optional<JIT::CallResult> result;
   {
     nb::gil_scoped_release release;
-    result = jit.call(name, words);
+    result = jit.call(name, words, ranges);
   }
   if (!result)
     throw nb::value_error("no such function, or a frame of the wrong size");
+  nb::object launches = toStr(result->launches);
   if (result->failedCheck)
-    return toStr(*result->failedCheck);
-  return toBytes({reinterpret_cast<const char *>(result->results.data()),
-                  result->results.size() * sizeof(uint64_t)});
+    return nb::make_tuple(toStr(*result->failedCheck), launches);
+  return nb::make_tuple(
+      toBytes({reinterpret_cast<const char *>(result->results.data()),
+               result->results.size() * sizeof(uint64_t)}),
+      launches);
 }
 
 NB_MODULE(_kvcache, module) {
@@ -102,10 +113,11 @@ NB_MODULE(_kvcache, module) {
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
-             nb::arg("passes"), nb::arg("opt_level"));
+             nb::arg("passes"), nb::arg("opt_level"), nb::arg("use_emulator"));
   nb::class_<JIT>(module, "JIT")
       .def_prop_ro("functions",
                    [](const JIT &jit) { return toStr(jit.getDescription()); })
-      .def("call", &pyCall, nb::arg("name"), nb::arg("frame"));
+      .def("call", &pyCall, nb::arg("name"), nb::arg("frame"),
+           nb::arg("memory"));
   addGeometry(module);
 }

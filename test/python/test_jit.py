@@ -697,12 +697,11 @@ def test_unknown_targets(target):
         kvcache.jit("module {}", target=target)
 
 
-@pytest.mark.parametrize("target", ["cuda", "emulator:sm_100a"])
-def test_targets_that_are_not_here(target):
+def test_a_target_that_is_not_here():
     with pytest.raises(
-        kvcache.TargetError, match=f"'{target}' is not available in this build"
+        kvcache.TargetError, match="'cuda' is not available in this build"
     ):
-        kvcache.jit("module {}", target=target)
+        kvcache.jit("module {}", target="cuda")
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])

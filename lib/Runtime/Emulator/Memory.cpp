@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory.h"
+#include "kvcache/Runtime/Emulator.h"
 
 #include <cstdlib>
 
@@ -35,4 +36,13 @@ std::optional<std::string> Memory::access(const void *, int64_t, uint32_t) {
 std::optional<std::string> Memory::accessByCopy(const void *, int64_t,
                                                 uint32_t) {
   return std::nullopt;
+}
+
+void kvcacheEmulatorRegister(const void *pointer, int64_t bytes) {
+  if (bytes > 0)
+    Memory::get().add(pointer, bytes);
+}
+
+void kvcacheEmulatorUnregister(const void *pointer) {
+  Memory::get().remove(pointer);
 }
