@@ -26,7 +26,9 @@ LogicalResult checkInstructions(gpu::GPUModuleOp module, const Chip &chip);
 
 /// Registers such as the thread's number.
 FailureOr<bool> lowerRegister(Operation *op, EmulatorCalls &calls);
-/// Barriers, mbarriers and fences.
+/// Barriers of a block.
+FailureOr<bool> lowerBarrier(Operation *op, EmulatorCalls &calls);
+/// mbarriers and fences.
 FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
 /// What the lanes of a warp do together.
 FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);

@@ -23,8 +23,8 @@ using namespace mlir::kvcache;
 namespace {
 
 constexpr decltype(&lowerRegister) kFamilies[] = {
-    lowerRegister, lowerSynchronization, lowerWarpOp,   lowerAsyncCopy,
-    lowerMatrixOp, lowerMathOp,          lowerControlOp};
+    lowerRegister,  lowerBarrier,  lowerSynchronization, lowerWarpOp,
+    lowerAsyncCopy, lowerMatrixOp, lowerMathOp,          lowerControlOp};
 
 /// Ops that only a chip has, and that no family knows.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {

@@ -39,8 +39,7 @@ static std::string describe(const KVCacheSite *site) {
   return std::string(site->op) + " at " + site->location;
 }
 
-/// `0 to 31 and 40`.
-static std::string listRanges(const std::vector<uint32_t> &sorted) {
+std::string emulator::listRanges(const std::vector<uint32_t> &sorted) {
   std::vector<std::string> ranges;
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     for (end = begin + 1;
@@ -208,8 +207,8 @@ void Block::finish(Thread &thread) {
   thread.hasEnded = true;
   --live;
   noteProgress();
-  barriers.noteExit(thread);
   warps.noteExit(thread);
+  barriers.noteExit(thread);
 }
 
 /// What a fiber does: it runs threads that have not begun, one after another.

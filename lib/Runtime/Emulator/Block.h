@@ -35,6 +35,9 @@ struct Thread;
 
 inline constexpr uint32_t kWarpSize = 32;
 
+/// "0 to 31 and 40".
+std::string listRanges(const std::vector<uint32_t> &sorted);
+
 /// What threads of a block can wait for.
 class Waitable {
 public:

@@ -6,10 +6,467 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Warps.h"
-#include "Block.h"
+#include "kvcache/Emulator/Warps.h"
+#include "Grid.h"
+#include "WarpMeeting.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
 
 using namespace mlir::kvcache::emulator;
 
-void Warps::begin() {}
-void Warps::noteExit(Thread &) {}
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string describeMask(uint32_t mask) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "0x%08x", mask);
+  return text;
+}
+
+std::string Warps::describeLanes(uint32_t lanes) {
+  std::vector<uint32_t> numbers;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1)
+    numbers.push_back(__builtin_ctz(rest));
+  return (numbers.size() == 1 ? "lane " : "lanes ") + listRanges(numbers);
+}
+
+std::string WarpMeeting::describe() const {
+  return Warps::describeLanes(mask & ~reached) + " of warp " +
+         std::to_string(warp) + ", in the mask " + describeMask(mask);
+}
+
+//===----------------------------------------------------------------------===//
+// Meetings
+//===----------------------------------------------------------------------===//
+
+Warps::Warps(Block &block) : block(block) {}
+
+Warps::~Warps() = default;
+
+void Warps::begin() {
+  liveWarps = (block.size() + kWarpSize - 1) / kWarpSize;
+  warps.resize(liveWarps);
+  for (uint32_t i = 0; i < liveWarps; ++i) {
+    uint32_t lanes = std::min(block.size() - i * kWarpSize, kWarpSize);
+    warps[i].live = kAllLanes >> (kWarpSize - lanes);
+    warps[i].open.clear();
+  }
+  unused.clear();
+  for (const std::unique_ptr<WarpMeeting> &meeting : meetings) {
+    meeting->waiters.clear();
+    unused.push_back(meeting.get());
+  }
+}
+
+void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,
+                       uint32_t mask, const WarpMeeting &other) const {
+  std::string text = "comes with the mask " + describeMask(mask) + ", while " +
+                     describeLanes(other.reached) + " of warp " +
+                     std::to_string(other.warp);
+  text += __builtin_popcount(other.reached) == 1 ? " waits" : " wait";
+  if (other.site != site)
+    text +=
+        std::string(" in ") + other.site->op + " at " + other.site->location;
+  block.fail(thread, site, text + " with the mask " + describeMask(other.mask));
+}
+
+/// The meeting that the lane belongs to, if it is open. Fails if another one
+/// can't end any more, or is for the same instruction with another mask.
+WarpMeeting *Warps::find(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                         WarpWork work, WarpRule rule) {
+  for (WarpMeeting *other : warps[thread.warp].open) {
+    bool isSame = other->work == work &&
+                  (other->site == site || rule == WarpRule::AnySite);
+    if (isSame && other->mask == mask)
+      return other;
+    // Each waits for a lane that is at the other.
+    bool isStuck = other->mask >> thread.lane & 1 && other->reached & mask;
+    if (isStuck || (isSame && other->site == site && other->mask & mask))
+      failToMeet(thread, site, mask, *other);
+  }
+  return nullptr;
+}
+
+WarpMeeting &Warps::open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
+                         WarpWork work, WarpRule rule) {
+  if (unused.empty()) {
+    meetings.push_back(std::make_unique<WarpMeeting>());
+    unused.push_back(meetings.back().get());
+  }
+  WarpMeeting &meeting = *unused.back();
+  unused.pop_back();
+  meeting.warp = warp;
+  meeting.site = site;
+  meeting.work = work;
+  meeting.rule = rule;
+  meeting.mask = mask;
+  meeting.reached = 0;
+  warps[warp].open.push_back(&meeting);
+  return meeting;
+}
+
+bool Warps::isComplete(const WarpMeeting &meeting) const {
+  return (meeting.mask & warps[meeting.warp].live & ~meeting.reached) == 0;
+}
+
+void Warps::complete(WarpMeeting &meeting) {
+  if (meeting.rule == WarpRule::AllLanes && meeting.reached != kAllLanes)
+    block.fail(*meeting.lanes[__builtin_ctz(meeting.reached)]->thread,
+               meeting.site,
+               "wants all lanes of its warp to come, but " +
+                   describeLanes(~meeting.reached) + " of warp " +
+                   std::to_string(meeting.warp) +
+                   " have ended or are not in the block");
+  std::vector<WarpMeeting *> &open = warps[meeting.warp].open;
+  open.erase(std::find(open.begin(), open.end(), &meeting));
+  meeting.work(block, meeting);
+  meeting.forEach<WarpLane>(
+      [](uint32_t, WarpLane &lane) { lane.isDone = true; });
+  block.wake(meeting);
+  unused.push_back(&meeting);
+}
+
+void Warps::meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                 WarpWork work, WarpLane &lane, WarpRule rule) {
+  if (!(mask >> thread.lane & 1))
+    block.fail(thread, site,
+               "is lane " + std::to_string(thread.lane) +
+                   " of its warp, which is not in its mask " +
+                   describeMask(mask));
+  lane.thread = &thread;
+  WarpMeeting *meeting = find(thread, site, mask, work, rule);
+  if (!meeting)
+    meeting = &open(thread.warp, site, mask, work, rule);
+  meeting->lanes[thread.lane] = &lane;
+  meeting->reached |= 1u << thread.lane;
+  if (isComplete(*meeting))
+    return complete(*meeting);
+  do
+    block.wait(thread, site, *meeting);
+  while (!lane.isDone);
+}
+
+void Warps::noteExit(Thread &thread) {
+  Warp &warp = warps[thread.warp];
+  warp.live &= ~(1u << thread.lane);
+  if (warp.live == 0)
+    --liveWarps;
+  // Each that completes is no longer open.
+  for (size_t i = 0; i < warp.open.size();) {
+    WarpMeeting &meeting = *warp.open[i];
+    if (isComplete(meeting))
+      complete(meeting);
+    else
+      ++i;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// bar.warp.sync, elect.sync
+//===----------------------------------------------------------------------===//
+
+static void synchronize(Block &block, WarpMeeting &meeting) {
+  std::vector<Thread *> threads;
+  threads.reserve(kWarpSize);
+  meeting.forEach<WarpLane>(
+      [&](uint32_t, WarpLane &lane) { threads.push_back(lane.thread); });
+  block.sanitizer.synchronize(threads);
+}
+
+void kvcacheEmulatorSyncWarp(KVCacheThread *self, const KVCacheSite *site,
+                             uint32_t mask) {
+  Thread &thread = Thread::get(self);
+  WarpLane lane;
+  thread.block->warps.meet(thread, site, mask, synchronize, lane,
+                           WarpRule::AnySite);
+}
+
+namespace {
+/// A lane that brings one value and gets another.
+struct ValueLane : WarpLane {
+  uint32_t value = 0, result = 0;
+};
+} // namespace
+
+static void elect(Block &block, WarpMeeting &meeting) {
+  uint32_t leader = block.getGrid().module->isSanitized
+                        ? kWarpSize - 1 - __builtin_clz(meeting.reached)
+                        : __builtin_ctz(meeting.reached);
+  meeting.get<ValueLane>(leader).result = 1;
+}
+
+uint32_t kvcacheEmulatorElect(KVCacheThread *self, const KVCacheSite *site,
+                              uint32_t mask) {
+  Thread &thread = Thread::get(self);
+  ValueLane lane;
+  thread.block->warps.meet(thread, site, mask, elect, lane);
+  return lane.result;
+}
+
+//===----------------------------------------------------------------------===//
+// shfl.sync
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ShuffleLane : WarpLane {
+  uint32_t value, offset, clamp, kind;
+  uint32_t result = 0;
+  bool isInRange = false;
+};
+} // namespace
+
+/// The lane that a lane reads from, itself where that is out of its segment.
+/// (PTX ISA, "shfl.sync", Semantics.)
+static uint32_t findSource(uint32_t number, ShuffleLane &lane) {
+  int32_t self = number, offset = lane.offset & 0x1f, clamp = lane.clamp & 0x1f;
+  int32_t segments = lane.clamp >> 8 & 0x1f;
+  int32_t least = self & segments;
+  int32_t most = least | (clamp & ~segments);
+  int32_t source = self;
+  switch (lane.kind) {
+  case KVCacheShuffleUp:
+    source = self - offset;
+    break;
+  case KVCacheShuffleDown:
+    source = self + offset;
+    break;
+  case KVCacheShuffleBfly:
+    source = self ^ offset;
+    break;
+  default:
+    source = least | (offset & ~segments);
+    break;
+  }
+  lane.isInRange =
+      lane.kind == KVCacheShuffleUp ? source >= most : source <= most;
+  return lane.isInRange ? source : number;
+}
+
+static void shuffle(Block &block, WarpMeeting &meeting) {
+  bool isSanitized = block.getGrid().module->isSanitized;
+  meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
+    uint32_t source = findSource(number, lane);
+    if (meeting.has(source)) {
+      lane.result = meeting.get<ShuffleLane>(source).value;
+      return;
+    }
+    // What it reads is not defined.
+    lane.result = lane.value;
+    if (isSanitized)
+      block.fail(
+          *lane.thread, meeting.site,
+          "reads from lane " + std::to_string(source) + " of its warp, which " +
+              (meeting.mask >> source & 1
+                   ? "has ended or is not in the block"
+                   : "is not in the mask " + describeMask(meeting.mask)));
+  });
+}
+
+uint32_t kvcacheEmulatorShuffle(KVCacheThread *self, const KVCacheSite *site,
+                                uint32_t mask, uint32_t value, uint32_t offset,
+                                uint32_t clamp, uint32_t kind,
+                                uint32_t *isInRange) {
+  Thread &thread = Thread::get(self);
+  ShuffleLane lane;
+  lane.value = value;
+  lane.offset = offset;
+  lane.clamp = clamp;
+  lane.kind = kind;
+  thread.block->warps.meet(thread, site, mask, shuffle, lane);
+  if (isInRange)
+    *isInRange = lane.isInRange;
+  return lane.result;
+}
+
+//===----------------------------------------------------------------------===//
+// vote.sync, match.sync
+//===----------------------------------------------------------------------===//
+
+/// All lanes get the lanes whose value is not 0.
+static void vote(Block &, WarpMeeting &meeting) {
+  uint32_t ballot = 0;
+  meeting.forEach<ValueLane>([&](uint32_t number, ValueLane &lane) {
+    ballot |= uint32_t{lane.value != 0} << number;
+  });
+  meeting.forEach<ValueLane>(
+      [&](uint32_t, ValueLane &lane) { lane.result = ballot; });
+}
+
+static void voteAll(Block &, WarpMeeting &meeting) {
+  bool all = true;
+  meeting.forEach<ValueLane>(
+      [&](uint32_t, ValueLane &lane) { all &= lane.value != 0; });
+  meeting.forEach<ValueLane>(
+      [&](uint32_t, ValueLane &lane) { lane.result = all; });
+}
+
+static void voteUni(Block &, WarpMeeting &meeting) {
+  bool any = false, all = true;
+  meeting.forEach<ValueLane>([&](uint32_t, ValueLane &lane) {
+    any |= lane.value != 0;
+    all &= lane.value != 0;
+  });
+  meeting.forEach<ValueLane>(
+      [&](uint32_t, ValueLane &lane) { lane.result = any == all; });
+}
+
+uint32_t kvcacheEmulatorVote(KVCacheThread *self, const KVCacheSite *site,
+                             uint32_t mask, uint32_t predicate, uint32_t kind) {
+  Thread &thread = Thread::get(self);
+  ValueLane lane;
+  lane.value = predicate;
+  WarpWork work = kind == KVCacheVoteAll   ? voteAll
+                  : kind == KVCacheVoteUni ? voteUni
+                                           : vote;
+  thread.block->warps.meet(thread, site, mask, work, lane);
+  return kind == KVCacheVoteAny ? lane.result != 0 : lane.result;
+}
+
+namespace {
+struct MatchLane : WarpLane {
+  uint64_t value = 0;
+  uint32_t result = 0;
+};
+} // namespace
+
+static void matchAny(Block &, WarpMeeting &meeting) {
+  meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
+    meeting.forEach<MatchLane>([&](uint32_t number, MatchLane &other) {
+      lane.result |= uint32_t{lane.value == other.value} << number;
+    });
+  });
+}
+
+uint32_t kvcacheEmulatorMatchAny(KVCacheThread *self, const KVCacheSite *site,
+                                 uint32_t mask, uint64_t value) {
+  Thread &thread = Thread::get(self);
+  MatchLane lane;
+  lane.value = value;
+  thread.block->warps.meet(thread, site, mask, matchAny, lane);
+  return lane.result;
+}
+
+static void matchAll(Block &, WarpMeeting &meeting) {
+  uint64_t first = meeting.get<MatchLane>(__builtin_ctz(meeting.reached)).value;
+  uint32_t result = meeting.reached;
+  meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
+    if (lane.value != first)
+      result = 0;
+  });
+  meeting.forEach<MatchLane>(
+      [&](uint32_t, MatchLane &lane) { lane.result = result; });
+}
+
+uint32_t kvcacheEmulatorMatchAll(KVCacheThread *self, const KVCacheSite *site,
+                                 uint32_t mask, uint64_t value) {
+  Thread &thread = Thread::get(self);
+  MatchLane lane;
+  lane.value = value;
+  thread.block->warps.meet(thread, site, mask, matchAll, lane);
+  return lane.result;
+}
+
+//===----------------------------------------------------------------------===//
+// redux.sync
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ReduceLane : WarpLane {
+  uint32_t value = 0, kind = 0;
+};
+
+struct FloatLane : WarpLane {
+  float value = 0;
+  bool isMax = false, isAbs = false, keepsNaN = false;
+};
+} // namespace
+
+static uint32_t combine(uint32_t a, uint32_t b, uint32_t kind) {
+  int32_t signedA = a, signedB = b;
+  switch (kind) {
+  case KVCacheReduceAdd:
+    return a + b;
+  case KVCacheReduceAnd:
+    return a & b;
+  case KVCacheReduceOr:
+    return a | b;
+  case KVCacheReduceXor:
+    return a ^ b;
+  case KVCacheReduceMin:
+    return std::min(signedA, signedB);
+  case KVCacheReduceMax:
+    return std::max(signedA, signedB);
+  case KVCacheReduceUMin:
+    return std::min(a, b);
+  default:
+    return std::max(a, b);
+  }
+}
+
+static void reduce(Block &, WarpMeeting &meeting) {
+  uint32_t first = __builtin_ctz(meeting.reached);
+  uint32_t result = meeting.get<ReduceLane>(first).value;
+  meeting.forEach<ReduceLane>([&](uint32_t number, ReduceLane &lane) {
+    if (number != first)
+      result = combine(result, lane.value, lane.kind);
+  });
+  meeting.forEach<ReduceLane>(
+      [&](uint32_t, ReduceLane &lane) { lane.value = result; });
+}
+
+uint32_t kvcacheEmulatorReduce(KVCacheThread *self, const KVCacheSite *site,
+                               uint32_t mask, uint32_t value, uint32_t kind) {
+  Thread &thread = Thread::get(self);
+  ReduceLane lane;
+  lane.value = value;
+  lane.kind = kind;
+  thread.block->warps.meet(thread, site, mask, reduce, lane);
+  return lane.value;
+}
+
+/// Whether `a` is the one of both to keep; -0 is less than +0.
+static bool isBetter(float a, float b, bool isMax) {
+  if (a == b)
+    return std::signbit(a) != isMax;
+  return isMax ? a > b : a < b;
+}
+
+/// The NaN that instructions make (PTX ISA, "Floating-Point Instructions").
+static float getCanonicalNaN() {
+  constexpr uint32_t bits = 0x7fffffff;
+  float nan;
+  std::memcpy(&nan, &bits, sizeof(nan));
+  return nan;
+}
+
+static void reduceFloats(Block &, WarpMeeting &meeting) {
+  const float nan = getCanonicalNaN();
+  float result = nan;
+  bool hasNaN = false;
+  meeting.forEach<FloatLane>([&](uint32_t, FloatLane &lane) {
+    float value = lane.isAbs ? std::fabs(lane.value) : lane.value;
+    if (std::isnan(value))
+      hasNaN |= lane.keepsNaN;
+    else if (std::isnan(result) || isBetter(value, result, lane.isMax))
+      result = value;
+  });
+  meeting.forEach<FloatLane>(
+      [&](uint32_t, FloatLane &lane) { lane.value = hasNaN ? nan : result; });
+}
+
+float kvcacheEmulatorReduceF32(KVCacheThread *self, const KVCacheSite *site,
+                               uint32_t mask, float value, uint32_t isMax,
+                               uint32_t isAbs, uint32_t keepsNaN) {
+  Thread &thread = Thread::get(self);
+  FloatLane lane;
+  lane.value = value;
+  lane.isMax = isMax;
+  lane.isAbs = isAbs;
+  lane.keepsNaN = keepsNaN;
+  thread.block->warps.meet(thread, site, mask, reduceFloats, lane);
+  return lane.value;
+}
