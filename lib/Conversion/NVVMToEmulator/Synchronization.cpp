@@ -1,4 +1,4 @@
-//===- Synchronization.cpp - Barriers and fences as calls -----------------===//
+//===- Synchronization.cpp - mbarriers and fences as calls ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,14 +6,210 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/Emulator/Synchronization.h"
 #include "Families.h"
+#include "Predicates.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+/// Replaces an op that arrives at an mbarrier; null for `count` is 1, for
+/// `bytes` none.
+static void lowerArrive(Operation *op, EmulatorCalls &calls, Value barrier,
+                        Value count, Value bytes, uint32_t flags) {
+  if (!count)
+    count = calls.getI32(op, 1);
+  if (!bytes)
+    bytes = calls.getI32(op, 0);
+  Value state = calls.call(op, "kvcacheEmulatorMBarrierArrive", calls.i64,
+                           {barrier, count, bytes, calls.getI32(op, flags)});
+  if (op->getNumResults() == 1)
+    op->getResult(0).replaceAllUsesWith(state);
+  op->erase();
+}
+
+static uint32_t getFlags(bool isRelaxed) {
+  return isRelaxed ? KVCacheMBarrierRelaxed : 0;
+}
+
+/// One of the ops that arrive.
+static FailureOr<bool> lowerArrival(Operation *op, EmulatorCalls &calls) {
+  constexpr uint32_t drop = KVCacheMBarrierDrop;
+  constexpr uint32_t noComplete = KVCacheMBarrierNoComplete;
+  return llvm::TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](NVVM::MBarrierArriveOp op) {
+        lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
+                    getFlags(op.getRelaxed()));
+        return true;
+      })
+      .Case([&](NVVM::MBarrierArriveDropOp op) {
+        lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
+                    drop | getFlags(op.getRelaxed()));
+        return true;
+      })
+      .Case([&](NVVM::MBarrierArriveNocompleteOp op) {
+        lowerArrive(op, calls, op.getAddr(), op.getCount(), {}, noComplete);
+        return true;
+      })
+      .Case([&](NVVM::MBarrierArriveDropNocompleteOp op) {
+        lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
+                    drop | noComplete);
+        return true;
+      })
+      .Case([&](NVVM::MBarrierArriveExpectTxOp op) -> FailureOr<bool> {
+        if (op.getPredicate() && op->getNumResults() > 0)
+          return op.emitOpError("with a predicate and a result has no lowering "
+                                "for the emulator");
+        branchOnPredicate(op, op.getPredicate());
+        lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(),
+                    getFlags(op.getRelaxed()));
+        return true;
+      })
+      .Case([&](NVVM::MBarrierArriveDropExpectTxOp op) {
+        lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(),
+                    drop | getFlags(op.getRelaxed()));
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+/// Replaces an op that tests whether a phase has completed.
+static void lowerTest(Operation *op, EmulatorCalls &calls, Value barrier,
+                      Value stateOrParity, bool isRelaxed) {
+  Value flags = calls.getI32(op, getFlags(isRelaxed));
+  bool isParity = stateOrParity.getType() == calls.i32;
+  Value done = calls.call(op,
+                          isParity ? "kvcacheEmulatorMBarrierTestParity"
+                                   : "kvcacheEmulatorMBarrierTestState",
+                          calls.i32, {barrier, stateOrParity, flags});
+  OpBuilder builder(op);
+  op->getResult(0).replaceAllUsesWith(
+      LLVM::TruncOp::create(builder, op->getLoc(), calls.i1, done));
+  op->erase();
+}
+
+/// Replaces an op that may wait as long as it wants.
+static void lowerWait(Operation *op, EmulatorCalls &calls, Value barrier,
+                      Value stateOrParity, bool isRelaxed) {
+  Value flags = calls.getI32(op, getFlags(isRelaxed));
+  bool isParity = stateOrParity.getType() == calls.i32;
+  calls.call(op,
+             isParity ? "kvcacheEmulatorMBarrierWaitParity"
+                      : "kvcacheEmulatorMBarrierWaitState",
+             Type(), {barrier, stateOrParity, flags});
+  if (op->getNumResults() == 1) {
+    OpBuilder builder(op);
+    op->getResult(0).replaceAllUsesWith(
+        LLVM::ConstantOp::create(builder, op->getLoc(), calls.i1, 1));
+  }
+  op->erase();
+}
+
+static bool lowerAnyWait(Operation *op, EmulatorCalls &calls) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](NVVM::MBarrierTestWaitOp op) {
+        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(),
+                  op.getRelaxed());
+        return true;
+      })
+      .Case([&](NVVM::MBarrierTryWaitOp op) {
+        // With a limit of its own it may be meant to give up.
+        auto lower = op.getTicks() ? lowerTest : lowerWait;
+        lower(op, calls, op.getAddr(), op.getStateOrPhase(), op.getRelaxed());
+        return true;
+      })
+      .Case([&](NVVM::MBarrierTryWaitParityOp op) {
+        // The op is a loop around the instruction.
+        lowerWait(op, calls, op.getAddr(), op.getPhase(), /*isRelaxed=*/false);
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+//===----------------------------------------------------------------------===//
+// Other operations on mbarriers
+//===----------------------------------------------------------------------===//
+
+static bool lowerMBarrier(Operation *op, EmulatorCalls &calls) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](NVVM::MBarrierInitOp op) {
+        branchOnPredicate(op, op.getPredicate());
+        calls.replaceByCall(op, "kvcacheEmulatorMBarrierInit",
+                            {op.getAddr(), op.getCount()});
+        return true;
+      })
+      .Case([&](NVVM::MBarrierInvalOp op) {
+        calls.replaceByCall(op, "kvcacheEmulatorMBarrierInval", op.getAddr());
+        return true;
+      })
+      .Case([&](NVVM::MBarrierExpectTxOp op) {
+        calls.replaceByCall(op, "kvcacheEmulatorMBarrierExpectTx",
+                            {op.getAddr(), op.getTxcount()});
+        return true;
+      })
+      .Case([&](NVVM::MBarrierCompleteTxOp op) {
+        calls.replaceByCall(op, "kvcacheEmulatorMBarrierCompleteTx",
+                            {op.getAddr(), op.getTxcount()});
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+//===----------------------------------------------------------------------===//
+// Fences
+//===----------------------------------------------------------------------===//
+
+static bool lowerFence(Operation *op, EmulatorCalls &calls, uint32_t kind) {
+  calls.replaceByCall(op, "kvcacheEmulatorFence", calls.getI32(op, kind));
+  return true;
+}
+
+static uint32_t getFenceKind(NVVM::ProxyKind proxy) {
+  switch (proxy) {
+  case NVVM::ProxyKind::async:
+    return KVCacheFenceAsync;
+  case NVVM::ProxyKind::async_shared:
+    return KVCacheFenceAsyncShared;
+  case NVVM::ProxyKind::async_global:
+    return KVCacheFenceAsyncGlobal;
+  default:
+    return KVCacheFenceMemory;
+  }
+}
+
+static bool lowerAnyFence(Operation *op, EmulatorCalls &calls) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](NVVM::FenceProxyOp op) {
+        return lowerFence(op, calls, getFenceKind(op.getKind()));
+      })
+      .Case([&](NVVM::FenceMbarrierInitOp op) {
+        return lowerFence(op, calls, KVCacheFenceMBarrierInit);
+      })
+      .Case([&](NVVM::FenceProxyAcquireOp op) {
+        calls.replaceByCall(op, "kvcacheEmulatorFenceTensorMap",
+                            {op.getAddr(), op.getSize()});
+        return true;
+      })
+      .Case<NVVM::FenceProxyReleaseOp, NVVM::MembarOp, NVVM::FenceScClusterOp,
+            LLVM::FenceOp>(
+          [&](auto op) { return lowerFence(op, calls, KVCacheFenceMemory); })
+      .Default([](Operation *) { return false; });
+}
+
 FailureOr<bool> kvcache::lowerSynchronization(Operation *op,
                                               EmulatorCalls &calls) {
-  return false;
+  if (lowerMBarrier(op, calls) || lowerAnyWait(op, calls) ||
+      lowerAnyFence(op, calls))
+    return true;
+  return lowerArrival(op, calls);
 }

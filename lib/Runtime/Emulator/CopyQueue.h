@@ -9,13 +9,75 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_COPYQUEUE_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_COPYQUEUE_H
 
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
 namespace mlir::kvcache::emulator {
 
-/// The copies of a thread that it waits for by groups: those by cp.async, and
-/// bulk copies to global memory.
-class CopyQueue {
+struct AsyncCopy;
+struct BulkStore;
+struct Thread;
+
+/// Copies in the groups in which a thread waits for them.
+template <typename CopyT> class CopyGroups {
 public:
-  void clear() {}
+  using Group = std::vector<std::shared_ptr<CopyT>>;
+
+  void add(std::shared_ptr<CopyT> copy) { open.push_back(std::move(copy)); }
+  void commit() {
+    groups.push_back(std::move(open));
+    open.clear();
+  }
+
+  /// Calls `f` for all copies in groups but the last `count`, and forgets those
+  /// unless `keep` is set.
+  template <typename F> void wait(uint64_t count, bool keep, const F &f) {
+    size_t ready = groups.size() > count ? groups.size() - count : 0;
+    for (size_t i = 0; i < ready; ++i)
+      for (const std::shared_ptr<CopyT> &copy : groups[i])
+        f(*copy);
+    if (!keep)
+      groups.erase(groups.begin(), groups.begin() + ready);
+  }
+
+  /// All copies that have not been waited for, the oldest first.
+  Group getAll() const {
+    Group all;
+    for (const Group &group : groups)
+      all.insert(all.end(), group.begin(), group.end());
+    all.insert(all.end(), open.begin(), open.end());
+    return all;
+  }
+
+  void clear() {
+    groups.clear();
+    open.clear();
+  }
+
+private:
+  std::deque<Group> groups;
+  /// What no group has yet.
+  Group open;
+};
+
+/// The copies of a thread that it waits for by groups: those by cp.async, and
+/// bulk copies to global memory. Empty in modules that are not sanitized, where
+/// copies happen at once.
+struct CopyQueue {
+  CopyGroups<AsyncCopy> asyncCopies;
+  CopyGroups<BulkStore> bulkStores;
+
+  void clear() {
+    asyncCopies.clear();
+    bulkStores.clear();
+  }
+
+  /// The end of the block: stores to global memory happen, and everything that
+  /// is in flight in shared memory is an error of the thread.
+  void end(Thread &thread);
 };
 
 } // namespace mlir::kvcache::emulator

@@ -7,9 +7,210 @@
 //===----------------------------------------------------------------------===//
 
 #include "MBarriers.h"
-#include "Block.h"
+#include "Grid.h"
+#include "MBarrier.h"
+#include "kvcache/Emulator/Synchronization.h"
+
+#include <algorithm>
 
 using namespace mlir::kvcache::emulator;
 
-void MBarriers::begin() {}
-void MBarriers::end() {}
+/// PTX ISA, "Size and alignment of mbarrier object".
+static constexpr uint32_t kBarrierBytes = 8;
+
+MBarriers::MBarriers(Block &block) : block(block) {}
+
+MBarriers::~MBarriers() = default;
+
+void MBarriers::begin() {
+  for (MBarrier *barrier : used)
+    barrier->reset();
+  used.clear();
+  fences.assign(block.size(), Fences());
+  time = 0;
+}
+
+void MBarriers::end() {
+  for (const MBarrier *barrier : used)
+    barrier->checkEnd();
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers by their addresses
+//===----------------------------------------------------------------------===//
+
+MBarrier &MBarriers::at(const Thread &thread, const KVCacheSite *site,
+                        const void *pointer) {
+  uint32_t offset = block.getSharedOffset(thread, site, pointer, kBarrierBytes);
+  block.checkAlignment(thread, site, pointer, kBarrierBytes);
+  size_t index = offset / kBarrierBytes;
+  if (index >= barriers.size())
+    barriers.resize(index + 1);
+  if (!barriers[index])
+    barriers[index] = std::make_unique<MBarrier>(block, offset);
+  return *barriers[index];
+}
+
+MBarrier &MBarriers::get(const Thread &thread, const KVCacheSite *site,
+                         const void *pointer) {
+  MBarrier &barrier = at(thread, site, pointer);
+  switch (barrier.getState()) {
+  case MBarrier::State::Valid:
+    break;
+  case MBarrier::State::Unused:
+    block.fail(thread, site,
+               "uses " + barrier.getName() + ", which is not initialized");
+  case MBarrier::State::Invalidated:
+    block.fail(thread, site,
+               "uses " + barrier.getName() + ", which has been invalidated");
+  }
+  return barrier;
+}
+
+MBarrier &MBarriers::getForCopy(const Thread &thread, const KVCacheSite *site,
+                                const void *pointer) {
+  MBarrier &barrier = get(thread, site, pointer);
+  bool isFenced = fences[barrier.initThread->index].any > barrier.initTime ||
+                  fences[thread.index].ofProxy > barrier.initTime;
+  if (!isFenced && block.getGrid().module->isSanitized)
+    block.fail(thread, site,
+               "issues a copy to " + barrier.getName() +
+                   ", which has been initialized at " +
+                   barrier.initSite->location +
+                   " without a fence behind (fence.mbarrier_init)");
+  return barrier;
+}
+
+void MBarriers::init(Thread &thread, const KVCacheSite *site,
+                     const void *pointer, int64_t count) {
+  MBarrier &barrier = at(thread, site, pointer);
+  if (barrier.getState() == MBarrier::State::Unused)
+    used.push_back(&barrier);
+  barrier.init(thread, site, count);
+  barrier.initTime = ++time;
+}
+
+void MBarriers::invalidate(Thread &thread, const KVCacheSite *site,
+                           const void *pointer) {
+  get(thread, site, pointer).invalidate(thread, site);
+}
+
+void MBarriers::noteFence(const Thread &thread, bool isOfProxy) {
+  Fences &last = fences[thread.index];
+  last.any = ++time;
+  if (isOfProxy)
+    last.ofProxy = time;
+}
+
+//===----------------------------------------------------------------------===//
+// What compiled code calls
+//===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorMBarrierInit(KVCacheThread *self, const KVCacheSite *site,
+                                 const void *barrier, int32_t count) {
+  Thread &thread = Thread::get(self);
+  thread.block->mbarriers.init(thread, site, barrier, count);
+}
+
+void kvcacheEmulatorMBarrierInval(KVCacheThread *self, const KVCacheSite *site,
+                                  const void *barrier) {
+  Thread &thread = Thread::get(self);
+  thread.block->mbarriers.invalidate(thread, site, barrier);
+}
+
+/// A state is the number of the phase, and below it the place of the barrier.
+static constexpr int kPhaseShift = 32;
+
+int64_t kvcacheEmulatorMBarrierArrive(KVCacheThread *self,
+                                      const KVCacheSite *site,
+                                      const void *pointer, int32_t count,
+                                      int32_t bytes, uint32_t flags) {
+  Thread &thread = Thread::get(self);
+  MBarrier &barrier = thread.block->mbarriers.get(thread, site, pointer);
+  int64_t phase = barrier.getPhase();
+  if (bytes != 0)
+    barrier.expect(thread, site, bytes);
+  barrier.arrive(thread, site, count, flags);
+  int64_t offset = static_cast<const char *>(pointer) - thread.shared;
+  return phase << kPhaseShift | offset;
+}
+
+void kvcacheEmulatorMBarrierExpectTx(KVCacheThread *self,
+                                     const KVCacheSite *site,
+                                     const void *barrier, int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  thread.block->mbarriers.get(thread, site, barrier)
+      .expect(thread, site, bytes);
+}
+
+void kvcacheEmulatorMBarrierCompleteTx(KVCacheThread *self,
+                                       const KVCacheSite *site,
+                                       const void *barrier, int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  thread.block->mbarriers.get(thread, site, barrier)
+      .complete(thread, site, bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+static bool waitForState(Thread &thread, const KVCacheSite *site,
+                         const void *pointer, int64_t state, bool isTest,
+                         uint32_t flags) {
+  Block &block = *thread.block;
+  MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
+  int64_t offset = static_cast<const char *>(pointer) - thread.shared;
+  int64_t phase = state >> kPhaseShift;
+  constexpr int64_t below = (int64_t{1} << kPhaseShift) - 1;
+  if ((state & below) != offset || phase < 0 || phase > barrier.getPhase())
+    block.fail(thread, site,
+               "waits for " + barrier.getName() +
+                   " with a state that no arrival at it has given");
+  return barrier.wait(thread, site, phase, isTest,
+                      flags & KVCacheMBarrierRelaxed);
+}
+
+static bool waitForParity(Thread &thread, const KVCacheSite *site,
+                          const void *pointer, uint32_t parity, bool isTest,
+                          uint32_t flags) {
+  Block &block = *thread.block;
+  MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
+  if (parity > 1)
+    block.fail(thread, site,
+               "expects a parity of 0 or 1, got " + std::to_string(parity));
+  return barrier.wait(thread, site, barrier.getPhaseOf(parity), isTest,
+                      flags & KVCacheMBarrierRelaxed);
+}
+
+int32_t kvcacheEmulatorMBarrierTestState(KVCacheThread *self,
+                                         const KVCacheSite *site,
+                                         const void *barrier, int64_t state,
+                                         uint32_t flags) {
+  return waitForState(Thread::get(self), site, barrier, state, /*isTest=*/true,
+                      flags);
+}
+
+int32_t kvcacheEmulatorMBarrierTestParity(KVCacheThread *self,
+                                          const KVCacheSite *site,
+                                          const void *barrier, int32_t parity,
+                                          uint32_t flags) {
+  return waitForParity(Thread::get(self), site, barrier, parity,
+                       /*isTest=*/true, flags);
+}
+
+void kvcacheEmulatorMBarrierWaitState(KVCacheThread *self,
+                                      const KVCacheSite *site,
+                                      const void *barrier, int64_t state,
+                                      uint32_t flags) {
+  waitForState(Thread::get(self), site, barrier, state, /*isTest=*/false,
+               flags);
+}
+
+void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *self,
+                                       const KVCacheSite *site,
+                                       const void *barrier, int32_t parity,
+                                       uint32_t flags) {
+  waitForParity(Thread::get(self), site, barrier, parity, /*isTest=*/false,
+                flags);
+}

@@ -1,0 +1,254 @@
+//===- BulkCopies.cpp - Copies by the asynchronous proxy ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AsyncCopies.h"
+#include "Grid.h"
+#include "Memory.h"
+#include "kvcache/Emulator/AsyncCopies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::emulator;
+
+/// What a swizzle moves as a whole, and what 1-D copies are made of.
+static constexpr uint32_t kUnitBytes = 16;
+
+static bool isSanitized(const Block &block) {
+  return block.getGrid().module->isSanitized;
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes
+//===----------------------------------------------------------------------===//
+
+int64_t BoxCopy::countGlobalBytes() const {
+  int64_t bytes = 0;
+  for (const GlobalPiece &piece : pieces)
+    bytes += piece.bytes;
+  return bytes;
+}
+
+void BoxCopy::checkGlobal(uint32_t flags) const {
+  if (!isSanitized(getBlock()))
+    return;
+  for (const GlobalPiece &piece : pieces)
+    if (std::optional<std::string> error =
+            Memory::get().accessByCopy(piece.address, piece.bytes, flags))
+      getBlock().fail(*thread, site, *error);
+}
+
+void BoxCopy::meter(CopyKind kind, bool isWrite) const {
+  Meter &meter = getBlock().meter;
+  meter.copy(kind, countGlobalBytes(), range.bytes);
+  for (const GlobalPiece &piece : pieces)
+    meter.copyGlobal(reinterpret_cast<uintptr_t>(piece.address), piece.bytes,
+                     isWrite);
+}
+
+std::vector<char> BoxCopy::readGlobal() const {
+  std::vector<char> data(range.bytes);
+  for (const GlobalPiece &piece : pieces)
+    std::memcpy(data.data() + piece.place, piece.address, piece.bytes);
+  return data;
+}
+
+void BoxCopy::writeGlobal(const std::vector<char> &data) const {
+  constexpr uint32_t all = 0xffff;
+  for (const GlobalPiece &piece : pieces) {
+    const char *from = data.data() + piece.place;
+    if (byteMask == all) {
+      std::memcpy(piece.address, from, piece.bytes);
+      continue;
+    }
+    for (uint32_t i = 0; i < piece.bytes; ++i)
+      if (byteMask >> i % kUnitBytes & 1)
+        piece.address[i] = from[i];
+  }
+}
+
+/// Calls `f` with each unit of shared memory and its place in the box. PTX ISA,
+/// "Tensors: Swizzling Modes": the pattern goes by the address.
+template <typename F> void BoxCopy::forEachUnit(const F &f) const {
+  char *shared = getBlock().shared;
+  for (uint32_t place = 0; place < range.bytes; place += kUnitBytes) {
+    uint32_t offset = range.offset + place;
+    f(shared + (offset ^ (offset >> 7 & swizzleMask) << 4), place);
+  }
+}
+
+std::vector<char> BoxCopy::readShared() const {
+  std::vector<char> data(range.bytes);
+  forEachUnit([&](const char *unit, uint32_t place) {
+    std::memcpy(data.data() + place, unit, kUnitBytes);
+  });
+  return data;
+}
+
+void BoxCopy::writeShared(const std::vector<char> &data) const {
+  forEachUnit([&](char *unit, uint32_t place) {
+    std::memcpy(unit, data.data() + place, kUnitBytes);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// Fails if what the copy was to read is not there any more.
+static void checkUnchanged(const BoxCopy &box, const std::vector<char> &data) {
+  for (const GlobalPiece &piece : box.pieces)
+    if (std::memcmp(data.data() + piece.place, piece.address, piece.bytes)) {
+      std::ostringstream os;
+      os << "has copied " << piece.bytes << " bytes from 0x" << std::hex
+         << reinterpret_cast<uintptr_t>(piece.address)
+         << ", which have changed while the copy was in flight";
+      box.getBlock().fail(*box.thread, box.site, os.str());
+    }
+}
+
+static void finishLoad(const BoxCopy &box, MBarrier &barrier) {
+  uint32_t bytes = box.range.bytes;
+  barrier.endCopy(*box.thread, box.site, bytes);
+  barrier.complete(*box.thread, box.site, bytes);
+}
+
+void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
+  Block &block = box.getBlock();
+  box.checkGlobal(KVCacheAccessRead);
+  barrier.beginCopy(*box.thread, box.site, box.range.bytes);
+  std::vector<char> data = box.readGlobal();
+  if (!isSanitized(block)) {
+    box.writeShared(data);
+    return finishLoad(box, barrier);
+  }
+  Sanitizer::Copy handle = block.sanitizer.issueWrite(*box.thread, box.site,
+                                                      box.range, Proxy::Async);
+  block.defer(barrier, [box = std::move(box), data = std::move(data), handle,
+                        &block, &barrier] {
+    checkUnchanged(box, data);
+    box.writeShared(data);
+    block.sanitizer.complete(handle, barrier.getKnowledge());
+    finishLoad(box, barrier);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+void BulkStore::read() {
+  if (hasRead)
+    return;
+  data = box.readShared();
+  hasRead = true;
+  box.getBlock().sanitizer.complete(handle, *box.thread);
+}
+
+void BulkStore::finish() {
+  read();
+  if (isDone)
+    return;
+  box.checkGlobal(KVCacheAccessWrite);
+  box.writeGlobal(data);
+  data.clear();
+  isDone = true;
+}
+
+void emulator::issueStore(BoxCopy box) {
+  Block &block = box.getBlock();
+  if (!isSanitized(block))
+    return box.writeGlobal(box.readShared());
+  auto store = std::make_shared<BulkStore>(BulkStore{std::move(box)});
+  const BoxCopy &issued = store->box;
+  store->handle = block.sanitizer.issueRead(*issued.thread, issued.site,
+                                            issued.range, Proxy::Async);
+  issued.thread->copies.bulkStores.add(std::move(store));
+}
+
+void kvcacheEmulatorBulkCommit(KVCacheThread *self, const KVCacheSite *) {
+  Thread &thread = Thread::get(self);
+  if (isSanitized(*thread.block))
+    thread.copies.bulkStores.commit();
+}
+
+void kvcacheEmulatorBulkWait(KVCacheThread *self, const KVCacheSite *,
+                             int32_t count, int32_t isRead) {
+  Thread::get(self).copies.bulkStores.wait(count, /*keep=*/isRead,
+                                           [&](BulkStore &store) {
+                                             if (isRead)
+                                               store.read();
+                                             else
+                                               store.finish();
+                                           });
+}
+
+//===----------------------------------------------------------------------===//
+// Copies of one dimension
+//===----------------------------------------------------------------------===//
+
+/// The copy of `bytes` between `global` and `shared`; `bytes` too has to be a
+/// multiple of 16. PTX ISA, "cp.async.bulk".
+static BoxCopy makeBulkCopy(Thread &thread, const KVCacheSite *site,
+                            const void *shared, const void *global,
+                            int32_t bytes) {
+  Block &block = *thread.block;
+  block.checkAlignment(thread, site, shared, kUnitBytes);
+  block.checkAlignment(thread, site, global, kUnitBytes);
+  // Sizes are unsigned.
+  auto size = static_cast<uint32_t>(bytes);
+  if (size % kUnitBytes != 0)
+    block.fail(thread, site,
+               "expects a size in multiples of 16 bytes, got " +
+                   std::to_string(size));
+  BoxCopy box{&thread,
+              site,
+              {block.getSharedOffset(thread, site, shared, size), size},
+              {}};
+  if (size > 0)
+    box.pieces.push_back(
+        {static_cast<char *>(const_cast<void *>(global)), size, 0});
+  return box;
+}
+
+void kvcacheEmulatorBulkLoad(KVCacheThread *self, const KVCacheSite *site,
+                             void *to, const void *from, const void *pointer,
+                             int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  MBarrier &barrier = thread.block->mbarriers.getForCopy(thread, site, pointer);
+  BoxCopy box = makeBulkCopy(thread, site, to, from, bytes);
+  box.meter(CopyKind::BulkLoad, /*isWrite=*/false);
+  issueLoad(std::move(box), barrier);
+}
+
+void kvcacheEmulatorBulkStore(KVCacheThread *self, const KVCacheSite *site,
+                              void *to, const void *from, int32_t bytes,
+                              uint32_t byteMask) {
+  Thread &thread = Thread::get(self);
+  BoxCopy box = makeBulkCopy(thread, site, from, to, bytes);
+  box.byteMask = byteMask;
+  box.meter(CopyKind::BulkStore, /*isWrite=*/true);
+  issueStore(std::move(box));
+}
+
+void kvcacheEmulatorBulkPrefetch(KVCacheThread *self, const KVCacheSite *site,
+                                 const void *from, int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  block.checkAlignment(thread, site, from, kUnitBytes);
+  auto size = static_cast<uint32_t>(bytes);
+  if (size % kUnitBytes != 0)
+    block.fail(thread, site,
+               "expects a size in multiples of 16 bytes, got " +
+                   std::to_string(size));
+  block.meter.copy(CopyKind::Prefetch, size, 0);
+  block.meter.copyGlobal(reinterpret_cast<uintptr_t>(from), size,
+                         /*isWrite=*/false);
+}

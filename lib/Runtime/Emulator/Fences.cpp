@@ -1,0 +1,39 @@
+//===- Fences.cpp - Fences of threads -------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Block.h"
+#include "kvcache/Emulator/Synchronization.h"
+#include "kvcache/TMA/Encoding.h"
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::emulator;
+
+void kvcacheEmulatorFence(KVCacheThread *self, const KVCacheSite *,
+                          uint32_t kind) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  bool isOfShared =
+      kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncShared;
+  if (isOfShared)
+    block.sanitizer.fenceProxy(thread);
+  if (kind != KVCacheFenceAsyncGlobal)
+    block.mbarriers.noteFence(thread, isOfShared);
+}
+
+void kvcacheEmulatorFenceTensorMap(KVCacheThread *self, const KVCacheSite *site,
+                                   const void *tensorMap, int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  // PTX ISA, "membar, fence": the size is 128, in global memory.
+  if (bytes != tma::kDescriptorBytes)
+    block.fail(thread, site,
+               "expects a size of 128 bytes, got " + std::to_string(bytes));
+  if (block.isShared(tensorMap))
+    block.fail(thread, site, "expects an address in global memory");
+  block.checkAlignment(thread, site, tensorMap, tma::kDescriptorAlignment);
+}

@@ -1,0 +1,196 @@
+//===- TensorCopies.cpp - Copies by tensor maps ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AsyncCopies.h"
+#include "kvcache/Emulator/AsyncCopies.h"
+#include "kvcache/TMA/Encoding.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// What an instruction asks for
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr int kMaxRank = tma::TensorMap::kMaxRank;
+/// Rows that a copy in mode tile::gather4 or tile::scatter4 moves.
+constexpr int kNumRows = 4;
+
+/// A tensor and what a copy moves of it.
+struct TensorBox {
+  tma::Descriptor descriptor;
+  bool isRows;
+  /// Of the box, or the column and the rows.
+  std::array<int64_t, kMaxRank> coordinates;
+
+  const tma::TensorMap &getMap() const { return descriptor.map; }
+  int64_t getRowBytes() const {
+    return getMap().box[0] * getMap().elementBytes;
+  }
+  /// Rows of the box, over all dimensions but the innermost.
+  int64_t countRows() const {
+    int64_t rows = isRows ? kNumRows : 1;
+    for (int dim = 1; dim < getMap().rank; ++dim)
+      rows *= getMap().box[dim];
+    return rows;
+  }
+  uint32_t getBytes() const { return countRows() * getRowBytes(); }
+
+  /// The address of element 0 of a row of the box, unless it is out of bounds.
+  std::optional<uint64_t> getRow(int64_t row) const;
+  /// The pieces of the box that are in bounds.
+  std::vector<GlobalPiece> getPieces() const;
+};
+
+} // namespace
+
+std::optional<uint64_t> TensorBox::getRow(int64_t row) const {
+  const tma::TensorMap &map = getMap();
+  uint64_t address = descriptor.base + map.offset;
+  for (int dim = 1; dim < map.rank; ++dim) {
+    int64_t index =
+        isRows ? coordinates[1 + row] : coordinates[dim] + row % map.box[dim];
+    row = isRows ? row : row / map.box[dim];
+    if (index < 0 || index >= map.dims[dim])
+      return std::nullopt;
+    address += index * map.strides[dim] * map.elementBytes;
+  }
+  return address;
+}
+
+std::vector<GlobalPiece> TensorBox::getPieces() const {
+  const tma::TensorMap &map = getMap();
+  int64_t first = coordinates[0];
+  int64_t begin = std::max<int64_t>(first, 0);
+  int64_t end = std::min(first + map.box[0], map.dims[0]);
+  std::vector<GlobalPiece> pieces;
+  if (begin >= end)
+    return pieces;
+  for (int64_t row = 0, rows = countRows(); row < rows; ++row)
+    if (std::optional<uint64_t> address = getRow(row))
+      pieces.push_back(
+          {reinterpret_cast<char *>(*address + begin * map.elementBytes),
+           static_cast<uint32_t>((end - begin) * map.elementBytes),
+           static_cast<uint32_t>(row * getRowBytes() +
+                                 (begin - first) * map.elementBytes)});
+  return pieces;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static tma::Descriptor decode(const Thread &thread, const KVCacheSite *site,
+                              const void *pointer) {
+  std::optional<tma::Descriptor> descriptor;
+  if (pointer)
+    descriptor = tma::decode(pointer);
+  if (!descriptor)
+    thread.block->fail(thread, site,
+                       "expects a tensor map, got 128 bytes that are none");
+  return *descriptor;
+}
+
+static TensorBox getBox(const Thread &thread, const KVCacheSite *site,
+                        const void *pointer, uint32_t mode,
+                        int32_t numCoordinates,
+                        const std::array<int64_t, kMaxRank> &coordinates) {
+  const Block &block = *thread.block;
+  TensorBox box{decode(thread, site, pointer), mode == KVCacheTensorRows,
+                coordinates};
+  const tma::TensorMap &map = box.getMap();
+  int rank = box.isRows ? 2 : numCoordinates;
+  if (map.rank != rank)
+    block.fail(thread, site,
+               "expects a tensor map of " + std::to_string(rank) +
+                   " dimensions, got one of " + std::to_string(map.rank));
+  // PTX ISA, "tiled::gather4 and tiled::scatter4 modes".
+  if (box.isRows && map.box[1] != 1)
+    block.fail(thread, site,
+               "expects a tensor map with boxes of 1 row, got " +
+                   std::to_string(map.box[1]) + " rows");
+  return box;
+}
+
+/// The copy between a box and shared memory at `shared`.
+static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
+                        const TensorBox &box, const void *shared) {
+  // PTX ISA, "cp.async.bulk.tensor".
+  constexpr uint64_t alignment = 128;
+  const Block &block = *thread.block;
+  block.checkAlignment(thread, site, shared, alignment);
+  uint32_t bytes = box.getBytes();
+  uint32_t offset = block.getSharedOffset(thread, site, shared, bytes);
+  BoxCopy copy{&thread, site, {offset, bytes}, box.getPieces()};
+  copy.swizzleMask = tma::getSpan(box.getMap().swizzle) / 16 - 1;
+  return copy;
+}
+
+//===----------------------------------------------------------------------===//
+// What compiled code calls
+//===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorTensorLoad(KVCacheThread *self, const KVCacheSite *site,
+                               void *to, const void *descriptor,
+                               const void *pointer, uint32_t mode,
+                               int32_t numCoordinates, int32_t c0, int32_t c1,
+                               int32_t c2, int32_t c3, int32_t c4) {
+  Thread &thread = Thread::get(self);
+  MBarrier &barrier = thread.block->mbarriers.getForCopy(thread, site, pointer);
+  TensorBox box = getBox(thread, site, descriptor, mode, numCoordinates,
+                         {c0, c1, c2, c3, c4});
+  BoxCopy copy = makeCopy(thread, site, box, to);
+  copy.meter(box.isRows ? CopyKind::TensorGather4 : CopyKind::TensorLoad,
+             /*isWrite=*/false);
+  issueLoad(std::move(copy), barrier);
+}
+
+void kvcacheEmulatorTensorStore(KVCacheThread *self, const KVCacheSite *site,
+                                const void *descriptor, const void *from,
+                                uint32_t mode, int32_t numCoordinates,
+                                int32_t c0, int32_t c1, int32_t c2, int32_t c3,
+                                int32_t c4) {
+  Thread &thread = Thread::get(self);
+  TensorBox box = getBox(thread, site, descriptor, mode, numCoordinates,
+                         {c0, c1, c2, c3, c4});
+  // CUDA C++ Programming Guide, "Tensor Memory Accelerator": a tile that is
+  // written may leave the tensor at its end, not at its beginning.
+  for (int dim = 0; dim < (box.isRows ? 1 : numCoordinates); ++dim)
+    if (box.coordinates[dim] < 0)
+      thread.block->fail(thread, site,
+                         "stores a box at coordinate " +
+                             std::to_string(box.coordinates[dim]) +
+                             " of dimension " + std::to_string(dim) +
+                             ", which must not be negative");
+  BoxCopy copy = makeCopy(thread, site, box, from);
+  copy.meter(box.isRows ? CopyKind::TensorScatter4 : CopyKind::TensorStore,
+             /*isWrite=*/true);
+  issueStore(std::move(copy));
+}
+
+void kvcacheEmulatorTensorPrefetch(KVCacheThread *self, const KVCacheSite *site,
+                                   const void *descriptor, uint32_t mode,
+                                   int32_t numCoordinates, int32_t c0,
+                                   int32_t c1, int32_t c2, int32_t c3,
+                                   int32_t c4) {
+  Thread &thread = Thread::get(self);
+  TensorBox box = getBox(thread, site, descriptor, mode, numCoordinates,
+                         {c0, c1, c2, c3, c4});
+  BoxCopy copy{&thread, site, {}, box.getPieces()};
+  copy.meter(CopyKind::Prefetch, /*isWrite=*/false);
+}
+
+void kvcacheEmulatorPrefetchTensorMap(KVCacheThread *self,
+                                      const KVCacheSite *site,
+                                      const void *descriptor) {
+  decode(Thread::get(self), site, descriptor);
+}
