@@ -93,6 +93,7 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
     return copy.write();
   copy.handle =
       block.sanitizer.issueWrite(thread, site, copy.to, Proxy::Generic);
+  poison(block, copy.to);
   thread.copies.asyncCopies.add(std::make_shared<AsyncCopy>(copy));
 }
 

@@ -68,6 +68,9 @@ struct BulkStore {
   void finish();
 };
 
+/// Overwrites the destination of a copy that is in flight from now on.
+void poison(const Block &block, SharedRange range);
+
 /// Issues a load to shared memory: it is done in time, and then counts the
 /// bytes of its range on the barrier.
 void issueLoad(BoxCopy box, MBarrier &barrier);

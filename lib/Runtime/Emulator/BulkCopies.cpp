@@ -120,6 +120,12 @@ static void finishLoad(const BoxCopy &box, MBarrier &barrier) {
   barrier.complete(*box.thread, box.site, bytes);
 }
 
+/// Until a copy has come, its destination holds what is a NaN in every format
+/// of floats.
+void emulator::poison(const Block &block, SharedRange range) {
+  std::memset(block.shared + range.offset, 0xff, range.bytes);
+}
+
 void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Block &block = box.getBlock();
   box.checkGlobal(KVCacheAccessRead);
