@@ -1,0 +1,497 @@
+//===- Intrinsics.cpp - Intrinsics of the chip for the host ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MathCalls.h"
+#include "kvcache/Emulator/Math.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+using llvm::APFloat;
+
+static constexpr StringRef kPrefix = "llvm.nvvm.";
+
+namespace {
+
+/// The name of an intrinsic: `fma.rn.ftz.relu.f16x2` has the base `fma`.
+class IntrinsicName {
+public:
+  explicit IntrinsicName(StringRef name) {
+    name.consume_front(kPrefix);
+    name.split(parts, '.');
+  }
+
+  StringRef base() const { return parts.front(); }
+  bool has(StringRef part) const { return llvm::is_contained(parts, part); }
+  /// Whether there is nothing behind the base but these, and types.
+  bool hasOnly(ArrayRef<StringRef> known) const {
+    constexpr StringRef types[] = {"f", "d", "f16", "f16x2", "bf16", "bf16x2"};
+    return llvm::all_of(ArrayRef(parts).drop_front(), [&](StringRef part) {
+      return llvm::is_contained(known, part) || llvm::is_contained(types, part);
+    });
+  }
+  ArrayRef<StringRef> getParts() const { return parts; }
+
+private:
+  SmallVector<StringRef> parts;
+};
+
+/// Builds arithmetic in place of an intrinsic, on scalars or vectors.
+class ArithmeticBuilder {
+public:
+  ArithmeticBuilder(LLVM::CallIntrinsicOp op, const IntrinsicName &name)
+      : name(name), builder(op), loc(op.getLoc()),
+        type(op->getResult(0).getType()), operands(op.getArgs()) {}
+
+  /// The result; null if the intrinsic is not known.
+  Value build() {
+    static constexpr StringRef kModifiers[] = {
+        "rn", "approx", "full", "ftz", "sat", "relu", "nan", "xorsign", "abs"};
+    if (!isFloat(type) || !name.hasOnly(kModifiers) ||
+        llvm::any_of(operands,
+                     [&](Value operand) { return operand.getType() != type; }))
+      return {};
+    if (name.has("ftz"))
+      for (Value &operand : operands)
+        operand = flush(operand);
+    Value result = buildOperation();
+    if (!result)
+      return {};
+    if (name.has("ftz"))
+      result = flush(result);
+    if (name.has("sat") || name.base() == "saturate")
+      result = clampToOne(result);
+    if (name.has("relu"))
+      result = select(LLVM::FCmpPredicate::olt, result, constant(0),
+                      constant(0), result);
+    return result;
+  }
+
+private:
+  static bool isFloat(Type type) {
+    return isa<FloatType>(getElementTypeOrSelf(type));
+  }
+
+  template <typename OpTy> Value unary() {
+    return operands.size() == 1
+               ? OpTy::create(builder, loc, type, operands).getResult()
+               : Value();
+  }
+  template <typename OpTy> Value binary() {
+    return operands.size() == 2
+               ? OpTy::create(builder, loc, type, operands).getResult()
+               : Value();
+  }
+  template <typename OpTy> Value ternary() {
+    return operands.size() == 3
+               ? OpTy::create(builder, loc, type, operands).getResult()
+               : Value();
+  }
+
+  Value constant(double number) {
+    auto element = cast<FloatType>(getElementTypeOrSelf(type));
+    TypedAttr value = builder.getFloatAttr(element, number);
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      value = DenseElementsAttr::get(shaped, Attribute(value));
+    return LLVM::ConstantOp::create(builder, loc, type, value);
+  }
+
+  Value select(LLVM::FCmpPredicate predicate, Value a, Value b, Value yes,
+               Value no) {
+    Value is = LLVM::FCmpOp::create(builder, loc, predicate, a, b);
+    return LLVM::SelectOp::create(builder, loc, is, yes, no);
+  }
+
+  Value callIntrinsic(StringRef intrinsic, ValueRange values) {
+    return LLVM::CallIntrinsicOp::create(
+               builder, loc, type, builder.getStringAttr(intrinsic), values)
+        ->getResult(0);
+  }
+
+  /// A number that is not normal becomes a zero of the same sign.
+  Value flush(Value value) {
+    auto element = cast<FloatType>(getElementTypeOrSelf(type));
+    double least = APFloat::getSmallestNormalized(element.getFloatSemantics())
+                       .convertToDouble();
+    Value magnitude = LLVM::FAbsOp::create(builder, loc, type, value);
+    Value zero =
+        LLVM::CopySignOp::create(builder, loc, type, constant(0), value);
+    return select(LLVM::FCmpPredicate::olt, magnitude, constant(least), zero,
+                  value);
+  }
+
+  /// NaNs become 0: PTX ISA, the modifier .sat.
+  Value clampToOne(Value value) {
+    Value positive = select(LLVM::FCmpPredicate::ogt, value, constant(0), value,
+                            constant(0));
+    return select(LLVM::FCmpPredicate::ogt, positive, constant(1), constant(1),
+                  positive);
+  }
+
+  Value reciprocal(Value value) {
+    return LLVM::FDivOp::create(builder, loc, type, constant(1), value);
+  }
+
+  /// PTX ISA, min and max: the one that is no NaN, unless with .nan; with
+  /// .xorsign.abs the magnitude, with the product of the signs.
+  Value pick(bool isMax) {
+    if (operands.size() != 2)
+      return {};
+    SmallVector<Value> values(operands);
+    bool isOfMagnitudes = name.has("xorsign");
+    if (isOfMagnitudes)
+      for (Value &value : values)
+        value = LLVM::FAbsOp::create(builder, loc, type, value);
+    StringRef intrinsic = name.has("nan")
+                              ? (isMax ? "llvm.maximum" : "llvm.minimum")
+                              : (isMax ? "llvm.maximumnum" : "llvm.minimumnum");
+    Value picked = callIntrinsic(intrinsic, values);
+    if (!isOfMagnitudes)
+      return picked;
+    Value a =
+        LLVM::CopySignOp::create(builder, loc, type, constant(1), operands[0]);
+    Value b =
+        LLVM::CopySignOp::create(builder, loc, type, constant(1), operands[1]);
+    Value sign = LLVM::FMulOp::create(builder, loc, type, a, b);
+    return LLVM::CopySignOp::create(builder, loc, type, picked, sign);
+  }
+
+  Value buildOperation() {
+    enum class Kind {
+      Unknown,
+      Add,
+      Mul,
+      Div,
+      Fma,
+      Min,
+      Max,
+      Ceil,
+      Floor,
+      Round,
+      Trunc,
+      Same,
+      Abs,
+      Neg,
+      Exp2,
+      Log2,
+      Sin,
+      Cos,
+      Tanh,
+      Sqrt,
+      Rcp,
+      Rsqrt
+    };
+    Kind kind = llvm::StringSwitch<Kind>(name.base())
+                    .Case("add", Kind::Add)
+                    .Case("mul", Kind::Mul)
+                    .Case("div", Kind::Div)
+                    .Case("fma", Kind::Fma)
+                    .Case("fmin", Kind::Min)
+                    .Case("fmax", Kind::Max)
+                    .Case("ceil", Kind::Ceil)
+                    .Case("floor", Kind::Floor)
+                    .Case("round", Kind::Round)
+                    .Case("trunc", Kind::Trunc)
+                    .Case("saturate", Kind::Same)
+                    .Case("fabs", Kind::Abs)
+                    .Case("neg", Kind::Neg)
+                    .Case("ex2", Kind::Exp2)
+                    .Case("lg2", Kind::Log2)
+                    .Case("sin", Kind::Sin)
+                    .Case("cos", Kind::Cos)
+                    .Case("tanh", Kind::Tanh)
+                    .Case("sqrt", Kind::Sqrt)
+                    .Case("rcp", Kind::Rcp)
+                    .Case("rsqrt", Kind::Rsqrt)
+                    .Default(Kind::Unknown);
+    switch (kind) {
+    case Kind::Unknown:
+      return {};
+    case Kind::Add:
+      return binary<LLVM::FAddOp>();
+    case Kind::Mul:
+      return binary<LLVM::FMulOp>();
+    case Kind::Div:
+      return binary<LLVM::FDivOp>();
+    case Kind::Fma:
+      return ternary<LLVM::FMAOp>();
+    case Kind::Min:
+      return pick(/*isMax=*/false);
+    case Kind::Max:
+      return pick(/*isMax=*/true);
+    case Kind::Ceil:
+      return unary<LLVM::FCeilOp>();
+    case Kind::Floor:
+      return unary<LLVM::FFloorOp>();
+    case Kind::Round:
+      return unary<LLVM::RoundEvenOp>();
+    case Kind::Trunc:
+      return unary<LLVM::FTruncOp>();
+    case Kind::Same:
+      return operands.size() == 1 ? operands[0] : Value();
+    case Kind::Abs:
+      return unary<LLVM::FAbsOp>();
+    case Kind::Neg:
+      return unary<LLVM::FNegOp>();
+    case Kind::Exp2:
+      return unary<LLVM::Exp2Op>();
+    case Kind::Log2:
+      return unary<LLVM::Log2Op>();
+    case Kind::Sin:
+      return unary<LLVM::SinOp>();
+    case Kind::Cos:
+      return unary<LLVM::CosOp>();
+    case Kind::Tanh:
+      return unary<LLVM::TanhOp>();
+    case Kind::Sqrt:
+      return unary<LLVM::SqrtOp>();
+    case Kind::Rcp:
+      return operands.size() == 1 ? reciprocal(operands[0]) : Value();
+    case Kind::Rsqrt: {
+      Value root = unary<LLVM::SqrtOp>();
+      return root ? reciprocal(root) : Value();
+    }
+    }
+    return {};
+  }
+
+  const IntrinsicName &name;
+  OpBuilder builder;
+  Location loc;
+  Type type;
+  SmallVector<Value> operands;
+};
+
+} // namespace
+
+/// The intrinsic's one result and operands of a sort; false for others.
+static bool isOfChip(LLVM::CallIntrinsicOp op) {
+  return op.getIntrin().starts_with(kPrefix) && op->getNumResults() == 1 &&
+         !op.getArgs().empty();
+}
+
+static bool replace(LLVM::CallIntrinsicOp op, Value result) {
+  if (!result)
+    return false;
+  op->getResult(0).replaceAllUsesWith(result);
+  op.erase();
+  return true;
+}
+
+bool kvcache::lowerArithmeticIntrinsic(LLVM::CallIntrinsicOp op,
+                                       EmulatorCalls &calls) {
+  if (!isOfChip(op))
+    return false;
+  IntrinsicName name(op.getIntrin());
+  return replace(op, ArithmeticBuilder(op, name).build());
+}
+
+//===----------------------------------------------------------------------===//
+// Between formats
+//===----------------------------------------------------------------------===//
+
+/// The KVCacheFormat that a part of a name ends in, such as `e4m3x2`.
+static std::optional<uint32_t> getFormat(StringRef part) {
+  part = part.rsplit('x').first;
+  return llvm::StringSwitch<std::optional<uint32_t>>(part)
+      .Case("f16", KVCacheFormatF16)
+      .Case("bf16", KVCacheFormatBF16)
+      .Case("e4m3", KVCacheFormatE4M3)
+      .Case("e5m2", KVCacheFormatE5M2)
+      .Case("e2m3", KVCacheFormatE2M3)
+      .Case("e3m2", KVCacheFormatE3M2)
+      .Case("e2m1", KVCacheFormatE2M1)
+      .Case("ue8m0", KVCacheFormatE8M0)
+      .Default(std::nullopt);
+}
+
+/// The flags of a conversion of floats; none if a part is not known.
+static std::optional<uint32_t> getFlags(ArrayRef<StringRef> parts) {
+  uint32_t flags = KVCacheConvertNearestEven;
+  for (StringRef part : parts) {
+    std::optional<uint32_t> flag =
+        llvm::StringSwitch<std::optional<uint32_t>>(part)
+            .Case("rn", KVCacheConvertNearestEven)
+            .Case("rna", KVCacheConvertNearestAway)
+            .Case("rz", KVCacheConvertZero)
+            .Case("rp", KVCacheConvertUp)
+            .Case("rs", KVCacheConvertStochastic)
+            .Case("relu", KVCacheConvertRelu)
+            .Case("satfinite", KVCacheConvertSaturate)
+            .Default(std::nullopt);
+    if (!flag)
+      return std::nullopt;
+    flags |= *flag;
+  }
+  return flags;
+}
+
+/// `ff2bf16x2.rn`, `f2f16.rn`, `f2tf32.rna`: from f32 to wider formats.
+static bool lowerFromF32(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
+                         EmulatorCalls &calls) {
+  auto [from, to] = name.base().split('2');
+  std::optional<uint32_t> flags = getFlags(name.getParts().drop_front());
+  if (!flags || (from != "f" && from != "ff"))
+    return false;
+  OperandRange operands = op.getArgs();
+  if (from == "f" && to == "tf32") {
+    calls.replaceByCall(op, "kvcacheEmulatorConvertTF32",
+                        {operands[0], calls.getI32(op, *flags)});
+    return true;
+  }
+  std::optional<uint32_t> format = getFormat(to);
+  if (!format)
+    return false;
+  if (from == "ff" && operands.size() >= 2)
+    replaceByConvertF32x2(op, operands[0], operands[1],
+                          operands.size() == 3 ? operands[2] : Value(), *format,
+                          *flags, calls);
+  else // The lower half of a pair.
+    replaceByConvertF32x2(op, operands[0], operands[0], Value(), *format,
+                          *flags, calls);
+  return true;
+}
+
+/// `ff.to.e4m3x2.rn`, `f32x4.to.e2m1x4.rs.satfinite`, `e4m3x2.to.f16x2.rn`.
+static bool lowerPacked(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
+                        EmulatorCalls &calls) {
+  ArrayRef<StringRef> parts = name.getParts();
+  if (parts.size() < 3 || parts[1] != "to")
+    return false;
+  std::optional<uint32_t> format = getFormat(parts[2]);
+  std::optional<uint32_t> flags = getFlags(parts.drop_front(3));
+  if (!format || !flags)
+    return false;
+  // From wider formats to those of 8 bits it always saturates, except to E8M0.
+  bool isWide = *format == KVCacheFormatF16 || *format == KVCacheFormatBF16;
+  if (!isWide && *format != KVCacheFormatE8M0)
+    *flags |= KVCacheConvertSaturate;
+  OperandRange operands = op.getArgs();
+  if (parts[0] == "ff" && operands.size() == 2)
+    replaceByConvertF32x2(op, operands[0], operands[1], Value(), *format,
+                          *flags, calls);
+  else if (parts[0] == "f32x4" && operands.size() == 2)
+    replaceByConvertF32x4(op, operands[0], operands[1], *format, *flags, calls);
+  else if (std::optional<uint32_t> from = getFormat(parts[0]))
+    replaceByConvertPair(op, operands[0], *from, *format, *flags, calls);
+  else
+    return false;
+  return true;
+}
+
+/// `f2i.rz`, `d2ull.rn`: to integers, which saturates, with 0 for NaN.
+static bool lowerToInteger(LLVM::CallIntrinsicOp op,
+                           const IntrinsicName &name) {
+  auto [from, to] = name.base().split('2');
+  bool isUnsigned = to.consume_front("u");
+  if ((from != "f" && from != "d") || (to != "i" && to != "ll"))
+    return false;
+  StringRef round = llvm::StringSwitch<StringRef>(name.getParts()[1])
+                        .Case("rn", "llvm.roundeven")
+                        .Case("rz", "llvm.trunc")
+                        .Case("rm", "llvm.floor")
+                        .Case("rp", "llvm.ceil")
+                        .Default("");
+  if (round.empty())
+    return false;
+  // A number that is not normal rounds like zero, unless away from it.
+  if (name.has("ftz") && !name.has("rn") && !name.has("rz"))
+    return false;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value operand = op.getArgs()[0];
+  Value rounded =
+      LLVM::CallIntrinsicOp::create(builder, loc, operand.getType(),
+                                    builder.getStringAttr(round), operand)
+          ->getResult(0);
+  StringRef convert = isUnsigned ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+  return replace(op, LLVM::CallIntrinsicOp::create(
+                         builder, loc, op->getResult(0).getType(),
+                         builder.getStringAttr(convert), rounded)
+                         ->getResult(0));
+}
+
+/// `i2f.rn`, `ull2d.rn`, `d2f.rn`.
+static bool lowerToFloat(LLVM::CallIntrinsicOp op, const IntrinsicName &name) {
+  auto [from, to] = name.base().split('2');
+  bool isUnsigned = from.consume_front("u");
+  if ((to != "f" && to != "d") || name.getParts().size() != 2 ||
+      !name.has("rn"))
+    return false;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Type type = op->getResult(0).getType();
+  Value operand = op.getArgs()[0];
+  if (from == "d" && to == "f" && !isUnsigned)
+    return replace(op, LLVM::FPTruncOp::create(builder, loc, type, operand));
+  if (from != "i" && from != "ll")
+    return false;
+  return replace(
+      op,
+      isUnsigned
+          ? LLVM::UIToFPOp::create(builder, loc, type, operand).getResult()
+          : LLVM::SIToFPOp::create(builder, loc, type, operand).getResult());
+}
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// `prmt`, `prmt.f4e`.
+static bool lowerPermute(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
+                         EmulatorCalls &calls) {
+  if (name.base() != "prmt")
+    return false;
+  constexpr StringRef modes[] = {"", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
+  StringRef mode = name.getParts().size() > 1 ? name.getParts()[1] : "";
+  const auto *found = llvm::find(modes, mode);
+  OperandRange operands = op.getArgs();
+  if (found == std::end(modes) || operands.size() < 2)
+    return false;
+  Value high = operands.size() == 3 ? operands[1] : calls.getI32(op, 0);
+  calls.replaceByCall(op, "kvcacheEmulatorPermute",
+                      {operands.front(), high, operands.back(),
+                       calls.getI32(op, found - std::begin(modes))});
+  return true;
+}
+
+/// `mulhi.i`, `mulhi.ull`: the upper half of a product.
+static bool lowerMulHigh(LLVM::CallIntrinsicOp op, const IntrinsicName &name) {
+  if (name.base() != "mulhi" || name.getParts().size() != 2)
+    return false;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Type type = op->getResult(0).getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  Type wide = builder.getIntegerType(2 * width);
+  bool isUnsigned = name.getParts()[1].starts_with("u");
+  auto extend = [&](Value value) -> Value {
+    if (isUnsigned)
+      return LLVM::ZExtOp::create(builder, loc, wide, value);
+    return LLVM::SExtOp::create(builder, loc, wide, value);
+  };
+  Value product = LLVM::MulOp::create(builder, loc, extend(op.getArgs()[0]),
+                                      extend(op.getArgs()[1]));
+  Value shift = LLVM::ConstantOp::create(builder, loc, wide, width);
+  Value upper = LLVM::LShrOp::create(builder, loc, product, shift);
+  return replace(op, LLVM::TruncOp::create(builder, loc, type, upper));
+}
+
+bool kvcache::lowerConversionIntrinsic(LLVM::CallIntrinsicOp op,
+                                       EmulatorCalls &calls) {
+  if (!isOfChip(op))
+    return false;
+  IntrinsicName name(op.getIntrin());
+  return lowerFromF32(op, name, calls) || lowerPacked(op, name, calls) ||
+         (name.getParts().size() > 1 &&
+          (lowerToInteger(op, name) || lowerToFloat(op, name))) ||
+         lowerPermute(op, name, calls) || lowerMulHigh(op, name);
+}
