@@ -13,6 +13,79 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-FailureOr<bool> kvcache::lowerControlOp(Operation *op, EmulatorCalls &calls) {
+/// Fails for operands other than the C declaration of a function has.
+static LogicalResult checkOperands(LLVM::CallOp op, ArrayRef<Type> types) {
+  if (llvm::equal(op.getCalleeOperands().getTypes(), types,
+                  [](Type given, Type wanted) {
+                    // Of any space.
+                    return given == wanted ||
+                           (isa<LLVM::LLVMPointerType>(given) &&
+                            isa<LLVM::LLVMPointerType>(wanted));
+                  }))
+    return success();
+  return op.emitOpError("of ")
+         << *op.getCallee() << " has other operands than the function of CUDA";
+}
+
+/// What the library of the device declares: CUDA C++ Programming Guide, "PTX
+/// ... System Calls".
+static FailureOr<bool> lowerSystemCall(LLVM::CallOp op, EmulatorCalls &calls) {
+  Type pointer = calls.pointerType;
+  std::optional<StringRef> callee = op.getCallee();
+  OperandRange operands = op.getCalleeOperands();
+  if (callee == "vprintf") {
+    if (failed(checkOperands(op, {pointer, pointer})))
+      return failure();
+    calls.replaceByCall(op, "kvcacheEmulatorPrint", operands);
+    return true;
+  }
+  if (callee == "__assertfail") {
+    if (failed(checkOperands(
+            op, {pointer, pointer, calls.i32, pointer, calls.i64})))
+      return failure();
+    calls.replaceByCall(op, "kvcacheEmulatorAssertFail", operands.drop_back());
+    return true;
+  }
   return false;
+}
+
+/// Intrinsics that have an op, called by name.
+static bool lowerIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls) {
+  StringRef name = op.getIntrin();
+  if (op->getNumResults() != 0)
+    return false;
+  if (name == "llvm.trap" || name == "llvm.debugtrap")
+    calls.replaceByCall(op, "kvcacheEmulatorTrap", {});
+  else if (name == "llvm.nvvm.exit")
+    calls.replaceByCall(op, "kvcacheEmulatorExit", {});
+  else if (name == "llvm.nvvm.nanosleep" && op.getArgs().size() == 1)
+    calls.replaceByCall(op, "kvcacheEmulatorSleep", op.getArgs());
+  else
+    return false;
+  return true;
+}
+
+FailureOr<bool> kvcache::lowerControlOp(Operation *op, EmulatorCalls &calls) {
+  using Result = FailureOr<bool>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case([&](LLVM::CallOp op) { return lowerSystemCall(op, calls); })
+      .Case([&](LLVM::CallIntrinsicOp op) { return lowerIntrinsic(op, calls); })
+      .Case<LLVM::Trap, LLVM::DebugTrap, NVVM::Breakpoint>([&](Operation *op) {
+        calls.replaceByCall(op, "kvcacheEmulatorTrap", {});
+        return true;
+      })
+      .Case([&](NVVM::Exit op) {
+        calls.replaceByCall(op, "kvcacheEmulatorExit", {});
+        return true;
+      })
+      .Case([&](NVVM::NanosleepOp op) {
+        calls.replaceByCall(op, "kvcacheEmulatorSleep", op.getDuration());
+        return true;
+      })
+      // The verifier knows the numbers of registers; there are enough of them.
+      .Case<NVVM::SetMaxRegisterOp, NVVM::PMEventOp>([](Operation *op) {
+        op->erase();
+        return true;
+      })
+      .Default(Result(false));
 }

@@ -38,6 +38,18 @@ static std::optional<size_t> getFieldOffset(Operation *op) {
       .Case([&](NVVM::GridDimXOp) { return in(nctaid, 0); })
       .Case([&](NVVM::GridDimYOp) { return in(nctaid, 1); })
       .Case([&](NVVM::GridDimZOp) { return in(nctaid, 2); })
+      // Without clusters every block is one.
+      .Case([&](NVVM::ClusterIdXOp) { return in(ctaid, 0); })
+      .Case([&](NVVM::ClusterIdYOp) { return in(ctaid, 1); })
+      .Case([&](NVVM::ClusterIdZOp) { return in(ctaid, 2); })
+      .Case([&](NVVM::ClusterDimXOp) { return in(nctaid, 0); })
+      .Case([&](NVVM::ClusterDimYOp) { return in(nctaid, 1); })
+      .Case([&](NVVM::ClusterDimZOp) { return in(nctaid, 2); })
+      .Case<NVVM::TotalSmemSize, NVVM::AggrSmemSize>(
+          [](Operation *) { return offsetof(KVCacheThread, sharedBytes); })
+      .Case([](NVVM::DynamicSmemSize) {
+        return offsetof(KVCacheThread, dynamicSharedBytes);
+      })
       .Case([&](NVVM::LaneIdOp) { return offsetof(KVCacheThread, lane); })
       .Case([&](NVVM::WarpIdOp) { return offsetof(KVCacheThread, warp); })
       .Default(std::nullopt);
@@ -56,9 +68,47 @@ static Value getLaneMask(Operation *op, EmulatorCalls &calls, uint32_t all,
   return mask;
 }
 
+/// A number for the block, as if one ran on each multiprocessor in turn.
+static Value getMultiprocessor(Operation *op, EmulatorCalls &calls,
+                               int64_t count) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  auto load = [&](size_t field, size_t dimension) {
+    return calls.loadField(op, field + dimension * sizeof(uint32_t), calls.i32);
+  };
+  Value number = load(offsetof(KVCacheThread, ctaid), 2);
+  for (size_t dimension : {1, 0}) {
+    Value side = load(offsetof(KVCacheThread, nctaid), dimension);
+    number = LLVM::MulOp::create(builder, loc, number, side);
+    number = LLVM::AddOp::create(
+        builder, loc, number, load(offsetof(KVCacheThread, ctaid), dimension));
+  }
+  return LLVM::URemOp::create(builder, loc, number, calls.getI32(op, count));
+}
+
+/// Nanoseconds, as wide as the register.
+static Value getClock(Operation *op, EmulatorCalls &calls) {
+  Value time = calls.call(op, "kvcacheEmulatorClock", calls.i64, {});
+  Type type = op->getResult(0).getType();
+  OpBuilder builder(op);
+  return type == calls.i64
+             ? time
+             : LLVM::TruncOp::create(builder, op->getLoc(), type, time);
+}
+
+/// The environment registers: PTX ISA, %envreg<32>. What a driver has in them
+/// is not specified.
+static bool isEnvironmentRegister(Operation *op) {
+  return op->getName().getStringRef().starts_with("nvvm.read.ptx.sreg.envreg");
+}
+
 /// Registers that are computed; null for others.
 static Value compute(Operation *op, EmulatorCalls &calls) {
   constexpr uint32_t lanes = 32, all = ~0u;
+  // Of an H100; the 2048 threads of a multiprocessor are 64 warps.
+  constexpr int64_t multiprocessors = 132, maxWarps = 64;
+  if (isEnvironmentRegister(op))
+    return calls.getI32(op, 0);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](NVVM::WarpSizeOp) { return calls.getI32(op, lanes); })
       .Case([&](NVVM::LaneMaskEqOp) {
@@ -76,6 +126,20 @@ static Value compute(Operation *op, EmulatorCalls &calls) {
       .Case([&](NVVM::LaneMaskLeOp) {
         return getLaneMask(op, calls, all - 1, /*isComplement=*/true);
       })
+      .Case([&](NVVM::WarpDimOp) { return calls.getI32(op, maxWarps); })
+      .Case([&](NVVM::SmDimOp) { return calls.getI32(op, multiprocessors); })
+      .Case([&](NVVM::SmIdOp) {
+        return getMultiprocessor(op, calls, multiprocessors);
+      })
+      .Case<NVVM::BlockInClusterIdXOp, NVVM::BlockInClusterIdYOp,
+            NVVM::BlockInClusterIdZOp, NVVM::ClusterId, NVVM::GridIdOp>(
+          [&](Operation *op) { return calls.getI32(op, 0); })
+      .Case<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDimBlocksYOp,
+            NVVM::ClusterDimBlocksZOp, NVVM::ClusterDim>(
+          [&](Operation *op) { return calls.getI32(op, 1); })
+      .Case<NVVM::ClockOp, NVVM::Clock64Op, NVVM::GlobalTimerOp,
+            NVVM::GlobalTimerLoOp>(
+          [&](Operation *op) { return getClock(op, calls); })
       .Default(Value());
 }
 

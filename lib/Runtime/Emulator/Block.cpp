@@ -175,7 +175,7 @@ void Block::defer(Waitable &target, std::function<void()> work) {
     work();
 }
 
-void Block::spin(Thread &thread, const KVCacheSite *site) {
+bool Block::spin(Thread &thread, const KVCacheSite *site) {
   constexpr uint64_t most = 1 << 22;
   if (hasProgress)
     thread.numSpins = 0;
@@ -186,9 +186,10 @@ void Block::spin(Thread &thread, const KVCacheSite *site) {
          "came here " +
              std::to_string(most) + " times");
   if (runnable.empty() && numStarted == numThreads)
-    return;
+    return false;
   runnable.push_back(&thread);
   suspend(thread);
+  return true;
 }
 
 void Block::exit(Thread &thread) {

@@ -139,8 +139,9 @@ public:
   void defer(Waitable &target, std::function<void()> work);
 
   /// Lets the others run that can, then this thread again. One that only spins
-  /// while nobody makes progress is an error in the end.
-  void spin(Thread &thread, const KVCacheSite *site);
+  /// while nobody makes progress is an error in the end. False if there were no
+  /// others.
+  bool spin(Thread &thread, const KVCacheSite *site);
 
   /// Ends the thread (exit).
   [[noreturn]] void exit(Thread &thread);

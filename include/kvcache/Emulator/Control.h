@@ -1,0 +1,52 @@
+//===- Control.h - Printing, assertions and traps, emulated -----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_EMULATOR_CONTROL_H
+#define KVCACHE_EMULATOR_CONTROL_H
+
+#include "kvcache/Emulator/ABI.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/// Prints to the standard output, all at once (CUDA C++ Programming Guide,
+/// "Formatted Output"). `arguments` holds them one behind the other, each
+/// aligned to its size: 4 bytes for an int, 8 for a double. Returns how many
+/// were printed.
+int32_t kvcacheEmulatorPrint(KVCacheThread *thread, const KVCacheSite *site,
+                             const char *format, const void *arguments);
+
+/// An assertion does not hold: ends the launch.
+void kvcacheEmulatorAssertFail(KVCacheThread *thread, const KVCacheSite *site,
+                               const char *message, const char *file,
+                               uint32_t line, const char *function);
+
+/// Ends the launch.
+void kvcacheEmulatorTrap(KVCacheThread *thread, const KVCacheSite *site);
+
+/// Ends the thread.
+void kvcacheEmulatorExit(KVCacheThread *thread, const KVCacheSite *site);
+
+/// Lets other threads run for about so many nanoseconds, at most 10^6.
+void kvcacheEmulatorSleep(KVCacheThread *thread, const KVCacheSite *site,
+                          uint32_t nanoseconds);
+
+/// Nanoseconds, for %clock and %globaltimer: no value is less than an earlier
+/// one.
+uint64_t kvcacheEmulatorClock(KVCacheThread *thread, const KVCacheSite *site);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_EMULATOR_CONTROL_H

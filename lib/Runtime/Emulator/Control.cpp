@@ -1,0 +1,236 @@
+//===- Control.cpp - Printing, assertions and traps -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Emulator/Control.h"
+#include "Block.h"
+#include "Grid.h"
+#include "Memory.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// Reading memory
+//===----------------------------------------------------------------------===//
+
+/// Fails as an error of the thread if it may not read the bytes, as far as
+/// that is known.
+static void checkReadable(Thread &thread, const KVCacheSite *site,
+                          const void *pointer, int64_t bytes) {
+  const Block &block = *thread.block;
+  const char *last = static_cast<const char *>(pointer) + bytes - 1;
+  if (thread.fiber->contains(pointer) && thread.fiber->contains(last))
+    return;
+  if (block.isShared(pointer) && block.isShared(last))
+    return;
+  if (!pointer)
+    block.fail(thread, site, "reads through a null pointer");
+  if (!block.getGrid().module->isSanitized)
+    return;
+  if (std::optional<std::string> error =
+          Memory::get().access(pointer, bytes, KVCacheAccessRead))
+    block.fail(thread, site, *error);
+}
+
+static std::string readString(Thread &thread, const KVCacheSite *site,
+                              const char *text) {
+  std::string result;
+  for (;; ++text) {
+    checkReadable(thread, site, text, 1);
+    if (!*text)
+      return result;
+    result += *text;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What one call prints.
+class Printer {
+public:
+  Printer(Thread &thread, const KVCacheSite *site, const void *arguments)
+      : thread(thread), site(site), next(static_cast<const char *>(arguments)) {
+  }
+
+  std::string print(const std::string &format) {
+    for (size_t at = 0; at < format.size();) {
+      size_t percent = std::min(format.find('%', at), format.size());
+      text.append(format, at, percent - at);
+      at = percent < format.size() ? printOne(format, percent) : percent;
+    }
+    return text;
+  }
+  int32_t getCount() const { return count; }
+
+private:
+  /// The next argument, which is aligned to its size.
+  template <typename T> T take() {
+    auto address = reinterpret_cast<uintptr_t>(next);
+    next += (sizeof(T) - address % sizeof(T)) % sizeof(T);
+    checkReadable(thread, site, next, sizeof(T));
+    T value;
+    std::memcpy(&value, next, sizeof(T));
+    next += sizeof(T);
+    return value;
+  }
+
+  /// Prints the conversion at `begin`, which is a '%'. Returns where the format
+  /// goes on.
+  size_t printOne(const std::string &format, size_t begin) {
+    std::string flags;
+    size_t at = begin + 1;
+    for (; at < format.size() && std::strchr("-+ #0123456789.*", format[at]);
+         ++at)
+      if (format[at] == '*')
+        flags += std::to_string(take<int32_t>());
+      else
+        flags += format[at];
+    // What C has more: char and short come as int.
+    size_t length = at;
+    while (at < format.size() && std::strchr("hljzt", format[at]))
+      ++at;
+    bool isShort = at > length && format[length] == 'h';
+    std::string size = format.substr(length, at - length);
+    if (at == format.size()) {
+      text.append(format, begin, std::string::npos);
+      return at;
+    }
+    printValue("%" + flags, size, isShort || size.empty(), format[at]);
+    return at + 1;
+  }
+
+  void printValue(const std::string &flags, const std::string &size, bool isInt,
+                  char conversion) {
+    ++count;
+    switch (conversion) {
+    case '%':
+      --count;
+      text += '%';
+      return;
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+      return isInt ? append(flags + size + conversion, take<int32_t>())
+                   : append(flags + "ll" + conversion,
+                            static_cast<long long>(take<int64_t>()));
+    case 'c':
+      return append(flags + conversion, take<int32_t>());
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A':
+      return append(flags + conversion, take<double>());
+    case 'p':
+      return append(flags + conversion, take<const void *>());
+    case 's':
+      return printString(flags);
+    default:
+      --count;
+      text += flags + size + conversion;
+    }
+  }
+
+  void printString(const std::string &flags) {
+    const auto *string = take<const char *>();
+    std::string value =
+        string ? readString(thread, site, string) : std::string("(null)");
+    append(flags + 's', value.c_str());
+  }
+
+  template <typename T> void append(const std::string &format, T value) {
+    int bytes = std::snprintf(nullptr, 0, format.c_str(), value);
+    if (bytes < 0)
+      return;
+    std::string printed(bytes + 1, '\0');
+    std::snprintf(printed.data(), printed.size(), format.c_str(), value);
+    printed.pop_back();
+    text += printed;
+  }
+
+  Thread &thread;
+  const KVCacheSite *site;
+  const char *next;
+  std::string text;
+  int32_t count = 0;
+};
+
+} // namespace
+
+int32_t kvcacheEmulatorPrint(KVCacheThread *self, const KVCacheSite *site,
+                             const char *format, const void *arguments) {
+  Thread &thread = Thread::get(self);
+  if (!format)
+    return -1;
+  Printer printer(thread, site, arguments);
+  std::string text = printer.print(readString(thread, site, format));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return printer.getCount();
+}
+
+//===----------------------------------------------------------------------===//
+// Ends
+//===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorAssertFail(KVCacheThread *self, const KVCacheSite *site,
+                               const char *message, const char *file,
+                               uint32_t line, const char *function) {
+  Thread &thread = Thread::get(self);
+  auto read = [&](const char *text) { return readString(thread, site, text); };
+  std::string text = "fails an assertion: " + read(file) + ":" +
+                     std::to_string(line) + ": " + read(function) +
+                     ": Assertion `" + read(message) + "` failed";
+  thread.block->fail(thread, site, text);
+}
+
+void kvcacheEmulatorTrap(KVCacheThread *self, const KVCacheSite *site) {
+  Thread &thread = Thread::get(self);
+  thread.block->fail(thread, site, "traps");
+}
+
+void kvcacheEmulatorExit(KVCacheThread *self, const KVCacheSite *) {
+  Thread &thread = Thread::get(self);
+  thread.block->exit(thread);
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,
+                          uint32_t nanoseconds) {
+  constexpr uint32_t most = 1000000;
+  Thread &thread = Thread::get(self);
+  if (nanoseconds > most)
+    thread.block->fail(thread, site,
+                       "sleeps for " + std::to_string(nanoseconds) +
+                           " ns: a thread can sleep for 1000000 ns at most");
+  // With nobody else to run here, it may wait for other blocks.
+  if (!thread.block->spin(thread, site))
+    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+}
+
+uint64_t kvcacheEmulatorClock(KVCacheThread *, const KVCacheSite *) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
