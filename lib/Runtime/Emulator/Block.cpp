@@ -113,7 +113,7 @@ void Block::fail(const std::string &message) const {
 uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
                                 const void *pointer, int64_t bytes) const {
   int64_t offset = static_cast<const char *>(pointer) - shared;
-  if (offset < 0 || bytes < 0 || offset + bytes > int64_t{sharedBytes})
+  if (offset < 0 || bytes < 0 || bytes > int64_t{sharedBytes} - offset)
     fail(thread, site,
          "uses " + std::to_string(bytes) + " bytes at " +
              (isShared(pointer) ? "byte " + std::to_string(offset) +

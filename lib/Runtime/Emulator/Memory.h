@@ -9,10 +9,15 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_MEMORY_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_MEMORY_H
 
+#include "GlobalShadow.h"
 #include "kvcache/Emulator/ABI.h"
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 
 namespace mlir::kvcache::emulator {
@@ -52,9 +57,57 @@ public:
   //===--- Tensor and bulk copies ---===//
 
   /// The same, of a copy, which must not read what a thread wrote in the same
-  /// launch without a proxy fence.
+  /// launch, if no thread of it has made a proxy fence at all.
   std::optional<std::string> accessByCopy(const void *pointer, int64_t bytes,
                                           uint32_t flags);
+  /// A thread makes a proxy fence.
+  void noteProxyFence();
+
+private:
+  /// Memory that the host has allocated or registered.
+  struct Range {
+    uintptr_t begin = 0, end = 0;
+    /// How often it is registered.
+    uint64_t count = 0;
+    bool isInitialized = false, isConstant = false;
+
+    uint64_t size() const { return end - begin; }
+    bool contains(uintptr_t address, uint64_t bytes) const {
+      return begin <= address && address < end && bytes <= end - address;
+    }
+  };
+  using Ranges = std::map<uintptr_t, Range>;
+  struct RecentRanges;
+
+  const Range *findAllocation(uintptr_t address, uint64_t bytes) const;
+  const Range *findRegistered(uintptr_t address, uint64_t bytes) const;
+  const Range *find(uintptr_t address, uint64_t bytes) const;
+  std::optional<Range> lookup(uintptr_t address, uint64_t bytes) const;
+  const Range *lookupRecent(uintptr_t address, uint64_t bytes) const;
+  void keepFreed(const Range &range);
+
+  std::optional<std::string> check(const void *pointer, int64_t bytes,
+                                   uint32_t flags, bool byCopy);
+  std::optional<std::string> checkRead(const Range &range, uintptr_t address,
+                                       uint64_t bytes, uint32_t flags,
+                                       bool byCopy) const;
+  std::string describeOutside(uintptr_t address, uint64_t bytes,
+                              uint32_t flags) const;
+  const Range *findFreed(uintptr_t address) const;
+  const Range *findNear(uintptr_t address) const;
+
+  mutable std::shared_mutex mutex;
+  /// By where they begin. What is registered may overlap: views of one array.
+  Ranges allocations, registered;
+  /// The bytes of the largest that was ever registered, which limits how far
+  /// before an address the range can begin that holds it.
+  uint64_t largestRegistered = 0;
+  /// Address space that nobody else gets for a while.
+  std::deque<Range> freed;
+  /// Changes when ranges do: what a thread remembers of them is then old.
+  std::atomic<uint64_t> version{1};
+  std::atomic<uint32_t> launch{1}, lastFence{0};
+  GlobalShadow shadow;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -8,25 +8,427 @@
 
 #include "Sanitizer.h"
 #include "Block.h"
+#include "Memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
 
 using namespace mlir::kvcache::emulator;
 
-void Sanitizer::begin(bool on, uint32_t, uint32_t) { isOn = on; }
-void Sanitizer::access(Thread &, const KVCacheSite *, SharedRange, uint32_t) {}
-void Sanitizer::release(Thread &, Knowledge &) {}
-void Sanitizer::acquire(Thread &, const Knowledge &) {}
-void Sanitizer::synchronize(const std::vector<Thread *> &) {}
-void Sanitizer::fenceProxy(Thread &) {}
-Sanitizer::Copy Sanitizer::issueWrite(Thread &, const KVCacheSite *,
-                                      SharedRange, Proxy) {
-  return 0;
+void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes) {
+  isOn = on;
+  if (!isOn)
+    return;
+  ++run;
+  order.begin(numThreads);
+  pool.reset();
+  atomics.clear();
+  copies.clear();
+  freeCopies.clear();
+  uint32_t wanted = (sharedBytes + kGranuleBytes - 1) / kGranuleBytes;
+  if (wanted > numGranules) {
+    granules = std::make_unique<Granule[]>(wanted);
+    numGranules = wanted;
+  }
 }
-Sanitizer::Copy Sanitizer::issueRead(Thread &, const KVCacheSite *, SharedRange,
-                                     Proxy) {
-  return 0;
+
+Granule &Sanitizer::getGranule(uint32_t index) {
+  Granule &granule = granules[index];
+  if (granule.run != run) {
+    granule = {};
+    granule.run = run;
+  }
+  return granule;
 }
-void Sanitizer::complete(Copy, Knowledge &) {}
-void Sanitizer::complete(Copy, Thread &) {}
-void Sanitizer::placeBarrier(Thread &, const KVCacheSite *, uint32_t) {}
-void Sanitizer::removeBarrier(Thread &, const KVCacheSite *, uint32_t) {}
-void Sanitizer::end() {}
+
+/// Calls `visit` with the index of each granule of a range and the mask of its
+/// bytes.
+template <typename Visitor>
+static void forEachGranule(SharedRange range, Visitor visit) {
+  uint32_t end = range.offset + range.bytes;
+  for (uint32_t begin = range.offset; begin < end;) {
+    uint32_t index = begin / kGranuleBytes, first = begin % kGranuleBytes;
+    uint32_t last = std::min(end - index * kGranuleBytes, kGranuleBytes);
+    visit(index, static_cast<uint16_t>((1u << last) - (1u << first)));
+    begin = (index + 1) * kGranuleBytes;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string describeOffset(uint32_t offset) {
+  std::ostringstream os;
+  os << "shared + 0x" << std::hex << offset;
+  return os.str();
+}
+
+static std::string describe(const KVCacheSite *site) {
+  return std::string(site->op) + " at " + site->location;
+}
+
+static bool isWrite(Sanitizer::Kind kind) {
+  return kind == Sanitizer::Kind::Write || kind == Sanitizer::Kind::AtomicWrite;
+}
+
+static bool isAtomic(Sanitizer::Kind kind) {
+  return kind == Sanitizer::Kind::AtomicRead ||
+         kind == Sanitizer::Kind::AtomicWrite;
+}
+
+std::string Sanitizer::describe(const Access &access) const {
+  const char *verbs[] = {"reads ", "writes ", "reads atomically ",
+                         "updates atomically "};
+  return std::string(access.copy ? "issues a copy that " : "") +
+         verbs[static_cast<int>(access.kind)] +
+         std::to_string(access.range.bytes) + " bytes at " +
+         describeOffset(access.range.offset);
+}
+
+std::string Sanitizer::describe(const CopyState &copy) const {
+  return "a copy issued by " + Block::describe(block.threads[copy.issuer]) +
+         " in " + ::describe(copy.site);
+}
+
+std::string Sanitizer::describeAccess(const Cell &cell, Kind kind) const {
+  const char *verbs[] = {" reads", " writes", " reads atomically",
+                         " updates atomically"};
+  return Block::describe(block.threads[cell.who]) +
+         verbs[static_cast<int>(kind)] + " in " + ::describe(cell.getSite());
+}
+
+/// How a copy is in the way.
+std::string Sanitizer::describeConflict(const CopyState &copy,
+                                        Relation relation) const {
+  constexpr char unordered[] = ", without order between them (a race)";
+  std::string text = describe(copy);
+  bool isAsync = copy.proxy == Proxy::Async;
+  if (relation == Relation::InFlight && copy.isWrite)
+    return text + " has in flight: " +
+           (isAsync ? "its barrier has not completed"
+                    : "nobody has waited for it");
+  if (relation == Relation::InFlight)
+    return text + " still reads: they are used again before the wait for it";
+  text += copy.isWrite ? " has written" : " has read";
+  if (relation == Relation::Unfenced)
+    return text + ", without a proxy fence between them (fence.proxy.async)";
+  if (copy.end.who < block.size())
+    return text + unordered;
+  return text + ", but the thread has not waited for its barrier";
+}
+
+std::string Sanitizer::describeConflict(const Access &access, const Cell &cell,
+                                        Kind kind) const {
+  Relation relation = relate(access, cell, kind);
+  if (cell.isCopy())
+    return describeConflict(copies[cell.clock], relation);
+  return describeAccess(cell, kind) +
+         (relation == Relation::Unfenced
+              ? " without a proxy fence between them (fence.proxy.async)"
+              : " without order between them (a race)");
+}
+
+/// `mask` has the bytes that something is wrong with.
+void Sanitizer::fail(const Access &access, uint32_t index, uint16_t mask,
+                     const std::string &what) const {
+  uint32_t first = index * kGranuleBytes + __builtin_ctz(mask);
+  std::string message = describe(access) + ", which " + what;
+  if (first != access.range.offset)
+    message += "; the first of these bytes is at " + describeOffset(first);
+  block.fail(access.thread, access.site, message);
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+/// How `access` is ordered behind the one of a cell, of this kind.
+Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
+                                      Kind kind) const {
+  Order::Event event{cell.who, cell.clock};
+  bool wantsFence = access.isAsync && isWrite(kind);
+  if (cell.isCopy()) {
+    const CopyState &copy = copies[cell.clock];
+    if (copy.isInFlight)
+      return Relation::InFlight;
+    event = copy.end;
+    wantsFence &= copy.proxy == Proxy::Generic;
+  }
+  if (!order.knows(access.thread.index, event.who, event.clock))
+    return Relation::Unordered;
+  if (wantsFence &&
+      !order.hasFenced(access.thread.index, event.who, event.clock))
+    return Relation::Unfenced;
+  return Relation::Ordered;
+}
+
+void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
+                          uint32_t index, uint16_t mask) const {
+  if (list.isEmpty())
+    return;
+  const Cell *cell = list.find(mask, [&](const Cell &cell) {
+    return relate(access, cell, kind) != Relation::Ordered;
+  });
+  if (cell)
+    fail(access, index, cell->mask & mask,
+         describeConflict(access, *cell, kind));
+}
+
+/// Two accesses of the same byte want an order if one of them writes, unless
+/// both are atomic.
+void Sanitizer::checkGranule(const Access &access, const Granule &granule,
+                             uint32_t index, uint16_t mask) const {
+  if (uint16_t bytes = granule.barrier & mask)
+    fail(access, index, bytes, "is part of an mbarrier");
+  uint16_t missing = mask & ~granule.initialized;
+  if (access.reads && missing)
+    fail(access, index, missing, "nobody has written");
+  checkList(access, granule.writes, Kind::Write, index, mask);
+  if (isWrite(access.kind))
+    checkList(access, granule.reads, Kind::Read, index, mask);
+  if (granule.atomics.isEmpty() || isAtomic(access.kind))
+    return;
+  const Cell *cell = granule.atomics.find(mask, [&](const Cell &cell) {
+    Kind kind = cell.isWrite ? Kind::AtomicWrite : Kind::AtomicRead;
+    return (cell.isWrite || isWrite(access.kind)) &&
+           relate(access, cell, kind) != Relation::Ordered;
+  });
+  if (cell)
+    fail(
+        access, index, cell->mask & mask,
+        describeConflict(access, *cell,
+                         cell->isWrite ? Kind::AtomicWrite : Kind::AtomicRead));
+}
+
+/// An access in place of cells before it (`CellList`). None of those that it
+/// conflicts with are left unordered.
+struct Sanitizer::Rules {
+  Sanitizer &sanitizer;
+  const Access &access;
+
+  /// Whoever is ordered behind the access is behind what that is behind of. But
+  /// an atomic write lets later atomic accesses go unordered.
+  bool replaces(const Cell &cell) const {
+    if (access.kind == Kind::AtomicRead && cell.isWrite)
+      return false;
+    return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
+  }
+
+  /// Atomic writes must be visible to copies as well.
+  bool isObsolete(const Cell &cell) const {
+    Order::Event event{cell.who, cell.clock};
+    if (cell.isCopy()) {
+      const CopyState &copy = sanitizer.copies[cell.clock];
+      if (copy.isInFlight)
+        return false;
+      event = copy.end;
+    }
+    return sanitizer.order.isKnownToAll(event.who, event.clock) &&
+           (!cell.isWrite ||
+            sanitizer.order.isFencedForAll(event.who, event.clock));
+  }
+
+  void forget(const Cell &cell) const {
+    if (cell.isCopy())
+      sanitizer.forget(cell.clock);
+  }
+};
+
+void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
+  Rules rules{*this, access};
+  Cell cell;
+  cell.clock = access.copy ? *access.copy : order.getClock(access.thread.index);
+  cell.who = access.copy ? uint16_t{Cell::kCopy} : access.thread.index;
+  cell.mask = mask;
+  cell.site = reinterpret_cast<uintptr_t>(access.site);
+  cell.isWrite = access.kind == Kind::AtomicWrite;
+  if (access.copy)
+    ++copies[*access.copy].numCells;
+  if (isAtomic(access.kind))
+    granule.atomics.add(cell, pool, rules);
+  else if (access.kind == Kind::Read)
+    granule.reads.add(cell, pool, rules);
+  else {
+    granule.reads.strip(mask, pool, rules);
+    granule.writes.strip(mask, pool, rules);
+    granule.atomics.strip(mask, pool, rules);
+    granule.writes.add(cell, pool, rules);
+  }
+  if (isWrite(access.kind))
+    granule.initialized |= mask;
+}
+
+void Sanitizer::touch(const Access &access) {
+  forEachGranule(access.range, [&](uint32_t index, uint16_t mask) {
+    Granule &granule = getGranule(index);
+    checkGranule(access, granule, index, mask);
+    note(access, granule, mask);
+  });
+}
+
+void Sanitizer::access(Thread &thread, const KVCacheSite *site,
+                       SharedRange range, uint32_t flags) {
+  if (!isOn)
+    return;
+  bool writes = flags & KVCacheAccessWrite, reads = flags & KVCacheAccessRead;
+  Kind kind = flags & KVCacheAccessAtomic
+                  ? writes ? Kind::AtomicWrite : Kind::AtomicRead
+              : writes ? Kind::Write
+                       : Kind::Read;
+  touch({thread, site, range, kind, reads, /*isAsync=*/false, std::nullopt});
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+void Sanitizer::release(Thread &thread, Knowledge &into) {
+  if (isOn)
+    order.release(thread.index, into);
+}
+
+void Sanitizer::acquire(Thread &thread, const Knowledge &from) {
+  if (isOn)
+    order.acquire(thread.index, from);
+}
+
+void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
+  if (isOn)
+    order.synchronize(threads, threads.size() == block.numLive());
+}
+
+void Sanitizer::acquireAtomic(Thread &thread, const void *pointer,
+                              uint32_t flags) {
+  if (isOn && (flags & KVCacheAccessRead))
+    order.acquire(thread.index, atomics[pointer]);
+}
+
+void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
+                              uint32_t flags) {
+  if (!isOn || !(flags & KVCacheAccessWrite))
+    return;
+  Knowledge &knowledge = atomics[pointer];
+  // Who reads what a store wrote learns nothing of those before it.
+  if (!(flags & KVCacheAccessRead))
+    knowledge.clear();
+  order.release(thread.index, knowledge);
+}
+
+void Sanitizer::fenceProxy(Thread &thread) {
+  if (!isOn)
+    return;
+  order.fenceProxy(thread.index);
+  Memory::get().noteProxyFence();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
+                                 SharedRange range, Proxy proxy, Kind kind) {
+  Copy copy = copies.size();
+  CopyState state{site, range, thread.index, proxy, kind == Kind::Write,
+                  true, 0,     {0, 0}};
+  if (freeCopies.empty()) {
+    copies.push_back(state);
+  } else {
+    copy = freeCopies.back();
+    freeCopies.pop_back();
+    copies[copy] = state;
+  }
+  touch({thread, site, range, kind, kind == Kind::Read, proxy == Proxy::Async,
+         copy});
+  return copy;
+}
+
+Sanitizer::Copy Sanitizer::issueWrite(Thread &thread, const KVCacheSite *site,
+                                      SharedRange range, Proxy proxy) {
+  if (!isOn)
+    return 0;
+  Copy copy = issue(thread, site, range, proxy, Kind::Write);
+  // What reads too early gets what no data are.
+  std::memset(block.shared + range.offset, 0xff, range.bytes);
+  return copy;
+}
+
+Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
+                                     SharedRange range, Proxy proxy) {
+  return isOn ? issue(thread, site, range, proxy, Kind::Read) : 0;
+}
+
+void Sanitizer::finish(Copy copy, Order::Event end) {
+  copies[copy].isInFlight = false;
+  copies[copy].end = end;
+  if (copies[copy].numCells == 0)
+    freeCopies.push_back(copy);
+}
+
+void Sanitizer::complete(Copy copy, Knowledge &into) {
+  if (isOn)
+    finish(copy, order.complete(into));
+}
+
+void Sanitizer::complete(Copy copy, Thread &thread) {
+  if (isOn)
+    finish(copy, {thread.index, order.getClock(thread.index)});
+}
+
+/// A cell of a copy is dropped. With the last one its number is free.
+void Sanitizer::forget(Copy copy) {
+  if (--copies[copy].numCells == 0)
+    freeCopies.push_back(copy);
+}
+
+//===----------------------------------------------------------------------===//
+// mbarriers
+//===----------------------------------------------------------------------===//
+
+static constexpr uint32_t kBarrierBytes = 8;
+
+void Sanitizer::placeBarrier(Thread &thread, const KVCacheSite *site,
+                             uint32_t offset) {
+  if (!isOn)
+    return;
+  SharedRange range{offset, kBarrierBytes};
+  access(thread, site, range, KVCacheAccessWrite);
+  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+    getGranule(index).barrier |= mask;
+  });
+}
+
+/// What an mbarrier leaves behind is nothing to read (PTX ISA,
+/// "mbarrier.inval").
+void Sanitizer::removeBarrier(Thread &thread, const KVCacheSite *site,
+                              uint32_t offset) {
+  if (!isOn)
+    return;
+  SharedRange range{offset, kBarrierBytes};
+  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+    getGranule(index).barrier &= ~mask;
+  });
+  access(thread, site, range, KVCacheAccessWrite);
+  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+    getGranule(index).initialized &= ~mask;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// End
+//===----------------------------------------------------------------------===//
+
+void Sanitizer::end() {
+  if (!isOn)
+    return;
+  for (const CopyState &copy : copies)
+    if (copy.isInFlight)
+      block.fail(std::string(copy.site->location) + ": " + copy.site->op +
+                 ": " + Block::describe(block.threads[copy.issuer]) + " of " +
+                 block.describe() + " issues a copy that " +
+                 (copy.isWrite ? "writes " : "reads ") +
+                 std::to_string(copy.range.bytes) + " bytes at " +
+                 describeOffset(copy.range.offset) +
+                 " and is in flight when the block ends");
+}

@@ -9,29 +9,21 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_SANITIZER_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_SANITIZER_H
 
+#include "Order.h"
+#include "Shadow.h"
 #include "kvcache/Emulator/ABI.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace mlir::kvcache::emulator {
 
 class Block;
 struct Thread;
-
-/// What a release tells to whoever acquires: which accesses happened before.
-struct Knowledge {
-  /// By thread; behind the threads one clock for each set of copies that
-  /// complete together.
-  std::vector<uint32_t> seen;
-  /// The same, of those that a proxy fence has made visible to copies.
-  std::vector<uint32_t> fenced;
-  /// The clock in `seen` of the copies that complete on what this belongs to;
-  /// -1 if there were none.
-  int32_t copies = -1;
-
-  void clear() { *this = {}; }
-};
 
 /// Bytes of a block's shared memory.
 struct SharedRange {
@@ -66,6 +58,12 @@ public:
   /// Threads meet: each learns what the others know. (bar.sync of the block or
   /// of some warps, bar.warp.sync.)
   void synchronize(const std::vector<Thread *> &threads);
+  /// Around an atomic access of memory of any kind: the thread learns what
+  /// those know that wrote the value that it reads, and tells what it knows to
+  /// those that read what it writes. All atomic accesses count as acq_rel,
+  /// since fences make relaxed ones so.
+  void acquireAtomic(Thread &thread, const void *pointer, uint32_t flags);
+  void releaseAtomic(Thread &thread, const void *pointer, uint32_t flags);
   /// Accesses ordered before become visible to copies that are ordered behind
   /// (fence.proxy.async).
   void fenceProxy(Thread &thread);
@@ -98,9 +96,70 @@ public:
   /// The end of the block: fails if a copy is in flight.
   void end();
 
+  /// What an access does, and how it relates to one before it.
+  enum class Kind : uint8_t { Read, Write, AtomicRead, AtomicWrite };
+  enum class Relation : uint8_t { Ordered, Unordered, Unfenced, InFlight };
+
 private:
+  struct CopyState {
+    const KVCacheSite *site;
+    SharedRange range;
+    uint32_t issuer;
+    Proxy proxy;
+    bool isWrite, isInFlight;
+    /// The cells that stand for it.
+    uint32_t numCells;
+    /// When it is done: it is like an access by that one then.
+    Order::Event end;
+  };
+
+  /// What a thread, or a copy that it issues, is about to do.
+  struct Access {
+    const Thread &thread;
+    const KVCacheSite *site;
+    SharedRange range;
+    Kind kind;
+    bool reads, isAsync;
+    std::optional<Copy> copy;
+  };
+  struct Rules;
+
+  void touch(const Access &access);
+  void checkGranule(const Access &access, const Granule &granule,
+                    uint32_t index, uint16_t mask) const;
+  void checkList(const Access &access, const CellList &list, Kind kind,
+                 uint32_t index, uint16_t mask) const;
+  Relation relate(const Access &access, const Cell &cell, Kind kind) const;
+  void note(const Access &access, Granule &granule, uint16_t mask);
+  Granule &getGranule(uint32_t index);
+
+  Copy issue(Thread &thread, const KVCacheSite *site, SharedRange range,
+             Proxy proxy, Kind kind);
+  void finish(Copy copy, Order::Event end);
+  void forget(Copy copy);
+
+  std::string describe(const Access &access) const;
+  std::string describe(const CopyState &copy) const;
+  std::string describeAccess(const Cell &cell, Kind kind) const;
+  std::string describeConflict(const CopyState &copy, Relation relation) const;
+  std::string describeConflict(const Access &access, const Cell &cell,
+                               Kind kind) const;
+  [[noreturn]] void fail(const Access &access, uint32_t index, uint16_t mask,
+                         const std::string &what) const;
+
   Block &block;
   bool isOn = false;
+  /// Counts the blocks, so that granules of earlier ones are told apart.
+  uint32_t run = 0;
+  Order order;
+  std::unique_ptr<Granule[]> granules;
+  uint32_t numGranules = 0;
+  CellPool pool;
+  /// What atomic accesses tell, by address.
+  std::unordered_map<const void *, Knowledge> atomics;
+  std::vector<CopyState> copies;
+  /// The numbers that are free again.
+  std::vector<Copy> freeCopies;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -1,0 +1,207 @@
+//===- Order.cpp - Which accesses happen before which ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Order.h"
+#include "Block.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// Clocks
+//===----------------------------------------------------------------------===//
+
+static void raiseAll(std::vector<uint32_t> &into,
+                     const std::vector<uint32_t> &from) {
+  uint32_t *to = into.data();
+  const uint32_t *values = from.data();
+  for (size_t i = 0, e = std::min(into.size(), from.size()); i < e; ++i)
+    to[i] = std::max(to[i], values[i]);
+}
+
+void Clocks::makeUnique(size_t size) {
+  if (!values)
+    values = std::make_shared<std::vector<uint32_t>>();
+  else if (values.use_count() > 1)
+    values = std::make_shared<std::vector<uint32_t>>(*values);
+  if (values->size() < size)
+    values->resize(size);
+}
+
+void Clocks::raise(uint32_t who, uint32_t clock) {
+  if (get(who) >= clock)
+    return;
+  makeUnique(who + 1);
+  (*values)[who] = clock;
+}
+
+void Clocks::join(const Clocks &other) {
+  if (!other.values || values == other.values)
+    return;
+  if (!values)
+    values = other.values;
+  else
+    join(*other.values);
+}
+
+void Clocks::join(const std::vector<uint32_t> &others) {
+  makeUnique(others.size());
+  raiseAll(*values, others);
+}
+
+void Clocks::joinInto(std::vector<uint32_t> &others) const {
+  if (values)
+    raiseAll(others, *values);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+void Order::begin(uint32_t count) {
+  ++run;
+  numThreads = count;
+  states.assign(count, {});
+  slots.clear();
+  all.assign(count, 0);
+  fencedForAll.assign(count, 0);
+  lastSeen = lastFenced = {};
+}
+
+bool Order::hasFenced(uint32_t thread, uint32_t who, uint32_t clock) const {
+  const State &state = states[thread];
+  return isFencedForAll(who, clock) ||
+         (who == thread && clock <= state.fencedClock) ||
+         (state.hasFencedAll && isKnownToAll(who, clock)) ||
+         clock <= state.fenced.get(who);
+}
+
+void Order::prepare(Knowledge &knowledge) const {
+  if (knowledge.run == run)
+    return;
+  knowledge = {};
+  knowledge.run = run;
+}
+
+/// `all` needs not go along: whoever acquires, lives, and knows it.
+void Order::release(uint32_t thread, Knowledge &into) {
+  prepare(into);
+  State &state = states[thread];
+  if (!state.seen.isSame(into.lastSeen)) {
+    into.seen.join(state.seen);
+    into.lastSeen = state.seen;
+  }
+  into.seen.raise(thread, state.clock);
+  if (state.hasFencedAll)
+    into.fenced.join(all);
+  if (!state.fenced.isSame(into.lastFenced)) {
+    into.fenced.join(state.fenced);
+    into.lastFenced = state.fenced;
+  }
+  into.fenced.raise(thread, state.fencedClock);
+  ++state.clock;
+}
+
+void Order::LastJoin::join(Clocks &into, const Clocks &other) {
+  if (other.isEmpty() || into.isSame(other))
+    return;
+  if (!into.isSame(from) || !other.isSame(with)) {
+    from = into;
+    with = other;
+    result = into;
+    result.join(other);
+  }
+  into = result;
+}
+
+void Order::acquire(uint32_t thread, const Knowledge &from) {
+  if (from.run != run)
+    return;
+  lastSeen.join(states[thread].seen, from.seen);
+  lastFenced.join(states[thread].fenced, from.fenced);
+}
+
+void Order::synchronize(const std::vector<Thread *> &threads, bool isAll) {
+  if (isAll)
+    synchronizeAll(threads);
+  else
+    synchronizeSome(threads);
+}
+
+void Order::synchronizeAll(const std::vector<Thread *> &threads) {
+  auto hasFencedAll = [&](const Thread *thread) {
+    return states[thread->index].hasFencedAll;
+  };
+  if (std::any_of(threads.begin(), threads.end(), hasFencedAll))
+    fencedForAll = all;
+  Clocks seen, fenced;
+  for (const Thread *thread : threads) {
+    State &state = states[thread->index];
+    if (!state.seen.isSame(seen))
+      state.seen.joinInto(all);
+    if (!state.fenced.isSame(fenced))
+      state.fenced.joinInto(fencedForAll);
+    seen = std::move(state.seen);
+    fenced = std::move(state.fenced);
+    state.seen = state.fenced = {};
+    state.hasFencedAll = false;
+  }
+  for (const Thread *thread : threads) {
+    State &state = states[thread->index];
+    all[thread->index] = state.clock++;
+    fencedForAll[thread->index] =
+        std::max(fencedForAll[thread->index], state.fencedClock);
+  }
+}
+
+void Order::synchronizeSome(const std::vector<Thread *> &threads) {
+  Clocks seen, fenced;
+  bool hasFencedAll = false;
+  const Clocks *last = &seen, *lastFenced = &fenced;
+  for (const Thread *thread : threads) {
+    const State &state = states[thread->index];
+    if (!state.seen.isSame(*last))
+      seen.join(*(last = &state.seen));
+    if (!state.fenced.isSame(*lastFenced))
+      fenced.join(*(lastFenced = &state.fenced));
+    hasFencedAll |= state.hasFencedAll;
+  }
+  for (const Thread *thread : threads) {
+    const State &state = states[thread->index];
+    seen.raise(thread->index, state.clock);
+    fenced.raise(thread->index, state.fencedClock);
+  }
+  for (const Thread *thread : threads) {
+    State &state = states[thread->index];
+    state.seen = seen;
+    state.fenced = fenced;
+    state.hasFencedAll = hasFencedAll;
+    ++state.clock;
+  }
+}
+
+void Order::fenceProxy(uint32_t thread) {
+  State &state = states[thread];
+  state.fenced = state.seen;
+  state.hasFencedAll = true;
+  state.fencedClock = state.clock++;
+}
+
+Order::Event Order::complete(Knowledge &into) {
+  prepare(into);
+  if (into.copies < 0) {
+    into.copies = slots.size();
+    slots.push_back(0);
+    all.push_back(0);
+    fencedForAll.push_back(0);
+  }
+  Event event{numThreads + into.copies, ++slots[into.copies]};
+  into.seen.raise(event.who, event.clock);
+  return event;
+}

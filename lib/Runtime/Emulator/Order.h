@@ -1,0 +1,132 @@
+//===- Order.h - Which accesses happen before which -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_RUNTIME_EMULATOR_ORDER_H
+#define KVCACHE_LIB_RUNTIME_EMULATOR_ORDER_H
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+struct Thread;
+
+/// A vector of clocks: by thread, and behind the threads by slot of copies that
+/// complete together. Clocks that are not there are 0. Copies share the values
+/// until one of them changes.
+class Clocks {
+public:
+  uint32_t get(uint32_t who) const {
+    return values && who < values->size() ? (*values)[who] : 0;
+  }
+  void raise(uint32_t who, uint32_t clock);
+  void join(const Clocks &other);
+  void join(const std::vector<uint32_t> &others);
+  /// Joins into `others`, which is long enough.
+  void joinInto(std::vector<uint32_t> &others) const;
+
+  bool isEmpty() const { return !values; }
+  /// Whether both share their values: a quick way to see that they are equal.
+  bool isSame(const Clocks &other) const { return values == other.values; }
+
+private:
+  void makeUnique(size_t size);
+
+  std::shared_ptr<std::vector<uint32_t>> values;
+};
+
+/// What a release tells to whoever acquires: which accesses happened before.
+struct Knowledge {
+  Clocks seen;
+  /// The same, of those that a proxy fence has made visible to copies.
+  Clocks fenced;
+  /// The slot of the copies that complete on what this belongs to; -1 if there
+  /// were none. What belongs to a barrier keeps it from phase to phase: who
+  /// sees a phase complete has seen the ones before.
+  int32_t copies = -1;
+  /// Which run of `Order::begin` this is about: it means nothing in others.
+  uint32_t run = 0;
+  /// What went into `seen` and `fenced` last.
+  Clocks lastSeen, lastFenced;
+
+  void clear() { seen = fenced = lastSeen = lastFenced = {}; }
+};
+
+/// The happens-before order of a block, as vector clocks. A thread's clock is
+/// that of its accesses; it advances when the thread tells others about them.
+///
+/// What all live threads know is kept once (`all`), not in the vector of each,
+/// so that a barrier of the whole block takes time in proportion to its threads
+/// only, and threads that learn the same share a vector.
+class Order {
+public:
+  void begin(uint32_t numThreads);
+
+  uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
+
+  /// Whether the thread knows the access of somebody at a clock.
+  bool knows(uint32_t thread, uint32_t who, uint32_t clock) const {
+    return who == thread || isKnownToAll(who, clock) ||
+           clock <= states[thread].seen.get(who);
+  }
+  /// Whether such an access, or one of its own, is visible to copies that the
+  /// thread issues.
+  bool hasFenced(uint32_t thread, uint32_t who, uint32_t clock) const;
+  bool isKnownToAll(uint32_t who, uint32_t clock) const {
+    return clock <= all[who];
+  }
+  bool isFencedForAll(uint32_t who, uint32_t clock) const {
+    return clock <= fencedForAll[who];
+  }
+
+  void release(uint32_t thread, Knowledge &into);
+  void acquire(uint32_t thread, const Knowledge &from);
+  /// The threads that meet; `isAll` if they are all that live.
+  void synchronize(const std::vector<Thread *> &threads, bool isAll);
+  void fenceProxy(uint32_t thread);
+
+  struct Event {
+    uint32_t who, clock;
+  };
+  /// A copy completes on what `into` belongs to.
+  Event complete(Knowledge &into);
+
+private:
+  struct State {
+    uint32_t clock = 1;
+    /// Of the accesses of the thread itself that it has fenced.
+    uint32_t fencedClock = 0;
+    /// Whether it has fenced all that is in `all`.
+    bool hasFencedAll = false;
+    Clocks seen, fenced;
+  };
+
+  /// Threads that know the same often learn the same: the last join.
+  struct LastJoin {
+    Clocks from, with, result;
+    void join(Clocks &into, const Clocks &with);
+  };
+
+  void synchronizeAll(const std::vector<Thread *> &threads);
+  void synchronizeSome(const std::vector<Thread *> &threads);
+  void prepare(Knowledge &knowledge) const;
+
+  uint32_t run = 0;
+  uint32_t numThreads = 0;
+  std::vector<State> states;
+  /// The clocks of the slots of copies.
+  std::vector<uint32_t> slots;
+  /// What every live thread knows, and has fenced.
+  std::vector<uint32_t> all, fencedForAll;
+  LastJoin lastSeen, lastFenced;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_RUNTIME_EMULATOR_ORDER_H
