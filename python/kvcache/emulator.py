@@ -54,7 +54,7 @@ class LaunchMeter:
     many of its lanes are active. Atomics count as read and written.
 
     Attributes:
-        kernel: The names of the module and of the kernel, as ``"module::kernel"``.
+        kernel: The names of the module and of the kernel, as ``"@module::@kernel"``.
         chip: The chip that is emulated.
         grid: Blocks in x, y and z.
         block: Threads of a block in x, y and z.

@@ -1,5 +1,4 @@
-//===- Emulator.h - What the emulator offers beside a device's ABI -*- C
-//-*-===//
+//===- Emulator.h - The emulator's own functions ------------------*- C -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -46,7 +45,7 @@ void kvcacheEmulatorUnregister(const void *pointer);
 /// until this thread calls the function again.
 ///
 /// Each launch is an object:
-///   kernel                              "module::kernel"
+///   kernel                              "@module::@kernel"
 ///   chip                                "sm_100a"
 ///   grid, block                         three numbers
 ///   global_requests                     instructions of warps

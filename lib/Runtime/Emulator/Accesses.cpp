@@ -12,41 +12,52 @@
 
 using namespace mlir::kvcache::emulator;
 
+namespace {
+struct Access {
+  const void *pointer;
+  int64_t bytes, alignment;
+  uint32_t flags;
+};
+} // namespace
+
 static void accessShared(Thread &thread, const KVCacheSite *site,
-                         const void *pointer, int64_t bytes, uint32_t flags) {
+                         const Access &access) {
   Block &block = *thread.block;
-  uint32_t offset = block.getSharedOffset(thread, site, pointer, bytes);
-  block.sanitizer.access(thread, site, {offset, static_cast<uint32_t>(bytes)},
-                         flags);
-  block.meter.accessShared(thread, site, offset, bytes, flags);
+  uint32_t offset =
+      block.getSharedOffset(thread, site, access.pointer, access.bytes);
+  block.sanitizer.access(thread, site,
+                         {offset, static_cast<uint32_t>(access.bytes)},
+                         access.flags);
+  block.meter.accessShared(thread, site, offset, access.bytes, access.flags,
+                           access.alignment);
 }
 
 static void accessGlobal(Thread &thread, const KVCacheSite *site,
-                         const void *pointer, int64_t bytes, uint32_t flags) {
+                         const Access &access) {
   Block &block = *thread.block;
   if (block.getGrid().module->isSanitized)
-    if (std::optional<std::string> error =
-            Memory::get().access(pointer, bytes, flags))
+    if (std::optional<std::string> error = Memory::get().access(
+            access.pointer, access.bytes, access.flags))
       block.fail(thread, site, *error);
-  block.meter.accessGlobal(thread, site, reinterpret_cast<uintptr_t>(pointer),
-                           bytes, flags);
+  block.meter.accessGlobal(thread, site,
+                           reinterpret_cast<uintptr_t>(access.pointer),
+                           access.bytes, access.flags, access.alignment);
 }
 
-static void access(Thread &thread, const KVCacheSite *site, const void *pointer,
-                   int64_t bytes, uint32_t flags) {
-  if (thread.block->isShared(pointer))
-    accessShared(thread, site, pointer, bytes, flags);
+static void accessAny(Thread &thread, const KVCacheSite *site,
+                      const Access &access) {
+  if (thread.block->isShared(access.pointer))
+    accessShared(thread, site, access);
   else
-    accessGlobal(thread, site, pointer, bytes, flags);
+    accessGlobal(thread, site, access);
 }
 
 static void accessAtomically(Thread &thread, const KVCacheSite *site,
-                             const void *pointer, int64_t bytes,
-                             uint32_t flags) {
+                             const Access &access) {
   Sanitizer &sanitizer = thread.block->sanitizer;
-  sanitizer.acquireAtomic(thread, pointer, flags);
-  access(thread, site, pointer, bytes, flags);
-  sanitizer.releaseAtomic(thread, pointer, flags);
+  sanitizer.acquireAtomic(thread, access.pointer, access.flags);
+  accessAny(thread, site, access);
+  sanitizer.releaseAtomic(thread, access.pointer, access.flags);
 }
 
 void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
@@ -62,8 +73,9 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
   // Alignments are powers of two; a division takes longer than all the rest.
   if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
     block.checkAlignment(thread, site, pointer, alignment);
+  Access access{pointer, bytes, alignment, flags};
   if (flags & KVCacheAccessAtomic)
-    accessAtomically(thread, site, pointer, bytes, flags);
+    accessAtomically(thread, site, access);
   else
-    access(thread, site, pointer, bytes, flags);
+    accessAny(thread, site, access);
 }

@@ -8,6 +8,7 @@
 
 #include "../Support/Support.h"
 #include "Grid.h"
+#include "LaunchMeter.h"
 #include "Memory.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ namespace {
 /// the address of its binary.
 struct LoadedModules {
   std::mutex mutex;
-  std::map<const KVCacheBinary *, const KVCacheEmulatedModule *> modules;
+  std::map<const KVCacheBinary *, const KVCacheImage *> modules;
 
   static LoadedModules &get() {
     static LoadedModules &modules = *new LoadedModules;
@@ -75,7 +76,7 @@ int32_t kvcacheModuleLoad(const KVCacheBinary *binary, void **module) {
       Memory::get().add(global.address, global.bytes, global.isInitialized,
                         global.isConstant);
     }
-    loaded.modules.emplace(binary, &code);
+    loaded.modules.emplace(binary, image);
   }
   *module = const_cast<KVCacheBinary *>(binary);
   return kSuccess;
@@ -87,14 +88,14 @@ int32_t kvcacheModuleUnload(const KVCacheBinary *binary) {
   auto found = loaded.modules.find(binary);
   if (found == loaded.modules.end())
     return kSuccess;
-  const KVCacheEmulatedModule &code = *found->second;
+  const KVCacheEmulatedModule &code = getModule(*found->second);
   for (int64_t i = 0; i < code.numGlobals; ++i)
     Memory::get().remove(code.globals[i].address);
   loaded.modules.erase(found);
   return kSuccess;
 }
 
-static const KVCacheEmulatedModule *lookupModule(const KVCacheBinary *binary) {
+static const KVCacheImage *lookupImage(const KVCacheBinary *binary) {
   LoadedModules &loaded = LoadedModules::get();
   std::lock_guard<std::mutex> lock(loaded.mutex);
   auto found = loaded.modules.find(binary);
@@ -178,10 +179,12 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
                       const int64_t *paramBytes, int64_t numParams) {
   const auto *binary = static_cast<const KVCacheBinary *>(handle);
   Grid grid;
-  grid.module = lookupModule(binary);
-  if (!grid.module)
+  const KVCacheImage *image = lookupImage(binary);
+  if (!image)
     return fail("the module of kernel " + std::string(kernel) +
                 " is not loaded");
+  grid.module = &getModule(*image);
+  grid.chip = image->chip + std::strlen(kChipPrefix);
   grid.name = getKernelName(binary->name, kernel);
   grid.kernel = lookupKernel(*grid.module, kernel);
   if (!grid.kernel)
@@ -202,9 +205,12 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
   if (const char *seed = getEnvironment("KVCACHE_EMULATOR_SEED"))
     grid.seed = std::strtoull(seed, nullptr, 10);
   // Work on all streams is done in the order in which it comes.
-  if (std::optional<std::string> error = emulator::run(grid))
-    return fail(*error);
-  return kSuccess;
+  LaunchMeter meter;
+  grid.meter = &meter;
+  std::optional<std::string> error = emulator::run(grid);
+  if (grid.module->isMetered)
+    meter.finish(grid);
+  return error ? fail(*error) : kSuccess;
 }
 
 //===----------------------------------------------------------------------===//

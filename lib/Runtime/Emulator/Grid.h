@@ -17,6 +17,8 @@
 
 namespace mlir::kvcache::emulator {
 
+class LaunchMeter;
+
 /// A launch: what all its blocks have in common.
 struct Grid {
   const KVCacheEmulatedModule *module = nullptr;
@@ -30,6 +32,10 @@ struct Grid {
   uint32_t sharedBytes = 0, dynamicSharedBytes = 0;
   /// Makes the order of what has none: 0 for that of the numbers of threads.
   uint64_t seed = 0;
+  /// The chip that is emulated.
+  std::string chip;
+  /// Where blocks of metered modules count.
+  LaunchMeter *meter = nullptr;
 
   uint64_t numBlocks() const {
     return uint64_t{blocks[0]} * blocks[1] * blocks[2];

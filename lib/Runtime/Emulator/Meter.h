@@ -9,28 +9,24 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_METER_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_METER_H
 
+#include "LaunchMeter.h"
 #include "kvcache/Emulator/ABI.h"
 
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
 
 namespace mlir::kvcache::emulator {
 
 class Block;
 struct Thread;
 
-/// The instructions that are counted one by one.
-enum class CopyKind : uint8_t {
-  AsyncCopy, ///< cp.async, by a thread
-  TensorLoad,
-  TensorGather4,
-  TensorStore,
-  TensorScatter4,
-  BulkLoad,
-  BulkStore,
-  Prefetch
-};
-
 /// Counts what one block asks of memory. Nothing happens when it is off.
+///
+/// The lanes of a warp run one after another. The n-th execution of an
+/// instruction by a lane is taken for a part of the n-th execution by its warp,
+/// which is counted when all lanes have been there, or the block ends.
 class Meter {
 public:
   void begin(bool isOn, const Block &block);
@@ -38,12 +34,17 @@ public:
   /// counted, and all goes to the launch.
   void end();
 
-  /// An access by one thread, as part of one instruction of its warp.
+  /// An access by one thread, as part of one instruction of its warp; of
+  /// several if it has more bytes than the alignment or than 16, which is what
+  /// one instruction of a thread has (PTX ISA, "Vectors").
   void accessGlobal(const Thread &thread, const KVCacheSite *site,
-                    uint64_t address, int64_t bytes, uint32_t flags);
+                    uint64_t address, int64_t bytes, uint32_t flags,
+                    int64_t alignment = kMaxBytes);
   void accessShared(const Thread &thread, const KVCacheSite *site,
-                    uint32_t offset, int64_t bytes, uint32_t flags);
-  /// A row of 16 bytes of a matrix of ldmatrix or stmatrix: 8 go together.
+                    uint32_t offset, int64_t bytes, uint32_t flags,
+                    int64_t alignment = kMaxBytes);
+  /// A row of 16 bytes of a matrix of ldmatrix or stmatrix, when the warp has
+  /// met: 8 go together. `thread` is any of the warp.
   void accessMatrixRow(const Thread &thread, const KVCacheSite *site,
                        uint32_t matrix, uint32_t offset, uint32_t flags);
 
@@ -58,7 +59,63 @@ public:
   void completePhase(uint32_t offset, int64_t bytes);
 
 private:
+  /// What one instruction of a thread accesses at most.
+  static constexpr int64_t kMaxBytes = 16;
+
+  /// What one thread accesses, in pieces of at most `unit` bytes.
+  struct Access {
+    uint64_t address;
+    int64_t bytes;
+    uint8_t lane, unit;
+    bool isShared;
+  };
+  /// One execution by a warp, and the lanes that have been there.
+  struct Request {
+    uint32_t lanes = 0;
+    std::vector<Access> accesses;
+  };
+  /// An instruction of a warp, with flags and, for matrices, their number.
+  struct Stream {
+    const KVCacheSite *site;
+    uint32_t flags;
+    /// The executions that are not counted, the first of which has a number,
+    /// and how many each lane has made.
+    std::deque<std::unique_ptr<Request>> requests;
+    uint64_t first;
+    uint64_t numByLane[32];
+    /// The rows of a matrix, which come together.
+    std::vector<Access> rows;
+    /// What the warp came to after this one when it last was here.
+    Stream *successor;
+  };
+  struct Warp {
+    uint32_t allLanes = 0;
+    /// Those in use come first; the others are of earlier blocks.
+    std::vector<std::unique_ptr<Stream>> streams;
+    size_t numStreams = 0;
+    Stream *last = nullptr;
+  };
+
+  void access(const Thread &thread, const KVCacheSite *site,
+              const Access &access, uint32_t flags);
+  Stream &getStream(Warp &warp, const KVCacheSite *site, uint32_t flags);
+  static Stream &addStream(Warp &warp, const KVCacheSite *site, uint32_t flags);
+  Request *getRequest(Stream &stream, uint32_t lane);
+  void countFirst(Stream &stream);
+  void count(const std::vector<Access> &accesses, uint32_t flags);
+  void countGlobal(const std::vector<Access> &pieces, uint32_t flags);
+  void countShared(const std::vector<Access> &pieces);
+  void countRows(Stream &stream, uint32_t matrix);
+  uint64_t countPasses(const Access *begin, const Access *end);
+
   bool isOn = false;
+  LaunchMeter *launch = nullptr;
+  MeterTotals totals;
+  std::vector<Warp> warps;
+  /// For reuse.
+  std::vector<std::unique_ptr<Request>> freeRequests;
+  std::vector<Access> globalPieces, sharedPieces, sharedByLane;
+  std::vector<uint64_t> units;
 };
 
 } // namespace mlir::kvcache::emulator
