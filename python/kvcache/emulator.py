@@ -64,8 +64,8 @@ class LaunchMeter:
         global_sectors_read: Sectors of 32 bytes of global memory that the requests and
             copies have read. A request counts a sector once, and each request anew.
         global_sectors_written: Sectors written, likewise.
-        global_requests: Loads, stores and atomics of global memory, by warp; copies are
-            not among them.
+        global_requests: Loads, stores and atomics of global memory, by warp, and
+            cp.async; tensor and bulk copies are not among them.
         shared_requests: The same of shared memory, with ldmatrix and stmatrix.
         shared_wavefronts: Passes through the 32 banks of 4 bytes that they take.
         bank_conflicts: Those of the passes that accesses without conflicts would not

@@ -321,6 +321,11 @@ def test_asynchronous_copies():
     assert dict(launch.copies) == copies
     assert launch.global_bytes_read == 512
     assert launch.global_sectors_read == 16
+    assert launch.global_requests == 2
+    # The copy's store of 16 bytes, and the load of 4 at a distance of 16.
+    assert launch.shared_requests == 2
+    assert launch.shared_wavefronts == 4 + 4
+    assert launch.bank_conflicts == 3
 
 
 # The object and the table

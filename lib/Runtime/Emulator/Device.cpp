@@ -184,7 +184,7 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
     return fail("the module of kernel " + std::string(kernel) +
                 " is not loaded");
   grid.module = &getModule(*image);
-  grid.chip = image->chip + std::strlen(kChipPrefix);
+  grid.chip = image->chip + std::strlen(kEmulatedPrefix);
   grid.name = getKernelName(binary->name, kernel);
   grid.kernel = lookupKernel(*grid.module, kernel);
   if (!grid.kernel)

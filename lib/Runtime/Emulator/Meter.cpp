@@ -284,6 +284,14 @@ void Meter::countRows(Stream &stream, uint32_t matrix) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+void Meter::copyAsync(const Thread &thread, const KVCacheSite *site,
+                      uint64_t address, int64_t sourceBytes, uint32_t offset,
+                      int64_t bytes) {
+  copy(CopyKind::AsyncCopy, sourceBytes, bytes);
+  accessGlobal(thread, site, address, sourceBytes, KVCacheAccessRead);
+  accessShared(thread, site, offset, bytes, KVCacheAccessWrite);
+}
+
 void Meter::copy(CopyKind kind, int64_t globalBytes, int64_t sharedBytes) {
   if (isOn)
     totals.copies[static_cast<size_t>(kind)].add(1, globalBytes, sharedBytes);

@@ -48,8 +48,13 @@ public:
   void accessMatrixRow(const Thread &thread, const KVCacheSite *site,
                        uint32_t matrix, uint32_t offset, uint32_t flags);
 
-  /// One copy instruction. The bytes in global memory are those that are in
-  /// bounds.
+  /// A cp.async of one thread: one copy, and for the warp requests like those
+  /// of a load and a store.
+  void copyAsync(const Thread &thread, const KVCacheSite *site,
+                 uint64_t address, int64_t sourceBytes, uint32_t offset,
+                 int64_t bytes);
+  /// One other copy instruction. The bytes in global memory are those that are
+  /// in bounds.
   void copy(CopyKind kind, int64_t globalBytes, int64_t sharedBytes);
   /// Global memory that a copy reads or writes in one piece, for its sectors.
   void copyGlobal(uint64_t address, int64_t bytes, bool isWrite);
