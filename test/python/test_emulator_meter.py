@@ -305,7 +305,7 @@ def test_rows_of_matrices(column, wavefronts, conflicts):
 # Copies and barriers
 
 
-def test_asynchronous_copies():
+def test_copies_by_threads():
     body = f"""
       %c4 = arith.constant 4 : index
       %i = arith.muli %t, %c4 : index
@@ -326,6 +326,49 @@ def test_asynchronous_copies():
     assert launch.shared_requests == 2
     assert launch.shared_wavefronts == 4 + 4
     assert launch.bank_conflicts == 3
+
+
+def test_bulk_copies_and_their_barrier():
+    # The mbarrier is at byte 512, behind the tile. Two phases of 256 bytes; the source
+    # begins 16 bytes into a sector.
+    body = """
+      %tile = llvm.mlir.addressof @shared : !llvm.ptr<3>
+      %barrier = llvm.getelementptr %tile[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %one = arith.constant 1 : i32
+      %bytes = arith.constant 256 : i32
+      %zero64 = arith.constant 0 : i64
+      %base = memref.extract_aligned_pointer_as_index %in : memref<4096xf32> -> index
+      %address = arith.index_cast %base : index to i64
+      %c16 = arith.constant 16 : i64
+      %from = arith.addi %address, %c16 : i64
+      %source = llvm.inttoptr %from : i64 to !llvm.ptr<1>
+      %to = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
+      nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      scf.for %k = %c0 to %c2 step %c1 {
+        %parity = arith.index_cast %k : index to i32
+        nvvm.mbarrier.arrive.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32
+        nvvm.cp.async.bulk.shared.cluster.global %to, %source, %barrier, %bytes
+            : !llvm.ptr<7>, !llvm.ptr<1>
+        %ticks = arith.constant 1000 : i32
+        nvvm.mbarrier.try_wait.parity %barrier, %parity, %ticks
+            : !llvm.ptr<3>, i32, i32
+      }
+    """
+    shared = (
+        "gpu.module @kernels {\n  llvm.mlir.global internal @shared() "
+        "{addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<520 x i8>"
+    )
+    source = module(body, threads=1).replace("gpu.module @kernels {", shared)
+    launch = run(source, sanitize=True)
+    assert dict(launch.copies) == {"bulk_load": kvcache.CopyMeter(2, 512, 512)}
+    assert launch.global_bytes_read == 512
+    assert launch.global_sectors_read == 2 * 9
+    assert launch.global_requests == 0
+    assert dict(launch.barriers) == {512: kvcache.BarrierMeter(2, 512)}
+    assert launch.barriers[512].bytes_per_phase == 256
 
 
 # The object and the table
