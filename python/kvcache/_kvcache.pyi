@@ -2,6 +2,9 @@ from collections.abc import Sequence
 
 from .errors import RawDiagnostic
 
+def access_bytes(chip: str) -> int:
+    """Returns the bytes of a chip's widest access of global memory."""
+
 def chips() -> list[str]: ...
 def compile(
     source: bytes, filename: str, passes: str

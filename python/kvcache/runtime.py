@@ -12,7 +12,8 @@ from . import _native
 from .compiler import chips
 from .emulator import Launches, parse_launches
 from .errors import CheckError, TargetError
-from .signatures import parse_function
+from .placement import aligned_arrays
+from .signatures import Function, parse_function
 
 if TYPE_CHECKING:
     from ._kvcache import JIT
@@ -121,7 +122,7 @@ class JitModule:
         described = map(parse_function, json.loads(compiled.functions))
         self._compiled = compiled
         self._has_meter = has_meter
-        self._is_emulated = target.startswith("emulator:")
+        self._chip = _parse_target(target)
         self._last_call = threading.local()
         self._functions = {function.name: function for function in described}
         self.target = target
@@ -132,7 +133,8 @@ class JitModule:
     def call(self, name: str, *args: Any) -> Any:
         """Calls a function.
 
-        A memref is passed as a NumPy array, without a copy. Its dtype is that of the
+        A memref is passed as a NumPy array, without a copy, but for chips with accesses
+        of 32 bytes: arrays that are less aligned are copied for the call. Its dtype is that of the
         memref's element type (ml_dtypes for bf16, fp8 and the like); a signless integer
         may be signed or unsigned. Static sizes and strides must agree; a memref with
         the identity layout wants a C-contiguous array. Arrays must be writeable, unless
@@ -161,15 +163,24 @@ class JitModule:
                 f"there is no function {name!r}; the module has "
                 f"{', '.join(self._functions) or 'none that is public'}"
             )
-        frame = function.encode(args)
-        # Kernels on the emulator may access what the arrays reach, and no more.
-        memory = function.get_memory(args) if self._is_emulated else b""
-        result, launches = self._compiled.call(name, frame, memory)
+        result, launches = self._run(function, args)
         if self._has_meter:
             self._last_call.launches = parse_launches(launches)
         if isinstance(result, str):
             raise CheckError(result)
         return function.decode(result)
+
+    def _run(self, function: Function, args: tuple[Any, ...]) -> tuple[bytes | str, str]:
+        frame = function.encode(args)
+        if not self._chip:
+            return self._compiled.call(function.name, frame, b"")
+        # Kernels on the emulator may access what the arrays reach, and no more.
+        alignment = _native.extension().access_bytes(self._chip)
+        with aligned_arrays(args, alignment) as placed:
+            frame = function.encode(tuple(placed))
+            return self._compiled.call(
+                function.name, frame, function.get_memory(placed)
+            )
 
     @property
     def launches(self) -> Launches:

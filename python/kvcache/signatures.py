@@ -11,12 +11,14 @@ from __future__ import annotations
 import operator
 import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from . import dtypes
+from .placement import get_ranges
 
 _WORD_MASK = 2**64 - 1
 
@@ -236,22 +238,10 @@ class Function:
                 raise type(error)(f"{self.name}: {argument} {error}") from None
         return struct.pack(f"<{len(words)}Q", *(word & _WORD_MASK for word in words))
 
-    def get_memory(self, values: tuple[Any, ...]) -> bytes:
-        """Returns address and bytes of all that the arrays of a call reach.
-
-        Arrays that overlap give one range.
-        """
-        merged: list[list[int]] = []
-        for low, high in sorted(
-            _get_extent(value)
-            for argument, value in zip(self.arguments, values, strict=True)
-            if isinstance(argument.type, MemRef) and value.size
-        ):
-            if merged and low < merged[-1][1]:
-                merged[-1][1] = max(merged[-1][1], high)
-            else:
-                merged.append([low, high])
-        words = [word for low, high in merged for word in (low, high - low)]
+    @staticmethod
+    def get_memory(values: Sequence[Any]) -> bytes:
+        """Returns address and bytes of all that the arrays of a call reach."""
+        words = [w for r in get_ranges(values) for w in (r.low, r.high - r.low)]
         return struct.pack(f"<{len(words)}Q", *words)
 
     def decode(self, words: bytes) -> Any:
@@ -318,18 +308,6 @@ def _parse_type(description: dict[str, Any]) -> Type | None:
         return Integer(text, int(match[2]), match[1])
     element_dtypes = dtypes.array_dtypes(text)
     return Float(text, element_dtypes[0]) if element_dtypes else None
-
-
-def _get_extent(array: np.ndarray) -> tuple[int, int]:
-    """Returns the addresses of an array's lowest byte and behind its highest one."""
-    address = array.__array_interface__["data"][0]
-    reaches = [
-        (size - 1) * stride
-        for size, stride in zip(array.shape, array.strides, strict=True)
-    ]
-    low = address + sum(reach for reach in reaches if reach < 0)
-    high = address + sum(reach for reach in reaches if reach > 0)
-    return low, high + array.itemsize
 
 
 def _kind(value: Any) -> str:

@@ -110,6 +110,13 @@ NB_MODULE(_kvcache, module) {
       names.append(toStr(chip.name));
     return names;
   });
+  module.def(
+      "access_bytes",
+      [](const std::string &name) {
+        const mlir::kvcache::Chip *chip = mlir::kvcache::lookupChip(name);
+        return chip && chip->has(mlir::kvcache::Feature::Access256) ? 32 : 16;
+      },
+      nb::arg("chip"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),

@@ -278,3 +278,48 @@ def test_threads_of_the_host(threads):
     )
     environment = {**os.environ, "KVCACHE_EMULATOR_THREADS": threads}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+# --- Memory as aligned as that of a device -------------------------------------------
+
+WIDE = """
+func.func @double(%a: memref<?xf32>, %b: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%c1) step (%c1) {
+    %x = vector.load %a[%i] {alignment = 32} : memref<?xf32>, vector<8xf32>
+    %y = arith.addf %x, %x : vector<8xf32>
+    vector.store %y, %b[%i] {alignment = 32} : memref<?xf32>, vector<8xf32>
+  }
+  return
+}
+"""
+
+
+def unaligned(size):
+    """Floats in memory that begins at a multiple of 16 bytes, not of 32."""
+    while (array := np.zeros(size, np.float32)).ctypes.data % 32 == 0:
+        unaligned.kept.append(array)
+    return array
+
+
+unaligned.kept = []
+
+
+def test_wide_accesses_take_memory_of_numpy():
+    program = kvcache.jit(WIDE, target=TARGET)
+    a, b = unaligned(8), unaligned(8)
+    a[:] = range(8)
+    program.call("double", a, b)
+    np.testing.assert_array_equal(b, 2 * a)
+    # Arrays that overlap still do, whichever is written.
+    both = unaligned(16)
+    both[:8] = range(8)
+    program.call("double", both, both[8:])
+    np.testing.assert_array_equal(both[8:], 2 * both[:8])
+
+
+def test_places_in_an_array_keep_their_alignment():
+    program = kvcache.jit(WIDE, target=TARGET)
+    with pytest.raises(kvcache.CheckError, match="multiple of 32 bytes"):
+        program.call("double", unaligned(16)[4:12], unaligned(8))

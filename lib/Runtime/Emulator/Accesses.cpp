@@ -36,8 +36,8 @@ static void accessGlobal(Thread &thread, const KVCacheSite *site,
                          const Access &access) {
   Block &block = *thread.block;
   if (block.getGrid().module->isSanitized)
-    if (std::optional<std::string> error = Memory::get().access(
-            access.pointer, access.bytes, access.flags))
+    if (std::optional<std::string> error =
+            Memory::get().access(access.pointer, access.bytes, access.flags))
       block.fail(thread, site, *error);
   block.meter.accessGlobal(thread, site,
                            reinterpret_cast<uintptr_t>(access.pointer),
