@@ -6,13 +6,335 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/Emulator/Matrices.h"
 #include "Families.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cstddef>
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The KVCacheMatrixRegisters that the matrix instructions of a function share:
+/// each writes its operands there and reads its result.
+class Registers {
+public:
+  Registers(Operation *op, EmulatorCalls &calls)
+      : op(op), builder(op), calls(calls), slot(findSlot()) {}
+
+  /// Stores values of 32 bits, one per register.
+  void store(ValueRange values, size_t offset) {
+    for (auto [index, value] : llvm::enumerate(values))
+      LLVM::StoreOp::create(builder, op->getLoc(), value,
+                            getAddress(offset + index * sizeof(uint32_t)),
+                            /*alignment=*/sizeof(uint32_t));
+  }
+
+  /// The op's result, whose parts have 32 bits each.
+  Value loadResult() {
+    return LLVM::LoadOp::create(builder, op->getLoc(),
+                                op->getResult(0).getType(),
+                                getAddress(offsetof(KVCacheMatrixRegisters, d)),
+                                /*alignment=*/sizeof(uint32_t));
+  }
+
+  Value get() const { return slot; }
+
+private:
+  Value getAddress(size_t offset) {
+    return LLVM::GEPOp::create(
+        builder, op->getLoc(), calls.pointerType, calls.i8, slot,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  }
+
+  /// Kernels have many such instructions, and small stacks.
+  Value findSlot() {
+    constexpr StringLiteral mark = "matrix_registers";
+    Block &entry = op->getParentOfType<FunctionOpInterface>().front();
+    for (Operation &other : entry) {
+      if (!isa<LLVM::AllocaOp, LLVM::ConstantOp>(other))
+        break;
+      if (other.hasAttr(mark))
+        return other.getResult(0);
+    }
+    Value made = calls.createSlot(
+        op, LLVM::LLVMArrayType::get(calls.i8, sizeof(KVCacheMatrixRegisters)));
+    made.getDefiningOp()->setAttr(mark, builder.getUnitAttr());
+    return made;
+  }
+
+  Operation *op;
+  OpBuilder builder;
+  EmulatorCalls &calls;
+  Value slot;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// ldmatrix, stmatrix
+//===----------------------------------------------------------------------===//
+
+/// The layout of one form; none for those that have no lowering.
+static std::optional<uint32_t> getLayout(NVVM::LdStMatrixShapeAttr shape,
+                                         NVVM::LdStMatrixEltType element,
+                                         NVVM::MMALayout layout) {
+  bool isTransposed = layout == NVVM::MMALayout::col;
+  if (element == NVVM::LdStMatrixEltType::B16)
+    return isTransposed ? KVCacheMatrixB16Transposed : KVCacheMatrixB16;
+  if (element == NVVM::LdStMatrixEltType::B8 && isTransposed)
+    return KVCacheMatrixB8Transposed;
+  bool hasEightRows = shape.getM() == 8 && !isTransposed;
+  if (element == NVVM::LdStMatrixEltType::B8X16_B6X16_P32 && hasEightRows)
+    return KVCacheMatrixB6;
+  if (element == NVVM::LdStMatrixEltType::B8X16_B4X16_P64 && hasEightRows)
+    return KVCacheMatrixB4;
+  return std::nullopt;
+}
+
+static LogicalResult failForm(Operation *op, NVVM::LdStMatrixShapeAttr shape,
+                              NVVM::LdStMatrixEltType element) {
+  return op->emitOpError("of ")
+         << shape.getM() << "x" << shape.getN() << " matrices of "
+         << NVVM::stringifyLdStMatrixEltType(element)
+         << " has no lowering for the emulator";
+}
+
+static LogicalResult lowerLoad(NVVM::LdMatrixOp op, EmulatorCalls &calls) {
+  std::optional<uint32_t> layout =
+      getLayout(op.getShape(), op.getEltType(), op.getLayout());
+  if (!layout)
+    return failForm(op, op.getShape(), op.getEltType());
+  Registers registers(op, calls);
+  calls.call(op, "kvcacheEmulatorLoadMatrix", Type(),
+             {op.getPtr(), calls.getI32(op, op.getNum()),
+              calls.getI32(op, *layout), registers.get()});
+  op.getRes().replaceAllUsesWith(registers.loadResult());
+  op.erase();
+  return success();
+}
+
+static LogicalResult lowerStore(NVVM::StMatrixOp op, EmulatorCalls &calls) {
+  std::optional<uint32_t> layout =
+      getLayout(op.getShape(), op.getEltType(), op.getLayout());
+  if (!layout)
+    return failForm(op, op.getShape(), op.getEltType());
+  Registers registers(op, calls);
+  registers.store(op.getSources(), offsetof(KVCacheMatrixRegisters, a));
+  calls.replaceByCall(op, "kvcacheEmulatorStoreMatrix",
+                      {op.getPtr(), calls.getI32(op, op.getSources().size()),
+                       calls.getI32(op, *layout), registers.get()});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// mma
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An element of a matrix, under its name in PTX.
+struct Element {
+  StringLiteral name;
+  uint32_t kind;
+  int64_t bits;
+};
+} // namespace
+
+/// Those of A and B, and of C and D.
+static constexpr Element kElements[] = {
+    {"f16", KVCacheElementF16, 16},   {"bf16", KVCacheElementBF16, 16},
+    {"tf32", KVCacheElementTF32, 32}, {"e4m3", KVCacheElementE4M3, 8},
+    {"e5m2", KVCacheElementE5M2, 8},  {"s8", KVCacheElementS8, 8},
+    {"u8", KVCacheElementU8, 8},      {"s4", KVCacheElementS4, 4},
+    {"u4", KVCacheElementU4, 4},      {"f32", KVCacheElementF32, 32},
+    {"s32", KVCacheElementS32, 32}};
+
+static const Element *findElement(StringRef name) {
+  const Element *found = llvm::find_if(
+      kElements, [&](const Element &element) { return element.name == name; });
+  return found == std::end(kElements) ? nullptr : found;
+}
+
+namespace {
+/// An mma, by what its name in PTX has.
+struct Mma {
+  int64_t m, n, k;
+  StringRef a, b, c, d;
+  bool isSaturated = false;
+  ValueRange operandsA, operandsB, operandsC;
+  TypeRange results;
+};
+} // namespace
+
+/// Whether the registers of all lanes hold just the elements of a matrix.
+static bool isFragment(TypeRange registers, int64_t rows, int64_t columns,
+                       const Element &element) {
+  constexpr int64_t lanes = 32, registerBits = 32;
+  auto isRegister = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    Type part = vector ? vector.getElementType() : type;
+    return part.isIntOrFloat() &&
+           part.getIntOrFloatBitWidth() *
+                   (vector ? vector.getNumElements() : 1) ==
+               registerBits;
+  };
+  return llvm::all_of(registers, isRegister) &&
+         static_cast<int64_t>(registers.size()) * lanes * registerBits ==
+             rows * columns * element.bits;
+}
+
+static bool isInteger(const Element &element) {
+  return element.kind == KVCacheElementS8 || element.kind == KVCacheElementU8 ||
+         element.kind == KVCacheElementS4 || element.kind == KVCacheElementU4;
+}
+
+/// The shapes whose fragments follow one rule: all of m16n8 and m8n8 whose
+/// lanes have whole registers of A. (m8n8k4 has a rule of its own.)
+static bool isKnown(const Mma &mma, const Element &a, const Element &b,
+                    const Element &c, const Element &d) {
+  constexpr int64_t rowBits = 128;
+  int64_t bits = mma.k * a.bits;
+  bool isShape = mma.n == 8 &&
+                 ((mma.m == 16 && (bits == rowBits || bits == 2 * rowBits)) ||
+                  (mma.m == 8 && bits == rowBits && isInteger(a)));
+  auto isSum = [&](const Element &element) {
+    return isInteger(a) ? element.kind == KVCacheElementS32
+                        : element.kind == KVCacheElementF32 ||
+                              element.kind == KVCacheElementF16;
+  };
+  return isShape && a.bits == b.bits && isInteger(a) == isInteger(b) &&
+         isSum(c) && isSum(d) &&
+         isFragment(mma.operandsA.getTypes(), mma.m, mma.k, a) &&
+         isFragment(mma.operandsB.getTypes(), mma.k, mma.n, b) &&
+         isFragment(mma.operandsC.getTypes(), mma.m, mma.n, c) &&
+         isFragment(mma.results, mma.m, mma.n, d);
+}
+
+static LogicalResult lowerMma(Operation *op, const Mma &mma,
+                              EmulatorCalls &calls) {
+  const Element *elements[] = {findElement(mma.a), findElement(mma.b),
+                               findElement(mma.c), findElement(mma.d)};
+  auto [a, b, c, d] = elements;
+  if (!a || !b || !c || !d || !isKnown(mma, *a, *b, *c, *d))
+    return op->emitOpError("of m")
+           << mma.m << "n" << mma.n << "k" << mma.k << " on " << mma.a
+           << " and " << mma.b << ", from " << mma.c << " to " << mma.d
+           << ", has no lowering for the emulator";
+  Location loc = op->getLoc();
+  const int64_t fields[] = {mma.m,   mma.n,   mma.k,   a->kind,
+                            b->kind, c->kind, d->kind, mma.isSaturated};
+  SmallVector<Type> types(std::size(fields), calls.i32);
+  LLVM::GlobalOp form = calls.runtime.createStruct(
+      loc, "kvcache_mma", types, [&](StructBuilder &record, OpBuilder &) {
+        for (auto [index, field] : llvm::enumerate(fields))
+          record.set(field, calls.i32, static_cast<int64_t>(index));
+      });
+  OpBuilder builder(op);
+  Registers registers(op, calls);
+  registers.store(mma.operandsA, offsetof(KVCacheMatrixRegisters, a));
+  registers.store(mma.operandsB, offsetof(KVCacheMatrixRegisters, b));
+  registers.store(mma.operandsC, offsetof(KVCacheMatrixRegisters, c));
+  Value formAddress = LLVM::AddressOfOp::create(builder, loc, form);
+  calls.call(op, "kvcacheEmulatorMma", Type(), {formAddress, registers.get()});
+  op->getResult(0).replaceAllUsesWith(registers.loadResult());
+  op->erase();
+  return success();
+}
+
+static TypeRange getParts(Type type) {
+  auto structure = dyn_cast<LLVM::LLVMStructType>(type);
+  return structure ? TypeRange(structure.getBody()) : TypeRange();
+}
+
+static LogicalResult lowerMmaSync(NVVM::MmaOp op, EmulatorCalls &calls) {
+  auto getType = [&](std::optional<NVVM::MMATypes> given, Value operand) {
+    if (!given)
+      given = NVVM::MmaOp::inferOperandMMAType(operand.getType(),
+                                               /*isAccumulator=*/false);
+    return given ? NVVM::stringifyMMATypes(*given) : StringRef("unknown");
+  };
+  Mma mma;
+  mma.m = op.getShape().getM();
+  mma.n = op.getShape().getN();
+  mma.k = op.getShape().getK();
+  mma.a = getType(op.getMultiplicandAPtxType(), op.getOperandA().front());
+  mma.b = getType(op.getMultiplicandBPtxType(), op.getOperandB().front());
+  mma.c = NVVM::stringifyMMATypes(op.accumPtxType());
+  mma.d = NVVM::stringifyMMATypes(op.resultPtxType());
+  mma.isSaturated =
+      op.getIntOverflowBehavior() == NVVM::MMAIntOverflow::satfinite;
+  mma.operandsA = op.getOperandA();
+  mma.operandsB = op.getOperandB();
+  mma.operandsC = op.getOperandC();
+  mma.results = getParts(op.getType());
+  return lowerMma(op, mma, calls);
+}
+
+/// Reads a shape such as `m16n8k32`.
+static bool parseShape(StringRef text, Mma &mma) {
+  auto read = [&](StringRef letter, int64_t &side) {
+    return text.consume_front(letter) && !text.consumeInteger(10, side);
+  };
+  return read("m", mma.m) && read("n", mma.n) && read("k", mma.k) &&
+         text.empty();
+}
+
+/// mma of fp8, which has no op: llvm.nvvm.mma.<shape>.row.col.<d>.<a>.<b>.<c>.
+/// False for the names of other intrinsics.
+static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
+                                      EmulatorCalls &calls) {
+  SmallVector<StringRef> parts;
+  op.getIntrin().split(parts, '.');
+  constexpr size_t numParts = 10;
+  Mma mma;
+  if (parts.size() != numParts || parts[0] != "llvm" || parts[1] != "nvvm" ||
+      parts[2] != "mma" || parts[4] != "row" || parts[5] != "col" ||
+      !parseShape(parts[3], mma))
+    return false;
+  mma.d = parts[6];
+  mma.a = parts[7];
+  mma.b = parts[8];
+  mma.c = parts[9];
+  // How many registers each fragment has follows from its elements.
+  ValueRange rest = op.getArgs();
+  auto take = [&](int64_t rows, int64_t columns, StringRef name) {
+    const Element *element = findElement(name);
+    constexpr int64_t warpBits = 1024;
+    size_t count = element ? rows * columns * element->bits / warpBits : 0;
+    ValueRange taken = rest.take_front(std::min(count, rest.size()));
+    rest = rest.drop_front(taken.size());
+    return taken;
+  };
+  mma.operandsA = take(mma.m, mma.k, mma.a);
+  mma.operandsB = take(mma.k, mma.n, mma.b);
+  mma.operandsC = take(mma.m, mma.n, mma.c);
+  if (!rest.empty() || op->getNumResults() != 1)
+    return false;
+  mma.results = getParts(op->getResult(0).getType());
+  if (failed(lowerMma(op, mma, calls)))
+    return failure();
+  return true;
+}
+
 FailureOr<bool> kvcache::lowerMatrixOp(Operation *op, EmulatorCalls &calls) {
-  return false;
+  auto toResult = [](LogicalResult result) -> FailureOr<bool> {
+    if (failed(result))
+      return failure();
+    return true;
+  };
+  return llvm::TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](NVVM::LdMatrixOp op) { return toResult(lowerLoad(op, calls)); })
+      .Case(
+          [&](NVVM::StMatrixOp op) { return toResult(lowerStore(op, calls)); })
+      .Case([&](NVVM::MmaOp op) { return toResult(lowerMmaSync(op, calls)); })
+      .Case([&](LLVM::CallIntrinsicOp op) { return lowerIntrinsic(op, calls); })
+      .Default([](Operation *) { return FailureOr<bool>(false); });
 }

@@ -1,0 +1,443 @@
+//===- Matrices.cpp - Matrix instructions of a warp -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Emulator/Matrices.h"
+#include "WarpMeeting.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// ldmatrix, stmatrix
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Bytes of a row, whatever its elements are.
+constexpr uint32_t kRowBytes = 16;
+
+struct MatrixLane : WarpLane {
+  char *row = nullptr;
+  uint32_t count = 0, layout = 0;
+  /// Where the matrices go, or come from.
+  uint32_t *registers = nullptr;
+};
+
+/// Where in a matrix a byte of a register is.
+struct BytePlace {
+  uint32_t row, column;
+};
+
+/// How matrices that one instruction moves lie in registers.
+struct MatrixShape {
+  uint32_t rows, registers;
+  BytePlace (*getPlace)(uint32_t lane, uint32_t reg, uint32_t byte);
+};
+} // namespace
+
+// PTX ISA, "ldmatrix": lanes 0 to 3 have the first row, lanes 4 to 7 the next.
+static BytePlace placeRows(uint32_t lane, uint32_t, uint32_t byte) {
+  return {lane / 4, lane % 4 * 4 + byte};
+}
+
+static BytePlace placeB16Transposed(uint32_t lane, uint32_t, uint32_t byte) {
+  return {lane % 4 * 2 + byte / 2, lane / 4 * 2 + byte % 2};
+}
+
+/// PTX ISA, "ldmatrix" of m16n16: two registers, each of two columns.
+static BytePlace placeB8Loaded(uint32_t lane, uint32_t reg, uint32_t byte) {
+  return {lane % 4 * 4 + reg * 2 + byte % 2, lane / 4 + byte / 2 * 8};
+}
+
+/// PTX ISA, "stmatrix" of m16n8, whose columns are the rows in memory.
+static BytePlace placeB8Stored(uint32_t lane, uint32_t, uint32_t byte) {
+  return {lane % 4 * 2 + byte % 2, lane / 4 + byte / 2 * 8};
+}
+
+static MatrixShape getShape(uint32_t layout, bool isStore) {
+  switch (layout) {
+  case KVCacheMatrixB16Transposed:
+    return {8, 1, placeB16Transposed};
+  case KVCacheMatrixB8Transposed:
+    return isStore ? MatrixShape{8, 1, placeB8Stored}
+                   : MatrixShape{16, 2, placeB8Loaded};
+  default:
+    return {8, 1, placeRows};
+  }
+}
+
+/// One byte of a row, with 6-bit and 4-bit elements unpacked.
+static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
+  uint32_t bits = layout == KVCacheMatrixB6   ? 6
+                  : layout == KVCacheMatrixB4 ? 4
+                                              : 8;
+  uint32_t first = column * bits, byte = first / 8;
+  uint32_t word = static_cast<uint8_t>(row[byte]);
+  if (byte + 1 < kRowBytes)
+    word |= uint32_t{static_cast<uint8_t>(row[byte + 1])} << 8;
+  return word >> first % 8 & ((1u << bits) - 1);
+}
+
+/// Checks and notes the rows that lanes give the addresses of.
+static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
+                       uint32_t rowsPerMatrix, uint32_t flags) {
+  for (uint32_t number = 0; number < numRows; ++number) {
+    MatrixLane &lane = meeting.get<MatrixLane>(number);
+    Thread &thread = *lane.thread;
+    block.checkAlignment(thread, meeting.site, lane.row, kRowBytes);
+    uint32_t offset =
+        block.getSharedOffset(thread, meeting.site, lane.row, kRowBytes);
+    block.sanitizer.access(thread, meeting.site, {offset, kRowBytes}, flags);
+    block.meter.accessMatrixRow(thread, meeting.site, number / rowsPerMatrix,
+                                offset, flags);
+  }
+}
+
+/// Calls `function` with a lane, a register of it, a byte in that, the row that
+/// the byte is in and its place there.
+template <typename Function>
+static void forEachByte(WarpMeeting &meeting, uint32_t count,
+                        const MatrixShape &shape, Function function) {
+  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
+    for (uint32_t reg = 0; reg < count * shape.registers; ++reg)
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        BytePlace place = shape.getPlace(number, reg % shape.registers, byte);
+        uint32_t row = reg / shape.registers * shape.rows + place.row;
+        function(lane.registers[reg], byte, meeting.get<MatrixLane>(row).row,
+                 place.column);
+      }
+  });
+}
+
+static void loadMatrices(Block &block, WarpMeeting &meeting) {
+  const MatrixLane &first = meeting.get<MatrixLane>(0);
+  MatrixShape shape = getShape(first.layout, /*isStore=*/false);
+  uint32_t layout = first.layout;
+  accessRows(block, meeting, first.count * shape.rows, shape.rows,
+             KVCacheAccessRead);
+  forEachByte(
+      meeting, first.count, shape,
+      [layout](uint32_t &reg, uint32_t byte, const char *row, uint32_t column) {
+        reg = (byte ? reg : 0) | uint32_t{loadByte(row, column, layout)}
+                                     << byte * 8;
+      });
+}
+
+static void storeMatrices(Block &block, WarpMeeting &meeting) {
+  const MatrixLane &first = meeting.get<MatrixLane>(0);
+  MatrixShape shape = getShape(first.layout, /*isStore=*/true);
+  accessRows(block, meeting, first.count * shape.rows, shape.rows,
+             KVCacheAccessWrite);
+  forEachByte(meeting, first.count, shape,
+              [](uint32_t &reg, uint32_t byte, char *row, uint32_t column) {
+                row[column] = reg >> byte * 8;
+              });
+}
+
+static void moveMatrices(KVCacheThread *self, const KVCacheSite *site,
+                         WarpWork work, const void *row, uint32_t count,
+                         uint32_t layout, const uint32_t *registers) {
+  Thread &thread = Thread::get(self);
+  MatrixLane lane;
+  lane.row = static_cast<char *>(const_cast<void *>(row));
+  lane.count = count;
+  lane.layout = layout;
+  lane.registers = const_cast<uint32_t *>(registers);
+  thread.block->warps.meet(thread, site, kAllLanes, work, lane,
+                           WarpRule::AllLanes);
+}
+
+void kvcacheEmulatorLoadMatrix(KVCacheThread *thread, const KVCacheSite *site,
+                               const void *row, uint32_t count, uint32_t layout,
+                               KVCacheMatrixRegisters *registers) {
+  moveMatrices(thread, site, loadMatrices, row, count, layout, registers->d);
+}
+
+void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
+                                void *row, uint32_t count, uint32_t layout,
+                                const KVCacheMatrixRegisters *registers) {
+  moveMatrices(thread, site, storeMatrices, row, count, layout, registers->a);
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+static float fromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static uint32_t toBits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static float decodeF16(uint32_t bits) {
+  uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
+  constexpr uint32_t infinity = 0x7c00, leastNormal = 0x0400;
+  constexpr float leastValue = 0x1p-24f;
+  if (rest >= infinity)
+    return fromBits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+  if (rest >= leastNormal)
+    return fromBits(sign | ((rest << 13) + (112u << 23)));
+  return sign ? rest * -leastValue : rest * leastValue;
+}
+
+static float decodeBF16(uint32_t bits) { return fromBits(bits << 16); }
+
+/// PTX ISA, "Alternate Floating-Point Data Formats": the low bits of a tf32 are
+/// not looked at.
+static float decodeTF32(uint32_t bits) { return fromBits(bits & ~0x1fffu); }
+
+static float decodeF32(uint32_t bits) { return fromBits(bits); }
+
+/// The f16 with these bits is the same number with another bias.
+static float decodeE4M3(uint32_t bits) {
+  uint32_t rest = bits & 0x7f;
+  constexpr uint32_t nan = 0x7f;
+  constexpr float scale = 256;
+  if (rest == nan)
+    return std::numeric_limits<float>::quiet_NaN();
+  return decodeF16((bits & 0x80) << 8 | rest << 7) * scale;
+}
+
+static float decodeE5M2(uint32_t bits) { return decodeF16(bits << 8); }
+
+static int32_t decodeS8(uint32_t bits) { return static_cast<int8_t>(bits); }
+static int32_t decodeUnsigned(uint32_t bits) { return bits; }
+static int32_t decodeS4(uint32_t bits) {
+  return static_cast<int32_t>(bits << 28) >> 28;
+}
+
+/// To the nearest, ties to even; NaN is the canonical one (PTX ISA,
+/// "Floating-Point Instructions").
+static uint32_t encodeF16(double value) {
+  uint32_t sign = std::signbit(value) ? 0x8000 : 0;
+  double rest = std::fabs(value);
+  constexpr double overflow = 65520;
+  if (std::isnan(value))
+    return 0x7fff;
+  if (rest >= overflow)
+    return sign | 0x7c00;
+  int exponent = std::max(rest > 0 ? std::ilogb(rest) : -14, -14);
+  double units = std::nearbyint(std::ldexp(rest, 10 - exponent));
+  // A carry out of the 10 bits is a carry into the exponent.
+  return sign | ((exponent + 14) * 0x400 + static_cast<uint32_t>(units));
+}
+
+static uint32_t encodeF32(double value) {
+  return std::isnan(value) ? 0x7fffffff : toBits(static_cast<float>(value));
+}
+
+static uint32_t encodeWrapped(int64_t value) { return value; }
+
+static uint32_t encodeSaturated(int64_t value) {
+  using Limits = std::numeric_limits<int32_t>;
+  return std::clamp<int64_t>(value, Limits::min(), Limits::max());
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct MmaLane : WarpLane {
+  const KVCacheMma *form = nullptr;
+  KVCacheMatrixRegisters *registers = nullptr;
+};
+
+struct Place {
+  uint32_t row, column;
+};
+
+/// The elements of a register, and how many of them there are in one.
+struct Packing {
+  uint32_t bits;
+  uint32_t size() const { return 32 / bits; }
+  uint32_t get(uint32_t reg, uint32_t element) const {
+    return reg >> element * bits & (~0u >> (32 - bits));
+  }
+};
+
+/// The largest matrices, m by k and k by n.
+constexpr uint32_t kMaxM = 16, kMaxN = 8, kMaxK = 64;
+
+template <typename Number> struct Matrices {
+  Number a[kMaxM][kMaxK], b[kMaxN][kMaxK];
+};
+} // namespace
+
+static Packing getPacking(uint32_t element) {
+  switch (element) {
+  case KVCacheElementF16:
+  case KVCacheElementBF16:
+    return {16};
+  case KVCacheElementE4M3:
+  case KVCacheElementE5M2:
+  case KVCacheElementS8:
+  case KVCacheElementU8:
+    return {8};
+  case KVCacheElementS4:
+  case KVCacheElementU4:
+    return {4};
+  default:
+    return {32};
+  }
+}
+
+// PTX ISA, "Matrix Fragments for mma" of all shapes but m8n8k4: four lanes
+// share a row of A, and each has one register of it; registers go down by 8
+// rows, then on by what four registers hold.
+
+static Place placeA(const KVCacheMma &form, uint32_t lane, uint32_t reg,
+                    uint32_t element, uint32_t size) {
+  uint32_t down = form.m / 8;
+  return {lane / 4 + reg % down * 8,
+          (lane % 4 + reg / down * 4) * size + element};
+}
+
+/// As of A, transposed.
+static Place placeB(const KVCacheMma &, uint32_t lane, uint32_t reg,
+                    uint32_t element, uint32_t size) {
+  return {(lane % 4 + reg * 4) * size + element, lane / 4};
+}
+
+/// C and D: each lane has two elements that are next to one another, of every
+/// eighth row.
+static Place placeC(uint32_t lane, uint32_t index) {
+  return {lane / 4 + index / 2 * 8, lane % 4 * 2 + index % 2};
+}
+
+/// Calls `function` with the place and the bits of each element of A or B.
+template <typename GetPlace, typename Function>
+static void forEachElement(const KVCacheMma &form, const uint32_t *registers,
+                           uint32_t numRegisters, uint32_t lane,
+                           uint32_t elementType, GetPlace getPlace,
+                           Function function) {
+  Packing packing = getPacking(elementType);
+  uint32_t size = packing.size();
+  for (uint32_t reg = 0; reg < numRegisters; ++reg)
+    for (uint32_t i = 0; i < size; ++i)
+      function(getPlace(form, lane, reg, i, size),
+               packing.get(registers[reg], i));
+}
+
+static uint32_t numRegisters(uint32_t rows, uint32_t columns,
+                             uint32_t element) {
+  return rows * columns * getPacking(element).bits / (32 * kWarpSize);
+}
+
+//===----------------------------------------------------------------------===//
+// mma.sync
+//===----------------------------------------------------------------------===//
+
+/// The functions that turn bits into numbers, and sums into bits.
+template <typename Number> struct Arithmetic {
+  using Decode = Number (*)(uint32_t bits);
+  Decode a, b, c;
+  using Sum = std::conditional_t<std::is_integral_v<Number>, int64_t, double>;
+  uint32_t (*encode)(Sum sum);
+};
+
+template <typename Number>
+static void gather(WarpMeeting &meeting, const KVCacheMma &form,
+                   const Arithmetic<Number> &arithmetic,
+                   Matrices<Number> &matrices) {
+  uint32_t numA = numRegisters(form.m, form.k, form.a);
+  uint32_t numB = numRegisters(form.k, form.n, form.b);
+  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+    forEachElement(form, lane.registers->a, numA, number, form.a, placeA,
+                   [&](Place place, uint32_t bits) {
+                     matrices.a[place.row][place.column] = arithmetic.a(bits);
+                   });
+    forEachElement(form, lane.registers->b, numB, number, form.b, placeB,
+                   [&](Place place, uint32_t bits) {
+                     matrices.b[place.column][place.row] = arithmetic.b(bits);
+                   });
+  });
+}
+
+template <typename Number>
+static void multiply(WarpMeeting &meeting, const KVCacheMma &form,
+                     const Arithmetic<Number> &arithmetic) {
+  using Sum = typename Arithmetic<Number>::Sum;
+  Matrices<Number> matrices;
+  gather(meeting, form, arithmetic, matrices);
+  Packing packingC = getPacking(form.c), packingD = getPacking(form.d);
+  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+    uint32_t results[4] = {};
+    for (uint32_t i = 0; i < form.m / 4; ++i) {
+      auto [row, column] = placeC(number, i);
+      uint32_t reg = lane.registers->c[i / packingC.size()];
+      Sum sum = arithmetic.c(packingC.get(reg, i % packingC.size()));
+      for (uint32_t k = 0; k < form.k; ++k)
+        sum += Sum{matrices.a[row][k]} * matrices.b[column][k];
+      results[i / packingD.size()] |= arithmetic.encode(sum)
+                                      << i % packingD.size() * packingD.bits;
+    }
+    std::copy_n(results, 4, lane.registers->d);
+  });
+}
+
+static float (*getDecode(uint32_t element))(uint32_t) {
+  switch (element) {
+  case KVCacheElementF16:
+    return decodeF16;
+  case KVCacheElementBF16:
+    return decodeBF16;
+  case KVCacheElementTF32:
+    return decodeTF32;
+  case KVCacheElementE4M3:
+    return decodeE4M3;
+  case KVCacheElementE5M2:
+    return decodeE5M2;
+  default:
+    return decodeF32;
+  }
+}
+
+static int32_t (*getIntegerDecode(uint32_t element))(uint32_t) {
+  switch (element) {
+  case KVCacheElementS8:
+    return decodeS8;
+  case KVCacheElementS4:
+    return decodeS4;
+  default:
+    return decodeUnsigned;
+  }
+}
+
+static void multiplyAll(Block &, WarpMeeting &meeting) {
+  const KVCacheMma &form = *meeting.get<MmaLane>(0).form;
+  if (form.d == KVCacheElementS32)
+    return multiply<int32_t>(
+        meeting, form,
+        {getIntegerDecode(form.a), getIntegerDecode(form.b), decodeUnsigned,
+         form.isSaturated ? encodeSaturated : encodeWrapped});
+  multiply<float>(meeting, form,
+                  {getDecode(form.a), getDecode(form.b), getDecode(form.c),
+                   form.d == KVCacheElementF16 ? encodeF16 : encodeF32});
+}
+
+void kvcacheEmulatorMma(KVCacheThread *self, const KVCacheSite *site,
+                        const KVCacheMma *form,
+                        KVCacheMatrixRegisters *registers) {
+  Thread &thread = Thread::get(self);
+  MmaLane lane;
+  lane.form = form;
+  lane.registers = registers;
+  thread.block->warps.meet(thread, site, kAllLanes, multiplyAll, lane,
+                           WarpRule::AllLanes);
+}
