@@ -51,9 +51,9 @@ gpu.module @kernels {
     %full = arith.constant 5 : i32
     %empty = arith.constant 6 : i32
     %count = arith.constant 64 : i32
-    %lane_i32 = nvvm.read.ptx.sreg.laneid : i32
+    %lane_i32 = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %lane = arith.index_cast %lane_i32 : i32 to index
-    %warp_i32 = nvvm.read.ptx.sreg.warpid : i32
+    %warp_i32 = nvvm.read.ptx.sreg.warpid range <i32, 0, 32> : i32
     %warp = arith.index_cast %warp_i32 : i32 to index
     %is_first = arith.cmpi eq, %lane, %c0 : index
     scf.index_switch %warp

@@ -25,7 +25,7 @@ gpu.module @kernels {
     // (32 - width) << 8, and 31 as the clamp but for up.
     %halves_up = arith.constant 0x1000 : i32
     %quarters = arith.constant 0x181f : i32
-    %lane = nvvm.read.ptx.sreg.laneid : i32
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
     %f = arith.uitofp %lane : i32 to f32
     %bfly = nvvm.shfl.sync bfly %all, %lane, %one, %whole : i32 -> i32
@@ -55,7 +55,7 @@ gpu.module @kernels {
     %c16 = arith.constant 16 : i32
     %c8 = arith.constant 8 : i32
     %c3_i32 = arith.constant 3 : i32
-    %lane = nvvm.read.ptx.sreg.laneid : i32
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
     %is_low = arith.cmpi ult, %lane, %c16 : i32
     %is_first = arith.cmpi ult, %lane, %c8 : i32
@@ -93,7 +93,7 @@ gpu.module @kernels {
     %c3 = arith.constant 3 : index
     %all = arith.constant -1 : i32
     %c16 = arith.constant 16 : i32
-    %lane = nvvm.read.ptx.sreg.laneid : i32
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
     %centered = arith.subi %lane, %c16 : i32
     %add = nvvm.redux.sync add %centered, %all : i32 -> i32
@@ -115,7 +115,7 @@ gpu.module @kernels {
   gpu.func @elect(%out: memref<4x32xi32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %lane = nvvm.read.ptx.sreg.laneid : i32
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
     %is_leader = nvvm.elect.sync -> i1
     %leader = arith.extui %is_leader : i1 to i32
@@ -140,9 +140,9 @@ gpu.module @kernels {
     %all = arith.constant -1 : i32
     %one = arith.constant 1 : i32
     %whole = arith.constant 0x1f : i32
-    %warp = nvvm.read.ptx.sreg.tid.x : i32
+    %warp = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c32 = arith.constant 32 : i32
-    %lane = nvvm.read.ptx.sreg.laneid : i32
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
     %c4 = arith.constant 4 : i32
     %stays = arith.cmpi uge, %warp, %c32 : i32

@@ -107,8 +107,16 @@ void Barriers::checkPhase(const Barrier &barrier,
          Block::describe(*first.thread) + " has come for " +
          describeNumber(first.numThreads));
   // PTX ISA, "bar": bar.red must not be mixed with bar.sync and bar.arrive.
+  auto describeKind = [](const BarrierThread &one) {
+    return one.reduction == KVCacheBarrierNone ? "no reduction" : "a reduction";
+  };
+  if ((first.reduction == KVCacheBarrierNone) !=
+      (arrival.reduction == KVCacheBarrierNone))
+    fail(std::string(" for ") + describeKind(arrival) + ", but " +
+         Block::describe(*first.thread) + " has come for " +
+         describeKind(first));
   if (first.reduction != arrival.reduction)
-    fail(" for a reduction or none, but " + Block::describe(*first.thread) +
+    fail(" for a reduction, but " + Block::describe(*first.thread) +
          " has come for another one");
 }
 

@@ -1,0 +1,174 @@
+// What is wrong with barriers: the launch fails with the place in the source.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DSOURCE=%s --check-prefix=%{case}
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = unequal_counts
+// RUN: %{run}
+// REDEFINE: %{case} = odd_count
+// RUN: %{run}
+// REDEFINE: %{case} = no_such_barrier
+// RUN: %{run}
+// REDEFINE: %{case} = mixed_reductions
+// RUN: %{run}
+// REDEFINE: %{case} = parts_of_a_warp
+// RUN: %{run}
+// REDEFINE: %{case} = too_few_threads
+// RUN: %{run}
+// REDEFINE: %{case} = too_few_lanes
+// RUN: %{run}
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  gpu.func @unequal_counts() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c32 = arith.constant 32 : i32
+    %c64 = arith.constant 64 : i32
+    %id = arith.constant 3 : i32
+    %is_first = arith.cmpi ult, %t, %c32 : i32
+    scf.if %is_first {
+      nvvm.barrier id = %id number_of_threads = %c64
+    } else {
+      // unequal_counts: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier.arrive: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 3 for 32 threads, but thread (0, 0, 0) has come for 64 threads at [[SOURCE]]:[[# @LINE - 2]]:7
+      nvvm.barrier.arrive id = %id number_of_threads = %c32
+    }
+    gpu.return
+  }
+
+  gpu.func @odd_count() kernel {
+    %id = arith.constant 1 : i32
+    %c48 = arith.constant 48 : i32
+    // odd_count: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of threads to be a positive multiple of 32, got 48
+    nvvm.barrier id = %id number_of_threads = %c48
+    gpu.return
+  }
+
+  gpu.func @no_such_barrier() kernel {
+    %id = arith.constant 16 : i32
+    // no_such_barrier: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of a barrier below 16, got 16
+    nvvm.barrier id = %id
+    gpu.return
+  }
+
+  gpu.func @mixed_reductions() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c32 = arith.constant 32 : i32
+    %is_first = arith.cmpi ult, %t, %c32 : i32
+    scf.if %is_first {
+      nvvm.barrier0
+    } else {
+      // mixed_reductions: [[SOURCE]]:[[# @LINE + 1]]:15: nvvm.barrier: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0 for a reduction, but thread (0, 0, 0) has come for no reduction at [[SOURCE]]:[[# @LINE - 2]]:7
+      %none = nvvm.barrier #nvvm.reduction<or> %t -> i32
+    }
+    gpu.return
+  }
+
+  // All lanes of a warp have to execute the same instruction.
+  gpu.func @parts_of_a_warp() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c48 = arith.constant 48 : i32
+    %is_first = arith.cmpi ult, %t, %c48 : i32
+    %zero = arith.constant 0 : i32
+    scf.if %is_first {
+      nvvm.barrier0
+    } else {
+      // parts_of_a_warp: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier: thread (48, 0, 0) of block (0, 0, 0) comes to barrier 0, at which lanes 0 to 15 of its warp came in another instruction, at [[SOURCE]]:[[# @LINE - 2]]:7
+      nvvm.barrier id = %zero
+    }
+    gpu.return
+  }
+
+  gpu.func @too_few_threads() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c32 = arith.constant 32 : i32
+    %c64 = arith.constant 64 : i32
+    %c96 = arith.constant 96 : i32
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+    %is_first = arith.cmpi ult, %t, %c32 : i32
+    %is_last = arith.cmpi uge, %t, %c64 : i32
+    scf.if %is_last {
+    } else {
+      scf.if %is_first {
+        // too_few_threads:      deadlock: no thread of block (0, 0, 0) can go on
+        // too_few_threads-NEXT: threads 0 to 31 wait in nvvm.barrier at [[SOURCE]]:[[# @LINE + 1]]:9 for barrier 1, which has 32 of 96 threads
+        nvvm.barrier id = %one number_of_threads = %c96
+      } else {
+        nvvm.barrier.arrive id = %two number_of_threads = %c96
+        // too_few_threads-NEXT: threads 32 to 63 wait in nvvm.barrier at [[SOURCE]]:[[# @LINE + 1]]:9 for barrier 2, which has 64 of 96 threads
+        nvvm.barrier id = %two number_of_threads = %c96
+      }
+    }
+    // too_few_threads-NEXT: threads 64 to 95 have ended
+    gpu.return
+  }
+
+  gpu.func @too_few_lanes() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %all = arith.constant -1 : i32
+    %c80 = arith.constant 80 : i32
+    %is_first = arith.cmpi ult, %t, %c80 : i32
+    scf.if %is_first {
+      // too_few_lanes:      deadlock: no thread of block (0, 0, 0) can go on
+      // too_few_lanes-NEXT: threads 0 to 79 wait in nvvm.barrier0 at [[SOURCE]]:[[# @LINE + 1]]:7 for barrier 0, which has 80 of 96 threads
+      nvvm.barrier0
+    } else {
+      // too_few_lanes-NEXT: threads 80 to 95 wait in nvvm.bar.warp.sync at [[SOURCE]]:[[# @LINE + 1]]:7 for lanes 0 to 15 of warp 2, in the mask 0xffffffff
+      nvvm.bar.warp.sync %all : i32
+    }
+    gpu.return
+  }
+}
+
+func.func @unequal_counts() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@unequal_counts blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @odd_count() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@odd_count blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @no_such_barrier() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@no_such_barrier blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @mixed_reductions() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@mixed_reductions blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @parts_of_a_warp() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@parts_of_a_warp blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @too_few_threads() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@too_few_threads blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @too_few_lanes() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@too_few_lanes blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+}
