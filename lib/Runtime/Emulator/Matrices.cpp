@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Emulator/Matrices.h"
+#include "Formats.h"
 #include "WarpMeeting.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -90,12 +90,16 @@ static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
 /// Checks and notes the rows that lanes give the addresses of.
 static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
                        uint32_t rowsPerMatrix, uint32_t flags) {
+  uint32_t offsets[kWarpSize];
   for (uint32_t number = 0; number < numRows; ++number) {
     MatrixLane &lane = meeting.get<MatrixLane>(number);
-    Thread &thread = *lane.thread;
-    block.checkAlignment(thread, meeting.site, lane.row, kRowBytes);
-    uint32_t offset =
-        block.getSharedOffset(thread, meeting.site, lane.row, kRowBytes);
+    block.checkAlignment(*lane.thread, meeting.site, lane.row, kRowBytes);
+    offsets[number] =
+        block.getSharedOffset(*lane.thread, meeting.site, lane.row, kRowBytes);
+  }
+  for (uint32_t number = 0; number < numRows; ++number) {
+    Thread &thread = *meeting.get<MatrixLane>(number).thread;
+    uint32_t offset = offsets[number];
     block.sanitizer.access(thread, meeting.site, {offset, kRowBytes}, flags);
     block.meter.accessMatrixRow(thread, meeting.site, number / rowsPerMatrix,
                                 offset, flags);
@@ -172,48 +176,15 @@ void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
 // Elements
 //===----------------------------------------------------------------------===//
 
-static float fromBits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-static uint32_t toBits(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-static float decodeF16(uint32_t bits) {
-  uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
-  constexpr uint32_t infinity = 0x7c00, leastNormal = 0x0400;
-  constexpr float leastValue = 0x1p-24f;
-  if (rest >= infinity)
-    return fromBits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-  if (rest >= leastNormal)
-    return fromBits(sign | ((rest << 13) + (112u << 23)));
-  return sign ? rest * -leastValue : rest * leastValue;
-}
-
-static float decodeBF16(uint32_t bits) { return fromBits(bits << 16); }
+static float fromF16(uint32_t bits) { return decodeF16(bits); }
+static float fromBF16(uint32_t bits) { return decodeBF16(bits); }
+static float fromE4M3(uint32_t bits) { return decodeE4M3(bits); }
+static float fromE5M2(uint32_t bits) { return decodeE5M2(bits); }
+static float fromF32(uint32_t bits) { return floatFromBits(bits); }
 
 /// PTX ISA, "Alternate Floating-Point Data Formats": the low bits of a tf32 are
 /// not looked at.
-static float decodeTF32(uint32_t bits) { return fromBits(bits & ~0x1fffu); }
-
-static float decodeF32(uint32_t bits) { return fromBits(bits); }
-
-/// The f16 with these bits is the same number with another bias.
-static float decodeE4M3(uint32_t bits) {
-  uint32_t rest = bits & 0x7f;
-  constexpr uint32_t nan = 0x7f;
-  constexpr float scale = 256;
-  if (rest == nan)
-    return std::numeric_limits<float>::quiet_NaN();
-  return decodeF16((bits & 0x80) << 8 | rest << 7) * scale;
-}
-
-static float decodeE5M2(uint32_t bits) { return decodeF16(bits << 8); }
+static float fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
 
 static int32_t decodeS8(uint32_t bits) { return static_cast<int8_t>(bits); }
 static int32_t decodeUnsigned(uint32_t bits) { return bits; }
@@ -221,24 +192,13 @@ static int32_t decodeS4(uint32_t bits) {
   return static_cast<int32_t>(bits << 28) >> 28;
 }
 
-/// To the nearest, ties to even; NaN is the canonical one (PTX ISA,
-/// "Floating-Point Instructions").
-static uint32_t encodeF16(double value) {
-  uint32_t sign = std::signbit(value) ? 0x8000 : 0;
-  double rest = std::fabs(value);
-  constexpr double overflow = 65520;
-  if (std::isnan(value))
-    return 0x7fff;
-  if (rest >= overflow)
-    return sign | 0x7c00;
-  int exponent = std::max(rest > 0 ? std::ilogb(rest) : -14, -14);
-  double units = std::nearbyint(std::ldexp(rest, 10 - exponent));
-  // A carry out of the 10 bits is a carry into the exponent.
-  return sign | ((exponent + 14) * 0x400 + static_cast<uint32_t>(units));
-}
+static uint32_t encodeF16(double value) { return encode(kF16, value); }
 
+/// NaN is the one that instructions make (PTX ISA, "Floating-Point
+/// Instructions").
 static uint32_t encodeF32(double value) {
-  return std::isnan(value) ? 0x7fffffff : toBits(static_cast<float>(value));
+  return std::isnan(value) ? 0x7fffffff
+                           : bitsOfFloat(static_cast<float>(value));
 }
 
 static uint32_t encodeWrapped(int64_t value) { return value; }
@@ -394,17 +354,17 @@ static void multiply(WarpMeeting &meeting, const KVCacheMma &form,
 static float (*getDecode(uint32_t element))(uint32_t) {
   switch (element) {
   case KVCacheElementF16:
-    return decodeF16;
+    return fromF16;
   case KVCacheElementBF16:
-    return decodeBF16;
+    return fromBF16;
   case KVCacheElementTF32:
-    return decodeTF32;
+    return fromTF32;
   case KVCacheElementE4M3:
-    return decodeE4M3;
+    return fromE4M3;
   case KVCacheElementE5M2:
-    return decodeE5M2;
+    return fromE5M2;
   default:
-    return decodeF32;
+    return fromF32;
   }
 }
 
