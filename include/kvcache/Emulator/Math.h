@@ -85,9 +85,18 @@ uint32_t kvcacheEmulatorPermute(KVCacheThread *thread, const KVCacheSite *site,
                                 uint32_t low, uint32_t high, uint32_t selector,
                                 uint32_t mode);
 
-/// Adds, or takes the smaller or the larger, atomically; returns the bits that
-/// were there.
-enum { KVCacheAtomicAdd, KVCacheAtomicMin, KVCacheAtomicMax };
+/// What an atomic does with what is there. Minimum and Maximum give NaN where
+/// one of the two is, Min and Max the other one.
+enum {
+  KVCacheAtomicAdd,
+  KVCacheAtomicSub,
+  KVCacheAtomicMin,
+  KVCacheAtomicMax,
+  KVCacheAtomicMinimum,
+  KVCacheAtomicMaximum
+};
+
+/// An atomic on one bf16 or two. Returns the bits that were there.
 uint32_t kvcacheEmulatorAtomicBF16(KVCacheThread *thread,
                                    const KVCacheSite *site, void *pointer,
                                    uint32_t value, uint32_t lanes,

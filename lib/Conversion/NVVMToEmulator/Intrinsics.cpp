@@ -33,7 +33,8 @@ public:
   bool has(StringRef part) const { return llvm::is_contained(parts, part); }
   /// Whether there is nothing behind the base but these, and types.
   bool hasOnly(ArrayRef<StringRef> known) const {
-    constexpr StringRef types[] = {"f", "d", "f16", "f16x2", "bf16", "bf16x2"};
+    constexpr StringRef types[] = {"f",      "d",   "f16", "f16x2", "bf16",
+                                   "bf16x2", "f32", "f64", "v2f16", "v2bf16"};
     return llvm::all_of(ArrayRef(parts).drop_front(), [&](StringRef part) {
       return llvm::is_contained(known, part) || llvm::is_contained(types, part);
     });

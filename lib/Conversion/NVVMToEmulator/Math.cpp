@@ -301,21 +301,35 @@ static void lowerReciprocal(NVVM::RcpApproxFtzF32Op op, EmulatorCalls &calls) {
   (void)isLowered;
 }
 
+/// The operation of the runtime that an atomic on floats is.
+static std::optional<uint32_t> getAtomicOperation(LLVM::AtomicBinOp operation) {
+  switch (operation) {
+  case LLVM::AtomicBinOp::fadd:
+    return KVCacheAtomicAdd;
+  case LLVM::AtomicBinOp::fsub:
+    return KVCacheAtomicSub;
+  case LLVM::AtomicBinOp::fmin:
+    return KVCacheAtomicMin;
+  case LLVM::AtomicBinOp::fmax:
+    return KVCacheAtomicMax;
+  case LLVM::AtomicBinOp::fminimum:
+    return KVCacheAtomicMinimum;
+  case LLVM::AtomicBinOp::fmaximum:
+    return KVCacheAtomicMaximum;
+  default:
+    return std::nullopt;
+  }
+}
+
 /// bf16 has no atomics on the host.
 static FailureOr<bool> lowerAtomic(LLVM::AtomicRMWOp op, EmulatorCalls &calls) {
-  Type type = op.getType();
-  auto vector = dyn_cast<VectorType>(type);
+  Type type = op.getVal().getType();
   if (!getElementTypeOrSelf(type).isBF16() ||
       op.getBinOp() == LLVM::AtomicBinOp::xchg)
     return false;
+  auto vector = dyn_cast<VectorType>(type);
   int64_t lanes = vector ? vector.getNumElements() : 1;
-  std::optional<uint32_t> operation;
-  if (op.getBinOp() == LLVM::AtomicBinOp::fadd)
-    operation = KVCacheAtomicAdd;
-  else if (op.getBinOp() == LLVM::AtomicBinOp::fmin)
-    operation = KVCacheAtomicMin;
-  else if (op.getBinOp() == LLVM::AtomicBinOp::fmax)
-    operation = KVCacheAtomicMax;
+  std::optional<uint32_t> operation = getAtomicOperation(op.getBinOp());
   if (!operation || lanes > 2)
     return op.emitOpError("on ") << type << " has no lowering for the emulator";
   replaceByBits(op, "kvcacheEmulatorAtomicBF16",

@@ -174,12 +174,28 @@ uint32_t kvcacheEmulatorPermute(KVCacheThread *, const KVCacheSite *,
 // Atomics
 //===----------------------------------------------------------------------===//
 
-static uint16_t combine(uint16_t before, uint16_t operand, uint32_t operation) {
-  float a = decodeBF16(before), b = decodeBF16(operand);
-  float result = operation == KVCacheAtomicAdd   ? a + b
-                 : operation == KVCacheAtomicMin ? std::fmin(a, b)
-                                                 : std::fmax(a, b);
-  return encode(kBF16, result);
+static float combine(float a, float b, uint32_t operation) {
+  bool isNaN = std::isnan(a) || std::isnan(b);
+  switch (operation) {
+  case KVCacheAtomicAdd:
+    return a + b;
+  case KVCacheAtomicSub:
+    return a - b;
+  case KVCacheAtomicMinimum:
+    return isNaN ? std::nanf("") : std::fmin(a, b);
+  case KVCacheAtomicMaximum:
+    return isNaN ? std::nanf("") : std::fmax(a, b);
+  case KVCacheAtomicMin:
+    return std::fmin(a, b);
+  default:
+    return std::fmax(a, b);
+  }
+}
+
+static uint16_t combineBits(uint16_t before, uint16_t operand,
+                            uint32_t operation) {
+  return encode(kBF16,
+                combine(decodeBF16(before), decodeBF16(operand), operation));
 }
 
 template <typename Word>
@@ -189,7 +205,7 @@ static Word combineAtomically(void *pointer, Word operand, uint32_t operation) {
   do {
     after = 0;
     for (unsigned shift = 0; shift < 8 * sizeof(Word); shift += 16)
-      after |= Word(combine(before >> shift, operand >> shift, operation))
+      after |= Word(combineBits(before >> shift, operand >> shift, operation))
                << shift;
   } while (!__atomic_compare_exchange_n(word, &before, after, /*weak=*/true,
                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
