@@ -45,7 +45,8 @@ enum {
   KVCacheConvertZero,
   KVCacheConvertUp,
   /// By bits of a random number: those of the element's half of it, of f16 the
-  /// lower 13.
+  /// lower 13. What a chip takes of them is in pictures of the PTX ISA, cvt.rs,
+  /// so that single results can differ from this.
   KVCacheConvertStochastic,
   KVCacheConvertRounding = 7,
   /// What is too large becomes the largest number.

@@ -338,6 +338,19 @@ static void replaceType(gpu::GPUModuleOp module) {
           return std::nullopt;
         return attr.bitcast(bits);
       });
+  // A structure with a name keeps its fields: what has others is another one.
+  replacer.addReplacement(
+      [&](LLVM::LLVMStructType type) -> std::optional<Type> {
+        if (!type.isIdentified() || type.isOpaque())
+          return std::nullopt;
+        SmallVector<Type> fields;
+        for (Type field : type.getBody())
+          fields.push_back(replacer.replace(field));
+        if (llvm::equal(fields, type.getBody()))
+          return type;
+        return LLVM::LLVMStructType::getLiteral(context, fields,
+                                                type.isPacked());
+      });
   module.walk([&](Operation *op) {
     replacer.replaceElementsIn(op, /*replaceAttrs=*/true,
                                /*replaceLocs=*/false, /*replaceTypes=*/true);

@@ -13,35 +13,36 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Fails for operands other than the C declaration of a function has.
-static LogicalResult checkOperands(LLVM::CallOp op, ArrayRef<Type> types) {
-  if (llvm::equal(op.getCalleeOperands().getTypes(), types,
-                  [](Type given, Type wanted) {
-                    // Of any space.
-                    return given == wanted ||
-                           (isa<LLVM::LLVMPointerType>(given) &&
-                            isa<LLVM::LLVMPointerType>(wanted));
-                  }))
+/// Fails for operands other than a function of the device has, as `expected`
+/// says. Pointers may be of any space.
+static LogicalResult checkOperands(LLVM::CallOp op, ArrayRef<Type> types,
+                                   StringRef expected) {
+  auto isLike = [](Type given, Type wanted) {
+    return given == wanted || (isa<LLVM::LLVMPointerType>(given) &&
+                               isa<LLVM::LLVMPointerType>(wanted));
+  };
+  if (llvm::equal(op.getCalleeOperands().getTypes(), types, isLike))
     return success();
-  return op.emitOpError("of ")
-         << *op.getCallee() << " has other operands than the function of CUDA";
+  return op.emitOpError("of @") << *op.getCallee() << " expects the operands ("
+                                << expected << ") of the device's function";
 }
 
-/// What the library of the device declares: CUDA C++ Programming Guide, "PTX
-/// ... System Calls".
+/// What every kernel can call: PTX Writer's Guide to Interoperability, "System
+/// Calls".
 static FailureOr<bool> lowerSystemCall(LLVM::CallOp op, EmulatorCalls &calls) {
   Type pointer = calls.pointerType;
   std::optional<StringRef> callee = op.getCallee();
   OperandRange operands = op.getCalleeOperands();
   if (callee == "vprintf") {
-    if (failed(checkOperands(op, {pointer, pointer})))
+    if (failed(checkOperands(op, {pointer, pointer}, "ptr, ptr")))
       return failure();
     calls.replaceByCall(op, "kvcacheEmulatorPrint", operands);
     return true;
   }
   if (callee == "__assertfail") {
-    if (failed(checkOperands(
-            op, {pointer, pointer, calls.i32, pointer, calls.i64})))
+    if (failed(checkOperands(op,
+                             {pointer, pointer, calls.i32, pointer, calls.i64},
+                             "ptr, ptr, i32, ptr, i64")))
       return failure();
     calls.replaceByCall(op, "kvcacheEmulatorAssertFail", operands.drop_back());
     return true;
