@@ -1,0 +1,647 @@
+// What the emulator says of kernels that copy wrongly, one for each rule. PTX ISA,
+// "Data Movement and Conversion Instructions: Asynchronous copy".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = thread_copy_to_odd_place
+// RUN: %{run} THREAD_COPY_TO_ODD_PLACE
+// REDEFINE: %{case} = thread_copy_from_odd_place
+// RUN: %{run} THREAD_COPY_FROM_ODD_PLACE
+// REDEFINE: %{case} = thread_copy_of_too_much
+// RUN: %{run} THREAD_COPY_OF_TOO_MUCH
+// REDEFINE: %{case} = thread_copy_nobody_waits_for
+// RUN: %{run} THREAD_COPY_NOBODY_WAITS_FOR
+// REDEFINE: %{case} = thread_copy_of_what_changes
+// RUN: %{run} THREAD_COPY_OF_WHAT_CHANGES
+// REDEFINE: %{case} = copy_without_fence
+// RUN: %{run} COPY_WITHOUT_FENCE
+// REDEFINE: %{case} = copy_without_barrier
+// RUN: %{run} COPY_WITHOUT_BARRIER
+// REDEFINE: %{case} = bulk_copy_to_odd_place
+// RUN: %{run} BULK_COPY_TO_ODD_PLACE
+// REDEFINE: %{case} = bulk_copy_of_odd_size
+// RUN: %{run} BULK_COPY_OF_ODD_SIZE
+// REDEFINE: %{case} = bulk_copy_out_of_shared_memory
+// RUN: %{run} BULK_COPY_OUT_OF_SHARED_MEMORY
+// REDEFINE: %{case} = too_few_bytes_expected
+// RUN: %{run} TOO_FEW_BYTES_EXPECTED
+// REDEFINE: %{case} = no_bytes_expected
+// RUN: %{run} NO_BYTES_EXPECTED
+// REDEFINE: %{case} = too_many_bytes_expected
+// RUN: %{run} TOO_MANY_BYTES_EXPECTED
+// REDEFINE: %{case} = bulk_copy_nobody_waits_for
+// RUN: %{run} BULK_COPY_NOBODY_WAITS_FOR
+// REDEFINE: %{case} = inval_with_copy_in_flight
+// RUN: %{run} INVAL_WITH_COPY_IN_FLIGHT
+// REDEFINE: %{case} = bulk_copy_of_what_changes
+// RUN: %{run} BULK_COPY_OF_WHAT_CHANGES
+// REDEFINE: %{case} = store_nobody_waits_for
+// RUN: %{run} STORE_NOBODY_WAITS_FOR
+// REDEFINE: %{case} = no_tensor_map
+// RUN: %{run} NO_TENSOR_MAP
+// REDEFINE: %{case} = no_tensor_map_to_prefetch
+// RUN: %{run} NO_TENSOR_MAP_TO_PREFETCH
+// REDEFINE: %{case} = wrong_number_of_coordinates
+// RUN: %{run} WRONG_NUMBER_OF_COORDINATES
+// REDEFINE: %{case} = tensor_copy_to_odd_place
+// RUN: %{run} TENSOR_COPY_TO_ODD_PLACE
+// REDEFINE: %{case} = gather_of_boxes_of_rows
+// RUN: %{run} GATHER_OF_BOXES_OF_ROWS
+// REDEFINE: %{case} = store_before_the_tensor
+// RUN: %{run} STORE_BEFORE_THE_TENSOR
+// REDEFINE: %{case} = fence_of_half_a_tensor_map
+// RUN: %{run} FENCE_OF_HALF_A_TENSOR_MAP
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
+
+  // Makes the first 128 bytes at `p` the descriptor of 4 rows of 32 numbers,
+  // as kvcache/TMA/Encoding.h has it.
+  llvm.func internal @make_map(%p: !llvm.ptr<1>) {
+    %words = llvm.mlir.constant(dense<[0x000170616d74766b, 0, 0, 1, 32, 0, 0, 0, 0x400000020, 0, 0x0004002000000000, 0,
+                                       0x000402, 0, 0, 0]> : vector<16xi64>) : vector<16xi64>
+    llvm.store %words, %p {alignment = 8 : i64} : vector<16xi64>, !llvm.ptr<1>
+    %base = llvm.ptrtoint %p : !llvm.ptr<1> to i64
+    %p1 = llvm.getelementptr %p[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+    llvm.store %base, %p1 : i64, !llvm.ptr<1>
+    llvm.return
+  }
+
+  gpu.func @thread_copy_to_odd_place(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // THREAD_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x108
+    nvvm.cp.async.shared.global %odd, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @thread_copy_from_odd_place(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %odd = llvm.getelementptr %g[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    // THREAD_COPY_FROM_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 4 bytes, got 0x{{.*}}2
+    nvvm.cp.async.shared.global %tile, %odd, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @thread_copy_of_too_much(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %nine = llvm.mlir.constant(9 : i32) : i32
+    // THREAD_COPY_OF_TOO_MUCH: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) expects a source of at most 8 bytes, got 9
+    nvvm.cp.async.shared.global %tile, %g, 8, cache = ca, %nine : !llvm.ptr<3>, !llvm.ptr<1>, i32
+    gpu.return
+  }
+
+  gpu.func @thread_copy_nobody_waits_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    // THREAD_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 16 bytes in flight when the block ends
+    nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 1
+    gpu.return
+  }
+
+  gpu.func @thread_copy_of_what_changes(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %two = llvm.mlir.constant(2 : i32) : i32
+    // THREAD_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has copied 4 bytes from 0x{{.*}}, which have changed while the copy was in flight
+    nvvm.cp.async.shared.global %tile, %g, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    llvm.store %two, %g : i32, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    gpu.return
+  }
+
+  gpu.func @copy_without_fence(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    // COPY_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at shared + 0x0, which has been initialized at [[FILE]]:[[#@LINE-2]]:5 without a fence behind (fence.mbarrier_init)
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @copy_without_barrier(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    // COPY_WITHOUT_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at shared + 0x0, which is not initialized
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_to_odd_place(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // BULK_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x108
+    nvvm.cp.async.bulk.shared.cluster.global %odd, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_of_odd_size(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(20 : i32) : i32
+    // BULK_COPY_OF_ODD_SIZE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a size in multiples of 16 bytes, got 20
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_out_of_shared_memory(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(0x80000000 : i32) : i32
+    // BULK_COPY_OUT_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 256 of the block's shared memory, which has 1280 bytes
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @too_few_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TOO_FEW_BYTES_EXPECTED: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at shared + 0x0 completes, which expected 64 bytes
+    %half = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    nvvm.cp.async.bulk.shared.cluster.global %half, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @no_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    // NO_BYTES_EXPECTED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at shared + 0x0 completes, which expected 0 bytes
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @too_many_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %more = llvm.mlir.constant(96 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TOO_MANY_BYTES_EXPECTED: deadlock: no thread of block (0, 0, 0) can go on
+    // TOO_MANY_BYTES_EXPECTED-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_nobody_waits_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    // BULK_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at shared + 0x0 in flight when the block ends: nobody waits for it
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @inval_with_copy_in_flight(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // INVAL_WITH_COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while a copy issued at [[FILE]]:[[#@LINE-1]]:5 is in flight
+    nvvm.mbarrier.inval %b : !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_of_what_changes(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    // BULK_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has copied 64 bytes from 0x{{.*}}, which have changed while the copy was in flight
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    llvm.store %bytes, %g : i32, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @store_nobody_waits_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %value = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %value, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    // STORE_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight, which reads shared memory, when the block ends
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 1
+    gpu.return
+  }
+
+  gpu.func @no_tensor_map(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    // NO_TENSOR_MAP: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %zero] {isCTAOnly = true}
+        : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @no_tensor_map_to_prefetch(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    // NO_TENSOR_MAP_TO_PREFETCH: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    nvvm.prefetch tensormap, %p : !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @wrong_number_of_coordinates(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    // WRONG_NUMBER_OF_COORDINATES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map of 1 dimensions, got one of 2
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero] {isCTAOnly = true}
+        : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @tensor_copy_to_odd_place(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %odd = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // TENSOR_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got shared + 0x140
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %odd, %p, %b, box[%zero, %zero] {isCTAOnly = true}
+        : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @gather_of_boxes_of_rows(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    // GATHER_OF_BOXES_OF_ROWS: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map with boxes of 1 row, got 4 rows
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b,
+        box[%zero, %zero, %zero, %zero, %zero] {isCTAOnly = true, mode = #nvvm.tma_load_mode<tile_gather4>}
+        : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @store_before_the_tensor(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %before = llvm.mlir.constant(-1 : i32) : i32
+    // STORE_BEFORE_THE_TENSOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) stores a box at coordinate -1 of dimension 1, which must not be negative
+    nvvm.cp.async.bulk.tensor.global.shared.cta %p, %tile, box[%zero, %before] : !llvm.ptr, !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @fence_of_half_a_tensor_map(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %half = llvm.mlir.constant(128 : i32) : i32
+    %odd = llvm.getelementptr %p[32] : (!llvm.ptr) -> !llvm.ptr, i8
+    // FENCE_OF_HALF_A_TENSOR_MAP: [[FILE]]:[[#@LINE+1]]:5: nvvm.fence.proxy.acquire: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 64 bytes, got 0x{{.*}}
+    nvvm.fence.proxy.acquire #nvvm.mem_scope<gpu> %odd, %half
+    gpu.return
+  }
+}
+
+func.func @thread_copy_to_odd_place() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @thread_copy_from_odd_place() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_from_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @thread_copy_of_too_much() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_of_too_much blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @thread_copy_nobody_waits_for() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @thread_copy_of_what_changes() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_of_what_changes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @copy_without_fence() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@copy_without_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @copy_without_barrier() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@copy_without_barrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_to_odd_place() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_of_odd_size() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_of_odd_size blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_out_of_shared_memory() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_out_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @too_few_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@too_few_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @too_many_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@too_many_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_nobody_waits_for() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @inval_with_copy_in_flight() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@inval_with_copy_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_of_what_changes() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_of_what_changes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_nobody_waits_for() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_tensor_map() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_tensor_map blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_tensor_map_to_prefetch() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_tensor_map_to_prefetch blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @wrong_number_of_coordinates() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@wrong_number_of_coordinates blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @tensor_copy_to_odd_place() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@tensor_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @gather_of_boxes_of_rows() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@gather_of_boxes_of_rows blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_before_the_tensor() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_before_the_tensor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_half_a_tensor_map() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_half_a_tensor_map blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %ones = arith.constant -1 : i32
+  %memory = gpu.alloc() : memref<256xi32>
+  gpu.memset %memory, %ones : memref<256xi32>, i32
+  return %memory : memref<256xi32>
+}
+
+}
