@@ -39,10 +39,10 @@ static uint32_t getFlags(bool isRelaxed) {
 }
 
 /// One of the ops that arrive.
-static FailureOr<bool> lowerArrival(Operation *op, EmulatorCalls &calls) {
+static bool lowerArrival(Operation *op, EmulatorCalls &calls) {
   constexpr uint32_t drop = KVCacheMBarrierDrop;
   constexpr uint32_t noComplete = KVCacheMBarrierNoComplete;
-  return llvm::TypeSwitch<Operation *, FailureOr<bool>>(op)
+  return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](NVVM::MBarrierArriveOp op) {
         lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
                     getFlags(op.getRelaxed()));
@@ -62,10 +62,7 @@ static FailureOr<bool> lowerArrival(Operation *op, EmulatorCalls &calls) {
                     drop | noComplete);
         return true;
       })
-      .Case([&](NVVM::MBarrierArriveExpectTxOp op) -> FailureOr<bool> {
-        if (op.getPredicate() && op->getNumResults() > 0)
-          return op.emitOpError("with a predicate and a result has no lowering "
-                                "for the emulator");
+      .Case([&](NVVM::MBarrierArriveExpectTxOp op) {
         branchOnPredicate(op, op.getPredicate());
         lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(),
                     getFlags(op.getRelaxed()));
@@ -208,8 +205,6 @@ static bool lowerAnyFence(Operation *op, EmulatorCalls &calls) {
 
 FailureOr<bool> kvcache::lowerSynchronization(Operation *op,
                                               EmulatorCalls &calls) {
-  if (lowerMBarrier(op, calls) || lowerAnyWait(op, calls) ||
-      lowerAnyFence(op, calls))
-    return true;
-  return lowerArrival(op, calls);
+  return lowerMBarrier(op, calls) || lowerArrival(op, calls) ||
+         lowerAnyWait(op, calls) || lowerAnyFence(op, calls);
 }

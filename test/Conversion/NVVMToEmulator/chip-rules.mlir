@@ -1,0 +1,171 @@
+// RUN: kvcache-opt %s --convert-nvvm-to-emulator --split-input-file --verify-diagnostics
+
+// What the chip of a module doesn't have, and what the emulator doesn't.
+
+gpu.module @arrive_with_count [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel(%barrier: !llvm.ptr<3>, %count: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.mbarrier.arrive' op requires sm_90 or newer, but the target is sm_80}}
+    %s = nvvm.mbarrier.arrive %barrier, %count : !llvm.ptr<3> -> i64
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @count_bytes [#nvvm.target<chip = "sm_89">] {
+  llvm.func @kernel(%barrier: !llvm.ptr<3>, %bytes: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.mbarrier.expect_tx' op requires sm_90 or newer for TMA, but the target is sm_89}}
+    nvvm.mbarrier.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @try_wait [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel(%barrier: !llvm.ptr<3>, %parity: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.mbarrier.try_wait' op requires sm_90 or newer, but the target is sm_80}}
+    %done = nvvm.mbarrier.try_wait %barrier, %parity : !llvm.ptr<3>, i32 -> i1
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @proxy_fence [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.fence.proxy' op requires sm_90 or newer, but the target is sm_80}}
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @gather4 [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%to: !llvm.ptr<3>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{op requires sm_100 or newer for gather4, but the target is sm_90a}}
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c, %c, %c, %c]
+        {isCTAOnly = true, mode = #nvvm.tma_load_mode<tile_gather4>} : !llvm.ptr<3>, !llvm.ptr
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @gather4_to_cluster [#nvvm.target<chip = "sm_120a">] {
+  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32) attributes {nvvm.kernel} {
+    // expected-error-re @below {{op requires {{.*}} for gather4 to shared::cluster, but the target is sm_120a}}
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c, %c, %c, %c]
+        {mode = #nvvm.tma_load_mode<tile_gather4>} : !llvm.ptr<7>, !llvm.ptr
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @scatter4 [#nvvm.target<chip = "sm_100">] {
+  llvm.func @kernel(%from: !llvm.ptr<3>, %map: !llvm.ptr, %c: i32) attributes {nvvm.kernel} {
+    // expected-error-re @below {{op requires {{.*}} for scatter4, but the target is sm_100}}
+    nvvm.cp.async.bulk.tensor.global.shared.cta %map, %from, box[%c, %c, %c, %c, %c]
+        {mode = #nvvm.tma_store_mode<tile_scatter4>} : !llvm.ptr, !llvm.ptr<3>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @fp8_mma [#nvvm.target<chip = "sm_86">] {
+  llvm.func @kernel(%a: i32, %c: f32) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.call_intrinsic' op requires sm_89 or newer, but the target is sm_86}}
+    %d = llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"(%a, %a, %a, %a, %a, %a, %c, %c, %c, %c)
+        : (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @fp8_conversion [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel(%a: f32) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.convert.f32x2.to.f8x2' op requires sm_89 or newer for fp8 conversions, but the target is sm_80}}
+    %x = nvvm.convert.f32x2.to.f8x2 %a, %a {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16 (f8E4M3FN)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @registers [#nvvm.target<chip = "sm_90">] {
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.setmaxregister' op requires code for one architecture or family, such as sm_90a, but the target is sm_90}}
+    nvvm.setmaxregister increase 64
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @clusters [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op with clusters of blocks has no lowering for the emulator}}
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>} {
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @cluster_barrier [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.cluster.arrive' op has no lowering for the emulator}}
+    nvvm.cluster.arrive
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @multicast [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32, %mask: i16)
+      attributes {nvvm.kernel} {
+    // expected-error @below {{op with a multicast mask has no lowering for the emulator}}
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c] multicast_mask = %mask
+        : !llvm.ptr<7>, !llvm.ptr
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @bulk_multicast [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%to: !llvm.ptr<7>, %from: !llvm.ptr<1>, %barrier: !llvm.ptr<3>, %bytes: i32, %mask: i16)
+      attributes {nvvm.kernel} {
+    // expected-error @below {{op with a multicast mask has no lowering for the emulator}}
+    nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %bytes multicast_mask = %mask
+        : !llvm.ptr<7>, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @im2col [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32, %offset: i16)
+      attributes {nvvm.kernel} {
+    // expected-error @below {{op in mode im2col has no lowering for the emulator}}
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c, %c] im2col[%offset]
+        {mode = #nvvm.tma_load_mode<im2col>} : !llvm.ptr<7>, !llvm.ptr
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @reduction [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%from: !llvm.ptr<3>, %map: !llvm.ptr, %c: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.cp.async.bulk.tensor.reduce' op has no lowering for the emulator}}
+    nvvm.cp.async.bulk.tensor.reduce %map, %from, box[%c] {redKind = #nvvm.tma_redux_kind<add>}
+        : !llvm.ptr, !llvm.ptr<3>
+    llvm.return
+  }
+}
