@@ -26,6 +26,8 @@ for library in ("runtime", "trace", "cuda", "emulator"):
     config.substitutions.append((f"%kvcache_{library}", path))
 runtime_tests = os.path.join(config.test_exec_root, "Runtime")
 config.substitutions.append(("%runtime_tests", runtime_tests))
+emulator_tests = os.path.join(config.test_exec_root, "Emulator")
+config.substitutions.append(("%emulator_tests", emulator_tests))
 config.substitutions.append(("%fake_cuda", os.path.join(runtime_tests, "libfake_cuda.so")))
 config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))

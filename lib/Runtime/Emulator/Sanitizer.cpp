@@ -209,9 +209,10 @@ struct Sanitizer::Rules {
   const Access &access;
 
   /// Whoever is ordered behind the access is behind what that is behind of. But
-  /// an atomic write lets later atomic accesses go unordered.
+  /// an atomic write lets later atomic accesses go unordered, and who waits for
+  /// a copy needs not know what the thread knew that issued it.
   bool replaces(const Cell &cell) const {
-    if (access.kind == Kind::AtomicRead && cell.isWrite)
+    if (access.copy || (access.kind == Kind::AtomicRead && cell.isWrite))
       return false;
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }

@@ -1,0 +1,412 @@
+//===- sanitizer.cpp - The sanitizer and a model of it agree --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random programs of a few threads and few bytes: the sanitizer must find an
+// error at the step where a model that forgets nothing finds the first one. The
+// model keeps all accesses, and for each thread the set of those that happened
+// before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Block.h"
+#include "Grid.h"
+
+#include <array>
+#include <bitset>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace mlir::kvcache::emulator;
+
+namespace {
+
+constexpr uint32_t kNumSteps = 400, kNumBytes = 48, kNumKnowledge = 3;
+using Set = std::bitset<2 * kNumSteps>;
+
+struct Step {
+  enum Op {
+    Access,
+    Release,
+    Acquire,
+    Clear,
+    SynchronizeAll,
+    SynchronizeSome,
+    Fence,
+    Issue,
+    Complete,
+    CompleteThread
+  } op;
+  uint32_t thread;
+  SharedRange range;
+  /// Flags of an access; of a copy whether it writes.
+  uint32_t flags;
+  Proxy proxy;
+  uint32_t knowledge;
+  /// Which of the copies in flight, and which threads meet.
+  uint32_t choice;
+};
+
+//===----------------------------------------------------------------------===//
+// Model
+//===----------------------------------------------------------------------===//
+
+struct Model {
+  struct Event {
+    uint32_t thread;
+    SharedRange range;
+    bool isWrite, isAtomic, isAsync, isInFlight;
+    /// What the thread knew.
+    Set before;
+  };
+  struct Facts {
+    Set seen, fenced;
+
+    void join(const Facts &other) {
+      seen |= other.seen;
+      fenced |= other.fenced;
+    }
+  };
+
+  explicit Model(uint32_t numThreads) : threads(numThreads) {}
+
+  static bool touches(const Event &event, uint32_t byte) {
+    return byte - event.range.offset < event.range.bytes;
+  }
+
+  /// Whether a copy that the thread knows has overwritten what an access left:
+  /// the thread is behind that, then, even if it knows nothing else of it.
+  bool isOverwritten(size_t old, uint32_t byte, const Set &seen) const {
+    for (size_t i = old + 1; i < events.size(); ++i)
+      if (seen[i] && events[i].isWrite && events[i].before[old] &&
+          touches(events[i], byte))
+        return true;
+    return false;
+  }
+
+  bool isOrdered(const Event &event, uint32_t byte, const Facts &facts) const {
+    for (size_t i = 0; i < events.size(); ++i) {
+      const Event &old = events[i];
+      if (!touches(old, byte) || !(old.isWrite || event.isWrite) ||
+          (old.isAtomic && event.isAtomic))
+        continue;
+      bool isFenced =
+          !event.isAsync || old.isAsync || !old.isWrite || facts.fenced[i];
+      if (!old.isInFlight && facts.seen[i] && isFenced)
+        continue;
+      if (old.isInFlight || !isOverwritten(i, byte, facts.seen))
+        return false;
+    }
+    return true;
+  }
+
+  /// False for an error.
+  bool add(Event event, bool reads) {
+    for (uint32_t i = 0; i < event.range.bytes; ++i)
+      if (reads && !initialized[event.range.offset + i])
+        return false;
+    Facts &facts = threads[event.thread];
+    for (uint32_t i = 0; i < event.range.bytes; ++i)
+      if (!isOrdered(event, event.range.offset + i, facts))
+        return false;
+    event.before = facts.seen;
+    for (uint32_t i = 0; i < event.range.bytes; ++i)
+      if (event.isWrite)
+        initialized[event.range.offset + i] = true;
+    if (event.isInFlight)
+      flying.push_back(events.size());
+    else
+      facts.seen[events.size()] = true;
+    events.push_back(event);
+    return true;
+  }
+
+  size_t takeCopy(uint32_t choice) {
+    size_t place = choice % flying.size(), event = flying[place];
+    flying.erase(flying.begin() + place);
+    events[event].isInFlight = false;
+    return event;
+  }
+
+  void meet(const std::vector<uint32_t> &which) {
+    Facts facts;
+    for (uint32_t thread : which)
+      facts.join(threads[thread]);
+    for (uint32_t thread : which)
+      threads[thread] = facts;
+  }
+
+  std::vector<Event> events;
+  std::vector<size_t> flying;
+  std::vector<Facts> threads;
+  std::array<Facts, kNumKnowledge> knowledge;
+  /// Copies that have completed on what this belongs to, in all phases.
+  std::array<Set, kNumKnowledge> copies;
+  std::bitset<kNumBytes> initialized;
+};
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// A random program, which the model runs as it grows, and which ends with the
+/// first step that the model takes for wrong.
+class Program {
+public:
+  explicit Program(uint64_t seed) : random(seed), model(chooseThreads()) {
+    // How many wrong steps are left out before one is taken.
+    uint32_t patience = 1 << random() % 12;
+    // The bytes have values, and all know it: otherwise little is right.
+    if (random() % 4)
+      initialize();
+    while (steps.size() < kNumSteps && !isWrong) {
+      Step step = choose();
+      Model before = model;
+      if (!apply(step)) {
+        if (random() % patience) {
+          model = std::move(before);
+          continue;
+        }
+        isWrong = true;
+      }
+      steps.push_back(step);
+    }
+  }
+
+  void run(Block &block) const {
+    std::array<Knowledge, kNumKnowledge> knowledge;
+    std::vector<Sanitizer::Copy> flying;
+    for (numRun = 0; numRun < steps.size(); ++numRun)
+      runStep(block, steps[numRun], knowledge, flying);
+    for (Sanitizer::Copy copy : flying)
+      block.sanitizer.complete(copy, block.threads[0]);
+  }
+
+  uint32_t getNumThreads() const { return model.threads.size(); }
+  const std::vector<Step> &getSteps() const { return steps; }
+
+  bool isWrong = false;
+  /// Steps that have been run without an error.
+  mutable size_t numRun = 0;
+
+private:
+  uint32_t chooseThreads() {
+    const uint32_t counts[] = {2, 3, 4, 33, 70};
+    return counts[random() % 5];
+  }
+
+  void initialize() {
+    steps.push_back({Step::Access,
+                     0,
+                     {0, kNumBytes},
+                     KVCacheAccessWrite,
+                     Proxy::Generic,
+                     0,
+                     0});
+    steps.push_back({Step::SynchronizeAll, 0, {0, 0}, 0, Proxy::Generic, 0, 0});
+    for (const Step &step : steps)
+      apply(step);
+  }
+
+  Step choose() {
+    Step step{};
+    const Step::Op ops[] = {
+        Step::Access,        Step::Access,         Step::Access,
+        Step::Access,        Step::Access,         Step::Access,
+        Step::Access,        Step::Access,         Step::Release,
+        Step::Release,       Step::Acquire,        Step::Acquire,
+        Step::Clear,         Step::SynchronizeAll, Step::SynchronizeSome,
+        Step::Fence,         Step::Issue,          Step::Complete,
+        Step::CompleteThread};
+    step.op = ops[random() % std::size(ops)];
+    if (model.flying.empty() &&
+        (step.op == Step::Complete || step.op == Step::CompleteThread))
+      step.op = Step::Access;
+    step.thread = random() % model.threads.size();
+    step.range.bytes = 1 << random() % (step.op == Step::Issue ? 6 : 5);
+    step.range.offset =
+        random() % (kNumBytes / step.range.bytes) * step.range.bytes;
+    const uint32_t kinds[] = {KVCacheAccessRead,
+                              KVCacheAccessRead,
+                              KVCacheAccessWrite,
+                              KVCacheAccessRead | KVCacheAccessWrite |
+                                  KVCacheAccessAtomic,
+                              KVCacheAccessRead | KVCacheAccessAtomic,
+                              KVCacheAccessWrite | KVCacheAccessAtomic};
+    step.flags = kinds[random() % (step.op == Step::Issue ? 3 : 6)];
+    step.proxy = random() % 2 ? Proxy::Async : Proxy::Generic;
+    step.knowledge = random() % kNumKnowledge;
+    step.choice = random() % (1 << 30);
+    return step;
+  }
+
+  static std::vector<uint32_t> getMeeting(const Step &step, uint32_t count) {
+    std::vector<uint32_t> which;
+    for (uint32_t i = 0; i < count; ++i)
+      if (step.op == Step::SynchronizeAll || (step.choice >> i % 29) & 1)
+        which.push_back(i);
+    return which;
+  }
+
+  bool apply(const Step &step);
+  static void runStep(Block &block, const Step &step,
+                      std::array<Knowledge, kNumKnowledge> &knowledge,
+                      std::vector<Sanitizer::Copy> &flying);
+
+  std::mt19937_64 random;
+  Model model;
+  std::vector<Step> steps;
+};
+
+bool Program::apply(const Step &step) {
+  Model::Facts &thread = model.threads[step.thread];
+  Model::Facts &knowledge = model.knowledge[step.knowledge];
+  bool writes = step.flags & KVCacheAccessWrite;
+  bool reads = step.flags & KVCacheAccessRead;
+  switch (step.op) {
+  case Step::Access:
+    return model.add({step.thread,
+                      step.range,
+                      writes,
+                      (step.flags & KVCacheAccessAtomic) != 0,
+                      false,
+                      false,
+                      {}},
+                     reads);
+  case Step::Issue:
+    return model.add({step.thread,
+                      step.range,
+                      writes,
+                      false,
+                      step.proxy == Proxy::Async,
+                      true,
+                      {}},
+                     reads);
+  case Step::Complete:
+    model.copies[step.knowledge][model.takeCopy(step.choice)] = true;
+    knowledge.seen |= model.copies[step.knowledge];
+    return true;
+  case Step::CompleteThread:
+    thread.seen[model.takeCopy(step.choice)] = true;
+    return true;
+  case Step::Release:
+    knowledge.join(thread);
+    return true;
+  case Step::Acquire:
+    thread.join(knowledge);
+    return true;
+  case Step::Clear:
+    knowledge = {};
+    return true;
+  case Step::SynchronizeAll:
+  case Step::SynchronizeSome:
+    model.meet(getMeeting(step, model.threads.size()));
+    return true;
+  case Step::Fence:
+    thread.fenced = thread.seen;
+    return true;
+  }
+  return true;
+}
+
+void Program::runStep(Block &block, const Step &step,
+                      std::array<Knowledge, kNumKnowledge> &knowledge,
+                      std::vector<Sanitizer::Copy> &flying) {
+  static const KVCacheSite site = {"step", "program"};
+  Sanitizer &sanitizer = block.sanitizer;
+  Thread &thread = block.threads[step.thread];
+  auto takeCopy = [&] {
+    size_t place = step.choice % flying.size();
+    Sanitizer::Copy copy = flying[place];
+    flying.erase(flying.begin() + place);
+    return copy;
+  };
+  switch (step.op) {
+  case Step::Access:
+    return sanitizer.access(thread, &site, step.range, step.flags);
+  case Step::Issue:
+    flying.push_back(
+        step.flags & KVCacheAccessWrite
+            ? sanitizer.issueWrite(thread, &site, step.range, step.proxy)
+            : sanitizer.issueRead(thread, &site, step.range, step.proxy));
+    return;
+  case Step::Complete:
+    return sanitizer.complete(takeCopy(), knowledge[step.knowledge]);
+  case Step::CompleteThread:
+    return sanitizer.complete(takeCopy(), thread);
+  case Step::Release:
+    return sanitizer.release(thread, knowledge[step.knowledge]);
+  case Step::Acquire:
+    return sanitizer.acquire(thread, knowledge[step.knowledge]);
+  case Step::Clear:
+    return knowledge[step.knowledge].clear();
+  case Step::SynchronizeAll:
+  case Step::SynchronizeSome: {
+    std::vector<Thread *> threads;
+    for (uint32_t index : getMeeting(step, block.size()))
+      threads.push_back(&block.threads[index]);
+    return sanitizer.synchronize(threads);
+  }
+  case Step::Fence:
+    return sanitizer.fenceProxy(thread);
+  }
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Comparison
+//===----------------------------------------------------------------------===//
+
+/// The first thread runs the whole program, in place of all.
+static void runKernel(KVCacheThread *self, void **params) {
+  Thread &thread = Thread::get(self);
+  if (thread.index == 0)
+    static_cast<const Program *>(*params)->run(*thread.block);
+}
+
+/// Returns whether the sanitizer and the model agree.
+static bool compare(Block &block, uint64_t seed) {
+  Program program(seed);
+  KVCacheEmulatedKernel kernel = {};
+  kernel.entry = runKernel;
+  KVCacheEmulatedModule module = {};
+  module.isSanitized = 1;
+  void *params[] = {&program};
+  Grid grid;
+  grid.module = &module;
+  grid.kernel = &kernel;
+  grid.params = params;
+  std::fill_n(grid.blocks, 3, 1);
+  std::fill_n(grid.threads, 3, 1);
+  grid.threads[0] = program.getNumThreads();
+  grid.sharedBytes = kNumBytes;
+  const uint32_t place[3] = {};
+  std::optional<std::string> error = block.run(grid, place);
+
+  size_t wanted = program.getSteps().size() - program.isWrong;
+  if (program.numRun == wanted && error.has_value() == program.isWrong)
+    return true;
+  std::printf("program %llu: %zu steps are right, the sanitizer took %zu%s%s\n",
+              static_cast<unsigned long long>(seed), wanted, program.numRun,
+              error ? ": " : "", error ? error->c_str() : "");
+  return false;
+}
+
+int main(int argc, char **argv) {
+  uint64_t numPrograms = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000;
+  Block block;
+  uint64_t numWrong = 0;
+  for (uint64_t seed = 0; seed < numPrograms; ++seed)
+    numWrong += !compare(block, seed);
+  std::printf("%llu programs, %llu differences\n",
+              static_cast<unsigned long long>(numPrograms),
+              static_cast<unsigned long long>(numWrong));
+  return numWrong != 0;
+}
