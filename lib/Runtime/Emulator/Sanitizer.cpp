@@ -217,7 +217,7 @@ struct Sanitizer::Rules {
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }
 
-  /// Atomic writes must be visible to copies as well.
+  /// Writes must be visible to copies as well.
   bool isObsolete(const Cell &cell) const {
     Order::Event event{cell.who, cell.clock};
     if (cell.isCopy()) {
@@ -244,7 +244,7 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
   cell.who = access.copy ? uint16_t{Cell::kCopy} : access.thread.index;
   cell.mask = mask;
   cell.site = reinterpret_cast<uintptr_t>(access.site);
-  cell.isWrite = access.kind == Kind::AtomicWrite;
+  cell.isWrite = isWrite(access.kind);
   if (access.copy)
     ++copies[*access.copy].numCells;
   if (isAtomic(access.kind))

@@ -33,7 +33,7 @@ struct Cell {
   /// Where, with the 48 bits that addresses of a process have at most; null for
   /// a copy.
   uint64_t site : 48;
-  /// Of an atomic access: whether it writes.
+  /// Whether it writes.
   uint64_t isWrite : 1;
 
   /// A copy; a place of a table where no cell has ever been.
