@@ -54,7 +54,8 @@ class JIT:
     def call(self, name: str, frame: bytes, memory: bytes) -> tuple[bytes | str, str]:
         """Calls a function with a frame of 64-bit words; see ``signatures.py``.
 
-        ``memory`` has address and bytes of all that kernels on the emulator may access.
+        ``memory`` has address, bytes and whether it is constant, a word each, of all
+        that kernels on the emulator may access.
         Returns a word for each result, or the message of a run-time check that failed;
         and what the emulator has counted of each launch, as a JSON array.
         """

@@ -240,8 +240,16 @@ class Function:
 
     @staticmethod
     def get_memory(values: Sequence[Any]) -> bytes:
-        """Returns address and bytes of all that the arrays of a call reach."""
-        words = [w for r in get_ranges(values) for w in (r.low, r.high - r.low)]
+        """Returns address, bytes and whether it is constant of all memory of a call."""
+        words = [
+            word
+            for range_ in get_ranges(values)
+            for word in (
+                range_.low,
+                range_.high - range_.low,
+                int(not range_.writeable),
+            )
+        ]
         return struct.pack(f"<{len(words)}Q", *words)
 
     def decode(self, words: bytes) -> Any:

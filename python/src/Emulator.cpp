@@ -34,6 +34,8 @@ static void lookupInto(const Emulator &emulator, const char *name,
 
 Emulator::Emulator(void *handle) : handle(handle) {
   lookupInto(*this, "kvcacheEmulatorRegister", registerFunction);
+  lookupInto(*this, "kvcacheEmulatorRegisterConstant",
+             registerConstantFunction);
   lookupInto(*this, "kvcacheEmulatorUnregister", unregisterFunction);
   lookupInto(*this, "kvcacheEmulatorTakeMeter", takeMeterFunction);
 }
@@ -46,8 +48,8 @@ llvm::Expected<const Emulator *> Emulator::get() {
         "the emulator can't be loaded: " +
         llvm::Twine(error ? error : "unknown error"));
   static const Emulator &emulator = *new Emulator(handle);
-  if (!emulator.registerFunction || !emulator.unregisterFunction ||
-      !emulator.takeMeterFunction)
+  if (!emulator.registerFunction || !emulator.registerConstantFunction ||
+      !emulator.unregisterFunction || !emulator.takeMeterFunction)
     return llvm::createStringError(llvm::Twine(getPath()) +
                                    " is of another version than this package");
   return &emulator;
@@ -60,9 +62,11 @@ void *Emulator::lookup(llvm::StringRef function) const {
 RegisteredMemory::RegisteredMemory(const Emulator &emulator,
                                    llvm::ArrayRef<MemoryRange> ranges)
     : emulator(emulator), ranges(ranges) {
-  for (const MemoryRange &range : ranges)
-    emulator.registerFunction(reinterpret_cast<const void *>(range.address),
-                              range.bytes);
+  for (const MemoryRange &range : ranges) {
+    auto add = range.isConstant ? emulator.registerConstantFunction
+                                : emulator.registerFunction;
+    add(reinterpret_cast<const void *>(range.address), range.bytes);
+  }
 }
 
 RegisteredMemory::~RegisteredMemory() {

@@ -37,13 +37,14 @@ private:
 
   void *handle;
   decltype(&kvcacheEmulatorRegister) registerFunction;
+  decltype(&kvcacheEmulatorRegisterConstant) registerConstantFunction;
   decltype(&kvcacheEmulatorUnregister) unregisterFunction;
   decltype(&kvcacheEmulatorTakeMeter) takeMeterFunction;
 };
 
 /// Bytes of the host that kernels may access.
 struct MemoryRange {
-  uint64_t address, bytes;
+  uint64_t address, bytes, isConstant;
 };
 
 /// Lets kernels access memory of the host while the object lives.

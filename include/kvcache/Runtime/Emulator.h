@@ -37,6 +37,9 @@ extern "C" {
 /// like memory of the device. Nothing happens for 0 bytes. Ranges may overlap.
 void kvcacheEmulatorRegister(const void *pointer, int64_t bytes);
 
+/// The same of memory that kernels must not write.
+void kvcacheEmulatorRegisterConstant(const void *pointer, int64_t bytes);
+
 /// Ends that for one range that was registered at `pointer`.
 void kvcacheEmulatorUnregister(const void *pointer);
 

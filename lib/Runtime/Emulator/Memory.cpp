@@ -381,6 +381,12 @@ void kvcacheEmulatorRegister(const void *pointer, int64_t bytes) {
     Memory::get().add(pointer, bytes);
 }
 
+void kvcacheEmulatorRegisterConstant(const void *pointer, int64_t bytes) {
+  if (bytes > 0)
+    Memory::get().add(pointer, bytes, /*isInitialized=*/true,
+                      /*isConstant=*/true);
+}
+
 void kvcacheEmulatorUnregister(const void *pointer) {
   Memory::get().remove(pointer);
 }

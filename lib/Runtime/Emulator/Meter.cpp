@@ -146,9 +146,8 @@ void Meter::access(const Thread &thread, const KVCacheSite *site,
     countFirst(stream);
 }
 
-/// A piece is what one instruction accesses.
-static uint8_t getUnit(int64_t alignment, int64_t maxBytes) {
-  return std::min(std::max<int64_t>(alignment, 1), maxBytes);
+uint8_t Meter::getUnit(int64_t alignment) {
+  return std::clamp<int64_t>(alignment, 1, kMaxBytes);
 }
 
 void Meter::accessGlobal(const Thread &thread, const KVCacheSite *site,
@@ -157,8 +156,8 @@ void Meter::accessGlobal(const Thread &thread, const KVCacheSite *site,
   if (!isOn)
     return;
   access(thread, site,
-         {address, bytes, static_cast<uint8_t>(thread.lane),
-          getUnit(alignment, kMaxBytes), /*isShared=*/false},
+         {address, bytes, static_cast<uint8_t>(thread.lane), getUnit(alignment),
+          /*isShared=*/false},
          flags);
 }
 
@@ -168,8 +167,8 @@ void Meter::accessShared(const Thread &thread, const KVCacheSite *site,
   if (!isOn)
     return;
   access(thread, site,
-         {offset, bytes, static_cast<uint8_t>(thread.lane),
-          getUnit(alignment, kMaxBytes), /*isShared=*/true},
+         {offset, bytes, static_cast<uint8_t>(thread.lane), getUnit(alignment),
+          /*isShared=*/true},
          flags);
 }
 
@@ -191,18 +190,19 @@ void Meter::accessMatrixRow(const Thread &thread, const KVCacheSite *site,
 void Meter::count(const std::vector<Access> &accesses, uint32_t flags) {
   int64_t numPieces = 0;
   for (const Access &access : accesses)
-    numPieces =
-        std::max(numPieces, (access.bytes + access.unit - 1) / access.unit);
+    if (access.bytes > numPieces * access.unit)
+      numPieces = (access.bytes + access.unit - 1) / access.unit;
   for (int64_t i = 0; i < numPieces; ++i) {
     globalPieces.clear();
     sharedPieces.clear();
-    for (Access piece : accesses) {
-      int64_t done = i * piece.unit;
-      if (done >= piece.bytes)
+    for (const Access &access : accesses) {
+      int64_t done = i * access.unit;
+      if (done >= access.bytes)
         continue;
+      Access &piece =
+          (access.isShared ? sharedPieces : globalPieces).emplace_back(access);
       piece.address += done;
-      piece.bytes = std::min<int64_t>(piece.bytes - done, piece.unit);
-      (piece.isShared ? sharedPieces : globalPieces).push_back(piece);
+      piece.bytes = std::min<int64_t>(access.bytes - done, access.unit);
     }
     if (!globalPieces.empty())
       countGlobal(globalPieces, flags);

@@ -101,6 +101,8 @@ private:
     Stream *last = nullptr;
   };
 
+  /// The bytes of the pieces that instructions access.
+  static uint8_t getUnit(int64_t alignment);
   void access(const Thread &thread, const KVCacheSite *site,
               const Access &access, uint32_t flags);
   Stream &getStream(Warp &warp, const KVCacheSite *site, uint32_t flags);
