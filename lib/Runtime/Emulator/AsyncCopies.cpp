@@ -86,9 +86,8 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   copy.sourceBytes = sourceBytes;
   checkSource(thread, site, from, sourceBytes);
   std::memcpy(copy.data, from, sourceBytes);
-  block.meter.copy(CopyKind::AsyncCopy, sourceBytes, bytes);
-  block.meter.copyGlobal(reinterpret_cast<uintptr_t>(from), sourceBytes,
-                         /*isWrite=*/false);
+  block.meter.copyAsync(thread, site, reinterpret_cast<uintptr_t>(from),
+                        sourceBytes, copy.to.offset, bytes);
   if (!isSanitized(thread))
     return copy.write();
   copy.handle =
