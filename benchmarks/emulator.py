@@ -2,7 +2,7 @@
 """Measures the emulator: GPU threads per second on one core, for a few examples.
 
 Each cell is the median of several calls, in millions of threads per second, of a module compiled with or without the
-sanitizer and the meter. Arrays are as large as one decoding step of a small batch has them.
+sanitizer and the meter: by the time of the processor on one thread of the host, by the clock on several. Arrays are as large as one decoding step of a small batch has them.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/emulator.py
@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -66,7 +67,7 @@ def count_threads(source: Path, function: str, arguments: tuple, target: str) ->
     return sum(int(np.prod(launch.grid)) * int(np.prod(launch.block)) for launch in program.launches)
 
 
-def measure(example: str, target: str, runs: int) -> list[float]:
+def measure(example: str, target: str, runs: int, clock: Callable[[], float]) -> list[float]:
     """Millions of threads per second, by mode; NaNs where the emulator doesn't run the example."""
     function, arguments = programs()[example]
     source = ROOT / f"examples/{example}.mlir"
@@ -79,10 +80,10 @@ def measure(example: str, target: str, runs: int) -> list[float]:
     times: list[list[float]] = [[] for _ in compiled]
     for turn in range(runs + 1):  # the first is a warm-up
         for program, seconds in zip(compiled, times):
-            start = time.perf_counter()
+            start = clock()
             program.call(function, *arguments)
             if turn:
-                seconds.append(time.perf_counter() - start)
+                seconds.append(clock() - start)
     return [threads / statistics.median(seconds) / 1e6 for seconds in times]
 
 
@@ -97,11 +98,12 @@ def main() -> int:
     if args.chip not in kvcache.chips():
         parser.error(f"--chip must be one of {', '.join(kvcache.chips())}")
     os.environ["KVCACHE_EMULATOR_THREADS"] = str(args.threads)
+    clock = time.process_time if args.threads == 1 else time.perf_counter
 
     print(f"millions of GPU threads per second, {args.chip}, {args.threads} thread(s) of the host\n")
     print(f"{'example':12}" + "".join(f"{mode:>12}" for mode in MODES))
     for example in programs():
-        cells = measure(example, f"emulator:{args.chip}", args.runs)
+        cells = measure(example, f"emulator:{args.chip}", args.runs, clock)
         print(f"{example:12}" + "".join(f"{cell:12.2f}" for cell in cells), flush=True)
     return 0
 

@@ -401,7 +401,8 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
 /// What must not be left over. On the fiber of the schedule.
 void Block::end() {
   for (uint32_t index = 0; index < numThreads; ++index)
-    threads[index].copies.end(threads[index]);
+    if (!threads[index].copies.isEmpty())
+      threads[index].copies.end(threads[index]);
   mbarriers.end();
   sanitizer.end();
 }

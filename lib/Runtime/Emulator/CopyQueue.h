@@ -52,6 +52,8 @@ public:
     return all;
   }
 
+  bool isEmpty() const { return groups.empty() && open.empty(); }
+
   void clear() {
     groups.clear();
     open.clear();
@@ -70,7 +72,13 @@ struct CopyQueue {
   CopyGroups<AsyncCopy> asyncCopies;
   CopyGroups<BulkStore> bulkStores;
 
+  bool isEmpty() const {
+    return asyncCopies.isEmpty() && bulkStores.isEmpty();
+  }
+
   void clear() {
+    if (isEmpty())
+      return;
     asyncCopies.clear();
     bulkStores.clear();
   }
