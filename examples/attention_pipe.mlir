@@ -159,8 +159,11 @@ gpu.module @kernels {
       %all_sum = memref.view %value_memory[%c128][] : !memory to !numbers
       func.call @leave_mix(%mix, %all_mix, %warp, %lane_row, %lane_column)
           : (vector<8x8xf32>, !floats, index, index, index) -> ()
-      memref.store %max, %all_max[%warp, %lane_row] : !numbers
-      memref.store %sum, %all_sum[%warp, %lane_row] : !numbers
+      %is_first = arith.cmpi eq, %lane_column, %c0 : index
+      scf.if %is_first {
+        memref.store %max, %all_max[%warp, %lane_row] : !numbers
+        memref.store %sum, %all_sum[%warp, %lane_row] : !numbers
+      }
       gpu.barrier
 
       // 16 threads take a query head, 8 elements each.
