@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -89,7 +90,8 @@ static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
 
 /// Checks and notes the rows that lanes give the addresses of.
 static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
-                       uint32_t rowsPerMatrix, uint32_t flags) {
+                       uint32_t flags) {
+  constexpr uint32_t rowsAtOnce = 8;
   uint32_t offsets[kWarpSize];
   for (uint32_t number = 0; number < numRows; ++number) {
     MatrixLane &lane = meeting.get<MatrixLane>(number);
@@ -101,7 +103,7 @@ static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
     Thread &thread = *meeting.get<MatrixLane>(number).thread;
     uint32_t offset = offsets[number];
     block.sanitizer.access(thread, meeting.site, {offset, kRowBytes}, flags);
-    block.meter.accessMatrixRow(thread, meeting.site, number / rowsPerMatrix,
+    block.meter.accessMatrixRow(thread, meeting.site, number / rowsAtOnce,
                                 offset, flags);
   }
 }
@@ -122,12 +124,23 @@ static void forEachByte(WarpMeeting &meeting, uint32_t count,
   });
 }
 
+/// Registers that are four bytes of a row, which is what most kernels want.
+static void loadRows(WarpMeeting &meeting, uint32_t count) {
+  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
+    for (uint32_t reg = 0; reg < count; ++reg) {
+      auto [row, column] = placeRows(number, 0, 0);
+      std::memcpy(&lane.registers[reg],
+                  meeting.get<MatrixLane>(reg * 8 + row).row + column,
+                  sizeof(uint32_t));
+    }
+  });
+}
+
 static void loadMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/false);
   uint32_t layout = first.layout;
-  accessRows(block, meeting, first.count * shape.rows, shape.rows,
-             KVCacheAccessRead);
+  accessRows(block, meeting, first.count * shape.rows, KVCacheAccessRead);
   forEachByte(
       meeting, first.count, shape,
       [layout](uint32_t &reg, uint32_t byte, const char *row, uint32_t column) {
@@ -139,8 +152,7 @@ static void loadMatrices(Block &block, WarpMeeting &meeting) {
 static void storeMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/true);
-  accessRows(block, meeting, first.count * shape.rows, shape.rows,
-             KVCacheAccessWrite);
+  accessRows(block, meeting, first.count * shape.rows, KVCacheAccessWrite);
   forEachByte(meeting, first.count, shape,
               [](uint32_t &reg, uint32_t byte, char *row, uint32_t column) {
                 row[column] = reg >> byte * 8;
