@@ -144,7 +144,16 @@ void Block::checkAlignment(const Thread &thread, const KVCacheSite *site,
 // Waiting
 //===----------------------------------------------------------------------===//
 
-void Block::suspend(Thread &thread) const { thread.fiber->suspend(); }
+void Block::suspend(Thread &thread) {
+  if (numStarted < numThreads || runnable.empty())
+    return thread.fiber->suspend();
+  // The schedule would do no more than that.
+  Thread &next = *takeRunnable();
+  if (&next == &thread)
+    return;
+  current = next.fiber;
+  thread.fiber->switchTo(*next.fiber);
+}
 
 void Block::wait(Thread &thread, const KVCacheSite *site, Waitable &what) {
   thread.waitsFor = &what;
@@ -300,9 +309,10 @@ void Block::goOn() {
 }
 
 Thread *Block::takeRunnable() {
-  size_t chosen = grid->seed ? random() % runnable.size() : 0;
-  Thread *thread = runnable[chosen];
-  runnable.erase(runnable.begin() + chosen);
+  if (grid->seed)
+    std::swap(runnable.front(), runnable[random() % runnable.size()]);
+  Thread *thread = runnable.front();
+  runnable.pop_front();
   return thread;
 }
 

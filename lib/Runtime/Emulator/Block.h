@@ -179,7 +179,7 @@ private:
   void resume(Fiber &fiber);
   void startNext();
   void finish(Thread &thread);
-  void suspend(Thread &thread) const;
+  void suspend(Thread &thread);
   bool deliverOne();
   bool releasePolls();
   std::string describeDeadlock() const;

@@ -45,6 +45,20 @@ void Fiber::start(Function newFunction, void *newArgument) {
       });
 }
 
-void Fiber::resume() { context = context::jump_fcontext(context, this).fctx; }
+void Fiber::resume() {
+  // Another fiber may be the one that suspends.
+  context::transfer_t transfer = context::jump_fcontext(context, this);
+  static_cast<Fiber *>(transfer.data)->context = transfer.fctx;
+}
 
-void Fiber::suspend() { caller = context::jump_fcontext(caller, this).fctx; }
+void Fiber::suspend() { comeBack(context::jump_fcontext(caller, this)); }
+
+void Fiber::switchTo(Fiber &other) {
+  other.caller = caller;
+  comeBack(context::jump_fcontext(other.context, this));
+}
+
+template <typename Transfer> void Fiber::comeBack(Transfer transfer) {
+  Fiber *from = static_cast<Fiber *>(transfer.data);
+  (from == this ? caller : from->context) = transfer.fctx;
+}

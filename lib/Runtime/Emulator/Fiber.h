@@ -29,17 +29,23 @@ public:
   /// nothing. The function must not return.
   void start(Function function, void *argument);
 
-  /// Runs until the fiber switches back.
+  /// Runs until the fiber switches back, or one that it has switched to.
   void resume();
 
   /// On the fiber: goes on after `resume`.
   void suspend();
+
+  /// On the fiber: goes on where `other` was suspended, which switches back to
+  /// where this one would.
+  void switchTo(Fiber &other);
 
   bool contains(const void *pointer) const {
     return pointer >= lowest && pointer < lowest + bytes;
   }
 
 private:
+  template <typename Transfer> void comeBack(Transfer transfer);
+
   char *lowest = nullptr;
   size_t bytes = 0;
   void *context = nullptr, *caller = nullptr;
