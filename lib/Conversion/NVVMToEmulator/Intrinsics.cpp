@@ -165,103 +165,42 @@ private:
     return LLVM::CopySignOp::create(builder, loc, type, picked, sign);
   }
 
+  Value pickSmaller() { return pick(/*isMax=*/false); }
+  Value pickLarger() { return pick(/*isMax=*/true); }
+  Value keep() { return operands.size() == 1 ? operands[0] : Value(); }
+  Value invert() { return operands.size() == 1 ? reciprocal(keep()) : Value(); }
+  Value invertRoot() {
+    Value root = unary<LLVM::SqrtOp>();
+    return root ? reciprocal(root) : Value();
+  }
+
   Value buildOperation() {
-    enum class Kind {
-      Unknown,
-      Add,
-      Mul,
-      Div,
-      Fma,
-      Min,
-      Max,
-      Ceil,
-      Floor,
-      Round,
-      Trunc,
-      Same,
-      Abs,
-      Neg,
-      Exp2,
-      Log2,
-      Sin,
-      Cos,
-      Tanh,
-      Sqrt,
-      Rcp,
-      Rsqrt
-    };
-    Kind kind = llvm::StringSwitch<Kind>(name.base())
-                    .Case("add", Kind::Add)
-                    .Case("mul", Kind::Mul)
-                    .Case("div", Kind::Div)
-                    .Case("fma", Kind::Fma)
-                    .Case("fmin", Kind::Min)
-                    .Case("fmax", Kind::Max)
-                    .Case("ceil", Kind::Ceil)
-                    .Case("floor", Kind::Floor)
-                    .Case("round", Kind::Round)
-                    .Case("trunc", Kind::Trunc)
-                    .Case("saturate", Kind::Same)
-                    .Case("fabs", Kind::Abs)
-                    .Case("neg", Kind::Neg)
-                    .Case("ex2", Kind::Exp2)
-                    .Case("lg2", Kind::Log2)
-                    .Case("sin", Kind::Sin)
-                    .Case("cos", Kind::Cos)
-                    .Case("tanh", Kind::Tanh)
-                    .Case("sqrt", Kind::Sqrt)
-                    .Case("rcp", Kind::Rcp)
-                    .Case("rsqrt", Kind::Rsqrt)
-                    .Default(Kind::Unknown);
-    switch (kind) {
-    case Kind::Unknown:
-      return {};
-    case Kind::Add:
-      return binary<LLVM::FAddOp>();
-    case Kind::Mul:
-      return binary<LLVM::FMulOp>();
-    case Kind::Div:
-      return binary<LLVM::FDivOp>();
-    case Kind::Fma:
-      return ternary<LLVM::FMAOp>();
-    case Kind::Min:
-      return pick(/*isMax=*/false);
-    case Kind::Max:
-      return pick(/*isMax=*/true);
-    case Kind::Ceil:
-      return unary<LLVM::FCeilOp>();
-    case Kind::Floor:
-      return unary<LLVM::FFloorOp>();
-    case Kind::Round:
-      return unary<LLVM::RoundEvenOp>();
-    case Kind::Trunc:
-      return unary<LLVM::FTruncOp>();
-    case Kind::Same:
-      return operands.size() == 1 ? operands[0] : Value();
-    case Kind::Abs:
-      return unary<LLVM::FAbsOp>();
-    case Kind::Neg:
-      return unary<LLVM::FNegOp>();
-    case Kind::Exp2:
-      return unary<LLVM::Exp2Op>();
-    case Kind::Log2:
-      return unary<LLVM::Log2Op>();
-    case Kind::Sin:
-      return unary<LLVM::SinOp>();
-    case Kind::Cos:
-      return unary<LLVM::CosOp>();
-    case Kind::Tanh:
-      return unary<LLVM::TanhOp>();
-    case Kind::Sqrt:
-      return unary<LLVM::SqrtOp>();
-    case Kind::Rcp:
-      return operands.size() == 1 ? reciprocal(operands[0]) : Value();
-    case Kind::Rsqrt: {
-      Value root = unary<LLVM::SqrtOp>();
-      return root ? reciprocal(root) : Value();
-    }
-    }
-    return {};
+    using Builder = ArithmeticBuilder;
+    using Build = Value (Builder::*)();
+    auto build = llvm::StringSwitch<Build>(name.base())
+                     .Case("add", &Builder::binary<LLVM::FAddOp>)
+                     .Case("mul", &Builder::binary<LLVM::FMulOp>)
+                     .Case("div", &Builder::binary<LLVM::FDivOp>)
+                     .Case("fma", &Builder::ternary<LLVM::FMAOp>)
+                     .Case("fmin", &Builder::pickSmaller)
+                     .Case("fmax", &Builder::pickLarger)
+                     .Case("ceil", &Builder::unary<LLVM::FCeilOp>)
+                     .Case("floor", &Builder::unary<LLVM::FFloorOp>)
+                     .Case("round", &Builder::unary<LLVM::RoundEvenOp>)
+                     .Case("trunc", &Builder::unary<LLVM::FTruncOp>)
+                     .Case("saturate", &Builder::keep)
+                     .Case("fabs", &Builder::unary<LLVM::FAbsOp>)
+                     .Case("neg", &Builder::unary<LLVM::FNegOp>)
+                     .Case("ex2", &Builder::unary<LLVM::Exp2Op>)
+                     .Case("lg2", &Builder::unary<LLVM::Log2Op>)
+                     .Case("sin", &Builder::unary<LLVM::SinOp>)
+                     .Case("cos", &Builder::unary<LLVM::CosOp>)
+                     .Case("tanh", &Builder::unary<LLVM::TanhOp>)
+                     .Case("sqrt", &Builder::unary<LLVM::SqrtOp>)
+                     .Case("rcp", &Builder::invert)
+                     .Case("rsqrt", &Builder::invertRoot)
+                     .Default(nullptr);
+    return build ? (this->*build)() : Value();
   }
 
   const IntrinsicName &name;
@@ -273,7 +212,7 @@ private:
 
 } // namespace
 
-/// The intrinsic's one result and operands of a sort; false for others.
+/// Whether it is an intrinsic of the chip, from values to a value.
 static bool isOfChip(LLVM::CallIntrinsicOp op) {
   return op.getIntrin().starts_with(kPrefix) && op->getNumResults() == 1 &&
          !op.getArgs().empty();

@@ -11,6 +11,7 @@
 #include "Grid.h"
 #include "Memory.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -224,9 +225,12 @@ void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,
     thread.block->fail(thread, site,
                        "sleeps for " + std::to_string(nanoseconds) +
                            " ns: a thread can sleep for 1000000 ns at most");
-  // With nobody else to run here, it may wait for other blocks.
+  // With nobody else to run here, it may wait for other blocks. Not for long
+  // each time: it must come to an end if they never do what it waits for.
+  constexpr uint32_t mostForOthers = 1000;
   if (!thread.block->spin(thread, site))
-    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(std::min(nanoseconds, mostForOthers)));
 }
 
 uint64_t kvcacheEmulatorClock(KVCacheThread *, const KVCacheSite *) {
