@@ -178,7 +178,7 @@ static Value lowerSign(Operation *op) {
   Value bits;
   if (isa<LLVM::FNegOp>(op))
     bits = b.op<LLVM::XOrOp>(bitsOf(0), sign);
-  else if (isa<LLVM::FAbsOp>(op))
+  else if (op->getNumOperands() == 1) // the magnitude
     bits = b.op<LLVM::AndOp>(bitsOf(0), magnitude);
   else
     bits = b.op<LLVM::OrOp>(b.op<LLVM::AndOp>(bitsOf(0), magnitude),
@@ -298,10 +298,13 @@ static Value lowerSpecially(Operation *op) {
         return lowerReduction<LLVM::FMulOp>(op);
       })
       .Case([](LLVM::CallIntrinsicOp op) {
+        // A call may have any operands: what is wrong stays wrong.
         StringRef name = op.getIntrin();
-        if (name == "llvm.fabs" || name == "llvm.copysign")
+        unsigned operands = op.getArgs().size();
+        if ((name == "llvm.fabs" && operands == 1) ||
+            (name == "llvm.copysign" && operands == 2))
           return lowerSign(op);
-        return name == "llvm.fma" || name == "llvm.fmuladd"
+        return (name == "llvm.fma" || name == "llvm.fmuladd") && operands == 3
                    ? lowerFusedMultiplyAdd(op)
                    : Value();
       })

@@ -59,7 +59,8 @@ static bool lowerIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls) {
     calls.replaceByCall(op, "kvcacheEmulatorTrap", {});
   else if (name == "llvm.nvvm.exit")
     calls.replaceByCall(op, "kvcacheEmulatorExit", {});
-  else if (name == "llvm.nvvm.nanosleep" && op.getArgs().size() == 1)
+  else if (name == "llvm.nvvm.nanosleep" &&
+           llvm::equal(op.getArgs().getTypes(), ArrayRef<Type>{calls.i32}))
     calls.replaceByCall(op, "kvcacheEmulatorSleep", op.getArgs());
   else
     return false;

@@ -212,10 +212,29 @@ private:
 
 } // namespace
 
-/// Whether it is an intrinsic of the chip, from values to a value.
+/// Whether it is an intrinsic of the chip, from numbers to numbers: a call by
+/// name can have any types.
 static bool isOfChip(LLVM::CallIntrinsicOp op) {
+  auto isNumber = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    return getElementTypeOrSelf(type).isIntOrFloat() &&
+           !(vector && (vector.getRank() != 1 || vector.isScalable()));
+  };
   return op.getIntrin().starts_with(kPrefix) && op->getNumResults() == 1 &&
-         !op.getArgs().empty();
+         isNumber(op->getResult(0).getType()) && !op.getArgs().empty() &&
+         llvm::all_of(op.getArgs().getTypes(), isNumber);
+}
+
+/// Whether the operands that there are have these types.
+static bool hasOperands(LLVM::CallIntrinsicOp op, ArrayRef<Type> types) {
+  return llvm::equal(op.getArgs().getTypes(), types);
+}
+
+/// Whether a value is in one register or in a part of one.
+static bool isInRegister(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return (vector ? vector.getNumElements() * vector.getElementTypeBitWidth()
+                 : type.getIntOrFloatBitWidth()) <= 32;
 }
 
 static bool replace(LLVM::CallIntrinsicOp op, Value result) {
@@ -279,7 +298,12 @@ static bool lowerFromF32(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
                          EmulatorCalls &calls) {
   auto [from, to] = name.base().split('2');
   std::optional<uint32_t> flags = getFlags(name.getParts().drop_front());
-  if (!flags || (from != "f" && from != "ff"))
+  Type f32 = calls.f32;
+  bool isPair = hasOperands(op, {f32, f32}),
+       isRandom = hasOperands(op, {f32, f32, calls.i32});
+  if (!flags || !isInRegister(op->getResult(0).getType()) ||
+      !(from == "f" ? hasOperands(op, f32)
+                    : from == "ff" && (isPair || isRandom)))
     return false;
   OperandRange operands = op.getArgs();
   if (from == "f" && to == "tf32") {
@@ -290,10 +314,10 @@ static bool lowerFromF32(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
   std::optional<uint32_t> format = getFormat(to);
   if (!format)
     return false;
-  if (from == "ff" && operands.size() >= 2)
+  if (from == "ff")
     replaceByConvertF32x2(op, operands[0], operands[1],
-                          operands.size() == 3 ? operands[2] : Value(), *format,
-                          *flags, calls);
+                          isRandom ? operands[2] : Value(), *format, *flags,
+                          calls);
   else // The lower half of a pair.
     replaceByConvertF32x2(op, operands[0], operands[0], Value(), *format,
                           *flags, calls);
@@ -308,19 +332,21 @@ static bool lowerPacked(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
     return false;
   std::optional<uint32_t> format = getFormat(parts[2]);
   std::optional<uint32_t> flags = getFlags(parts.drop_front(3));
-  if (!format || !flags)
+  if (!format || !flags || !isInRegister(op->getResult(0).getType()))
     return false;
   // From wider formats to those of 8 bits it always saturates, except to E8M0.
   bool isWide = *format == KVCacheFormatF16 || *format == KVCacheFormatBF16;
   if (!isWide && *format != KVCacheFormatE8M0)
     *flags |= KVCacheConvertSaturate;
   OperandRange operands = op.getArgs();
-  if (parts[0] == "ff" && operands.size() == 2)
+  Type f32 = calls.f32, f32x4 = VectorType::get(4, f32);
+  if (parts[0] == "ff" && hasOperands(op, {f32, f32}))
     replaceByConvertF32x2(op, operands[0], operands[1], Value(), *format,
                           *flags, calls);
-  else if (parts[0] == "f32x4" && operands.size() == 2)
+  else if (parts[0] == "f32x4" && hasOperands(op, {f32x4, calls.i32}))
     replaceByConvertF32x4(op, operands[0], operands[1], *format, *flags, calls);
-  else if (std::optional<uint32_t> from = getFormat(parts[0]))
+  else if (std::optional<uint32_t> from = getFormat(parts[0]);
+           from && operands.size() == 1 && isInRegister(operands[0].getType()))
     replaceByConvertPair(op, operands[0], *from, *format, *flags, calls);
   else
     return false;
@@ -332,7 +358,10 @@ static bool lowerToInteger(LLVM::CallIntrinsicOp op,
                            const IntrinsicName &name) {
   auto [from, to] = name.base().split('2');
   bool isUnsigned = to.consume_front("u");
-  if ((from != "f" && from != "d") || (to != "i" && to != "ll"))
+  Type operandType = op.getArgs()[0].getType();
+  if ((from != "f" && from != "d") || (to != "i" && to != "ll") ||
+      !isa<FloatType>(operandType) || op.getArgs().size() != 1 ||
+      !isa<IntegerType>(op->getResult(0).getType()))
     return false;
   StringRef round = llvm::StringSwitch<StringRef>(name.getParts()[1])
                         .Case("rn", "llvm.roundeven")
@@ -347,10 +376,9 @@ static bool lowerToInteger(LLVM::CallIntrinsicOp op,
     return false;
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  Value operand = op.getArgs()[0];
   Value rounded =
-      LLVM::CallIntrinsicOp::create(builder, loc, operand.getType(),
-                                    builder.getStringAttr(round), operand)
+      LLVM::CallIntrinsicOp::create(builder, loc, operandType,
+                                    builder.getStringAttr(round), op.getArgs())
           ->getResult(0);
   StringRef convert = isUnsigned ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
   return replace(op, LLVM::CallIntrinsicOp::create(
@@ -364,7 +392,7 @@ static bool lowerToFloat(LLVM::CallIntrinsicOp op, const IntrinsicName &name) {
   auto [from, to] = name.base().split('2');
   bool isUnsigned = from.consume_front("u");
   if ((to != "f" && to != "d") || name.getParts().size() != 2 ||
-      !name.has("rn"))
+      !name.has("rn") || op.getArgs().size() != 1)
     return false;
   OpBuilder builder(op);
   Location loc = op.getLoc();
@@ -394,7 +422,10 @@ static bool lowerPermute(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
   StringRef mode = name.getParts().size() > 1 ? name.getParts()[1] : "";
   const auto *found = llvm::find(modes, mode);
   OperandRange operands = op.getArgs();
-  if (found == std::end(modes) || operands.size() < 2)
+  if (found == std::end(modes) || operands.size() < 2 || operands.size() > 3 ||
+      op->getResult(0).getType() != calls.i32 ||
+      !llvm::all_of(operands.getTypes(),
+                    [&](Type type) { return type == calls.i32; }))
     return false;
   Value high = operands.size() == 3 ? operands[1] : calls.getI32(op, 0);
   calls.replaceByCall(op, "kvcacheEmulatorPermute",
@@ -405,11 +436,12 @@ static bool lowerPermute(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
 
 /// `mulhi.i`, `mulhi.ull`: the upper half of a product.
 static bool lowerMulHigh(LLVM::CallIntrinsicOp op, const IntrinsicName &name) {
-  if (name.base() != "mulhi" || name.getParts().size() != 2)
+  Type type = op->getResult(0).getType();
+  if (name.base() != "mulhi" || name.getParts().size() != 2 ||
+      !isa<IntegerType>(type) || !hasOperands(op, {type, type}))
     return false;
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  Type type = op->getResult(0).getType();
   unsigned width = type.getIntOrFloatBitWidth();
   Type wide = builder.getIntegerType(2 * width);
   bool isUnsigned = name.getParts()[1].starts_with("u");

@@ -10,6 +10,26 @@ gpu.module @rounding [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
+gpu.module @types [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%p: !llvm.ptr) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.call_intrinsic' op of llvm.nvvm.e4m3x2.to.f16x2.rn has no lowering for the emulator}}
+    %x = llvm.call_intrinsic "llvm.nvvm.e4m3x2.to.f16x2.rn"(%p) : (!llvm.ptr) -> vector<2xf16>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @operands [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%a: f32) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.call_intrinsic' op of llvm.nvvm.fma.rn.f has no lowering for the emulator}}
+    %x = llvm.call_intrinsic "llvm.nvvm.fma.rn.f"(%a) : (f32) -> f32
+    llvm.return
+  }
+}
+
+// -----
+
 gpu.module @library [#nvvm.target<chip = "sm_90a">] {
   llvm.func @__nv_normcdff(f32) -> f32
   llvm.func @kernel(%a: f32) attributes {nvvm.kernel} {
