@@ -188,6 +188,20 @@ def test_loops_of_different_lengths():
     assert launch.global_sectors_written == sum(4 - (k + 1) // 8 for k in range(31))
 
 
+def test_lanes_that_are_far_apart():
+    # Lane 0 is through the loop when lane 1 begins. 2**16 requests wait for a lane.
+    body = """
+      %c1 = arith.constant 1 : index
+      %n = arith.constant 66000 : index
+      scf.for %k = %c0 to %n step %c1 {
+        memref.store %zero, %out[%t] : memref<4096xf32>
+      }
+    """
+    launch = run(module(body, threads=2))
+    assert launch.global_bytes_written == 2 * 4 * 66000
+    assert launch.global_requests == 66000 + (66000 - 2**16)
+
+
 def test_atomics_are_read_and_written():
     body = """
       %one = arith.constant 1.0 : f32

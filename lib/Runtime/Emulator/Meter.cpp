@@ -29,6 +29,9 @@ static constexpr uint32_t kIsMatrix = 1 << 8, kMatrixShift = 9;
 /// join later. Far more than lanes lead each other by in practice.
 static constexpr size_t kMaxRequests = 1 << 16;
 
+/// What is kept for the next block.
+static constexpr size_t kMaxFreeRequests = 1 << 12;
+
 //===----------------------------------------------------------------------===//
 // Begin and end
 //===----------------------------------------------------------------------===//
@@ -59,6 +62,7 @@ void Meter::end() {
       if (!stream.rows.empty())
         countRows(stream, stream.flags >> kMatrixShift);
     }
+  freeRequests.resize(std::min(freeRequests.size(), kMaxFreeRequests));
   if (launch)
     launch->add(totals);
 }
