@@ -11,6 +11,7 @@
 #include "Grid.h"
 
 #include <algorithm>
+#include <cstdio>
 
 using namespace mlir::kvcache::emulator;
 
@@ -36,11 +37,19 @@ static constexpr size_t kMaxFreeRequests = 1 << 12;
 // Begin and end
 //===----------------------------------------------------------------------===//
 
+/// PTX ISA, "ld", "st": .v8.b32 and .v4.b64 in .global.
+static int64_t getMaxGlobalBytes(const std::string &chip) {
+  int number = 0;
+  return std::sscanf(chip.c_str(), "sm_%d", &number) == 1 && number >= 100 ? 32
+                                                                           : 16;
+}
+
 void Meter::begin(bool on, const Block &block) {
   isOn = on;
   if (!isOn)
     return;
   launch = block.getGrid().meter;
+  maxGlobalBytes = getMaxGlobalBytes(block.getGrid().chip);
   totals = {};
   warps.resize((block.size() + kWarpSize - 1) / kWarpSize);
   for (size_t i = 0; i < warps.size(); ++i) {
@@ -150,8 +159,9 @@ void Meter::access(const Thread &thread, const KVCacheSite *site,
     countFirst(stream);
 }
 
-uint8_t Meter::getUnit(int64_t alignment) {
-  return std::clamp<int64_t>(alignment, 1, kMaxBytes);
+/// The bytes of the pieces that instructions access.
+static uint8_t getUnit(int64_t alignment, int64_t maxBytes) {
+  return std::clamp<int64_t>(alignment, 1, maxBytes);
 }
 
 void Meter::accessGlobal(const Thread &thread, const KVCacheSite *site,
@@ -160,7 +170,8 @@ void Meter::accessGlobal(const Thread &thread, const KVCacheSite *site,
   if (!isOn)
     return;
   access(thread, site,
-         {address, bytes, static_cast<uint8_t>(thread.lane), getUnit(alignment),
+         {address, bytes, static_cast<uint8_t>(thread.lane),
+          getUnit(alignment, maxGlobalBytes),
           /*isShared=*/false},
          flags);
 }
@@ -171,7 +182,8 @@ void Meter::accessShared(const Thread &thread, const KVCacheSite *site,
   if (!isOn)
     return;
   access(thread, site,
-         {offset, bytes, static_cast<uint8_t>(thread.lane), getUnit(alignment),
+         {offset, bytes, static_cast<uint8_t>(thread.lane),
+          getUnit(alignment, kMaxBytes),
           /*isShared=*/true},
          flags);
 }

@@ -35,8 +35,8 @@ public:
   void end();
 
   /// An access by one thread, as part of one instruction of its warp; of
-  /// several if it has more bytes than the alignment or than 16, which is what
-  /// one instruction of a thread has (PTX ISA, "Vectors").
+  /// several if it has more bytes than the alignment or than an instruction of
+  /// a thread has: 16, and 32 in global memory from sm_100 on (PTX ISA, "ld").
   void accessGlobal(const Thread &thread, const KVCacheSite *site,
                     uint64_t address, int64_t bytes, uint32_t flags,
                     int64_t alignment = kMaxBytes);
@@ -64,7 +64,7 @@ public:
   void completePhase(uint32_t offset, int64_t bytes);
 
 private:
-  /// What one instruction of a thread accesses at most.
+  /// What one instruction of a thread accesses at most, in shared memory.
   static constexpr int64_t kMaxBytes = 16;
 
   /// What one thread accesses, in pieces of at most `unit` bytes.
@@ -101,8 +101,6 @@ private:
     Stream *last = nullptr;
   };
 
-  /// The bytes of the pieces that instructions access.
-  static uint8_t getUnit(int64_t alignment);
   void access(const Thread &thread, const KVCacheSite *site,
               const Access &access, uint32_t flags);
   Stream &getStream(Warp &warp, const KVCacheSite *site, uint32_t flags);
@@ -116,6 +114,8 @@ private:
   uint64_t countPasses(const Access *begin, const Access *end);
 
   bool isOn = false;
+  /// The same in global memory.
+  int64_t maxGlobalBytes = kMaxBytes;
   LaunchMeter *launch = nullptr;
   MeterTotals totals;
   std::vector<Warp> warps;
