@@ -72,9 +72,7 @@ struct CopyQueue {
   CopyGroups<AsyncCopy> asyncCopies;
   CopyGroups<BulkStore> bulkStores;
 
-  bool isEmpty() const {
-    return asyncCopies.isEmpty() && bulkStores.isEmpty();
-  }
+  bool isEmpty() const { return asyncCopies.isEmpty() && bulkStores.isEmpty(); }
 
   void clear() {
     if (isEmpty())
