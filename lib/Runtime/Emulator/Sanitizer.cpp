@@ -79,8 +79,8 @@ static bool isAtomic(Sanitizer::Kind kind) {
 }
 
 std::string Sanitizer::describe(const Access &access) const {
-  const char *verbs[] = {"reads ", "writes ", "reads atomically ",
-                         "updates atomically "};
+  const char *verbs[] = {"reads ", "writes ", "atomically reads ",
+                         "atomically updates "};
   return std::string(access.copy ? "issues a copy that " : "") +
          verbs[static_cast<int>(access.kind)] +
          std::to_string(access.range.bytes) + " bytes at " +
@@ -93,8 +93,8 @@ std::string Sanitizer::describe(const CopyState &copy) const {
 }
 
 std::string Sanitizer::describeAccess(const Cell &cell, Kind kind) const {
-  const char *verbs[] = {" reads", " writes", " reads atomically",
-                         " updates atomically"};
+  const char *verbs[] = {" reads", " writes", " atomically reads",
+                         " atomically updates"};
   return Block::describe(block.threads[cell.who]) +
          verbs[static_cast<int>(kind)] + " in " + ::describe(cell.getSite());
 }

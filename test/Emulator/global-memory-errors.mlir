@@ -1,0 +1,242 @@
+// What the emulator says of accesses of global memory, one kernel for each
+// rule.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = not_written
+// RUN: %{run} NOT_WRITTEN
+// REDEFINE: %{case} = partly_written
+// RUN: %{run} PARTLY_WRITTEN
+// REDEFINE: %{case} = behind_the_end
+// RUN: %{run} BEHIND_THE_END
+// REDEFINE: %{case} = far_behind_the_end
+// RUN: %{run} FAR_BEHIND_THE_END
+// REDEFINE: %{case} = before_the_beginning
+// RUN: %{run} BEFORE_THE_BEGINNING
+// REDEFINE: %{case} = freed
+// RUN: %{run} FREED
+// REDEFINE: %{case} = memory_of_the_host
+// RUN: %{run} MEMORY_OF_THE_HOST
+// REDEFINE: %{case} = misaligned
+// RUN: %{run} MISALIGNED
+// REDEFINE: %{case} = invariant_memory_that_is_written
+// RUN: %{run} INVARIANT_MEMORY_THAT_IS_WRITTEN
+// REDEFINE: %{case} = constant_memory
+// RUN: %{run} CONSTANT_MEMORY
+// REDEFINE: %{case} = copy_of_what_the_kernel_writes
+// RUN: %{run} COPY_OF_WHAT_THE_KERNEL_WRITES
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @bytes() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
+  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
+  llvm.mlir.global internal constant @constant(0 : i32) {addr_space = 4 : i32} : i32
+
+  gpu.func @not_written(%m: memref<16xi32>) kernel {
+    %i = arith.constant 4 : index
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which nobody has written
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @partly_written(%m: memref<16xi32>) kernel {
+    %i = arith.constant 1 : index
+    %one = arith.constant 1 : i32
+    memref.store %one, %m[%i] : memref<16xi32>
+    %c0 = arith.constant 0 : index
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of an allocation of 64 bytes, which nobody has written; the first of these bytes is byte 8
+    %v = vector.load %m[%c0] : memref<16xi32>, vector<4xi32>
+    vector.store %v, %m[%c0] : memref<16xi32>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @behind_the_end(%m: memref<16xi32>) kernel {
+    %i = arith.constant 14 : index
+    // BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 56 of an allocation of 64 bytes
+    %v = vector.load %m[%i] : memref<16xi32>, vector<4xi32>
+    vector.store %v, %m[%i] : memref<16xi32>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @far_behind_the_end(%m: memref<16xi32>) kernel {
+    %i = arith.constant 1000 : index
+    %one = arith.constant 1 : i32
+    // FAR_BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 4000 of an allocation of 64 bytes
+    memref.store %one, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @before_the_beginning(%m: memref<16xi32>) kernel {
+    %i = arith.constant -1 : index
+    %one = arith.constant 1 : i32
+    // BEFORE_THE_BEGINNING: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of an allocation of 64 bytes
+    memref.store %one, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @freed(%m: memref<16xi32>) kernel {
+    %i = arith.constant 4 : index
+    // FREED: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which has been freed
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @memory_of_the_host(%m: memref<16xi32>) kernel {
+    %i = arith.constant 0 : index
+    // MEMORY_OF_THE_HOST: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at 0x{{[0-9a-f]+}}, which is no memory of the device
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @misaligned(%m: memref<16xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %m : memref<16xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %odd = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4
+    %v = llvm.load volatile %odd {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @invariant_memory_that_is_written(%m: memref<16xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %m : memref<16xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %one, %p : i32, !llvm.ptr<1>
+    // INVARIANT_MEMORY_THAT_IS_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 64 bytes, which the kernel writes, as memory that stays the same (ld.global.nc)
+    %v = llvm.load %p invariant : !llvm.ptr<1> -> i32
+    %next = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    llvm.store %v, %next : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @constant_memory(%m: memref<16xi32>) kernel {
+    %p = llvm.mlir.addressof @constant : !llvm.ptr<4>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    // CONSTANT_MEMORY: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of constant memory of 4 bytes
+    llvm.store %one, %p : i32, !llvm.ptr<4>
+    gpu.return
+  }
+
+  gpu.func @copy_of_what_the_kernel_writes(%m: memref<16xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %m : memref<16xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %fifth = llvm.getelementptr %p[16] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    llvm.store %one, %fifth : i32, !llvm.ptr<1>
+    // COPY_OF_WHAT_THE_KERNEL_WRITES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) reads 64 bytes at byte 0 of an allocation of 64 bytes by a copy, which the kernel writes, and no thread has made a proxy fence (fence.proxy.async); the first of these bytes is byte 16
+    nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+}
+
+func.func @not_written() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  gpu.launch_func @kernels::@not_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @partly_written() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  %front = memref.subview %m[0] [1] [1] : memref<16xi32> to memref<1xi32>
+  gpu.memset %front, %zero : memref<1xi32>, i32
+  gpu.launch_func @kernels::@partly_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @behind_the_end() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@behind_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @far_behind_the_end() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@far_behind_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @before_the_beginning() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@before_the_beginning blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @freed() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.dealloc %m : memref<16xi32>
+  gpu.launch_func @kernels::@freed blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @memory_of_the_host() {
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<16xi32>
+  gpu.launch_func @kernels::@memory_of_the_host blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @misaligned() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@misaligned blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @invariant_memory_that_is_written() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@invariant_memory_that_is_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @constant_memory() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  gpu.launch_func @kernels::@constant_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @copy_of_what_the_kernel_writes() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@copy_of_what_the_kernel_writes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+}

@@ -1,0 +1,472 @@
+// What the sanitizer says of accesses of shared memory, one kernel for each
+// rule. Kernels that are like them and right are in shared-memory.mlir.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = writes_without_order
+// RUN: %{run} WRITES_WITHOUT_ORDER
+// REDEFINE: %{case} = read_without_order
+// RUN: %{run} READ_WITHOUT_ORDER
+// REDEFINE: %{case} = write_of_what_others_read
+// RUN: %{run} WRITE_OF_WHAT_OTHERS_READ
+// REDEFINE: %{case} = atomic_and_plain
+// RUN: %{run} ATOMIC_AND_PLAIN
+// REDEFINE: %{case} = not_written
+// RUN: %{run} NOT_WRITTEN
+// REDEFINE: %{case} = partly_written
+// RUN: %{run} PARTLY_WRITTEN
+// REDEFINE: %{case} = out_of_bounds
+// RUN: %{run} OUT_OF_BOUNDS
+// REDEFINE: %{case} = misaligned
+// RUN: %{run} MISALIGNED
+// REDEFINE: %{case} = part_of_an_mbarrier
+// RUN: %{run} PART_OF_AN_MBARRIER
+// REDEFINE: %{case} = read_while_in_flight
+// RUN: %{run} READ_WHILE_IN_FLIGHT
+// REDEFINE: %{case} = read_without_the_wait
+// RUN: %{run} READ_WITHOUT_THE_WAIT
+// REDEFINE: %{case} = copy_over_what_others_read
+// RUN: %{run} COPY_OVER_WHAT_OTHERS_READ
+// REDEFINE: %{case} = copy_over_a_write_without_a_fence
+// RUN: %{run} COPY_OVER_A_WRITE_WITHOUT_A_FENCE
+// REDEFINE: %{case} = copy_of_a_write_without_a_fence
+// RUN: %{run} COPY_OF_A_WRITE_WITHOUT_A_FENCE
+// REDEFINE: %{case} = reuse_before_the_wait
+// RUN: %{run} REUSE_BEFORE_THE_WAIT
+// REDEFINE: %{case} = read_before_the_wait_for_the_group
+// RUN: %{run} READ_BEFORE_THE_WAIT_FOR_THE_GROUP
+// REDEFINE: %{case} = copy_of_another_thread
+// RUN: %{run} COPY_OF_ANOTHER_THREAD
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @bytes() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
+  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
+
+  gpu.func @writes_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+
+    // WRITES_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
+    memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
+  gpu.func @read_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %is_first = arith.cmpi eq, %t, %c0 : index
+
+    scf.if %is_first {
+      memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    // READ_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+    %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    %c32 = arith.constant 32 : index
+    memref.store %v, %tile[%c32] : memref<64xi32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
+  gpu.func @write_of_what_others_read() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %is_first = arith.cmpi eq, %t, %c0 : index
+
+    scf.if %is_first {
+      memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    nvvm.barrier0
+    %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    scf.if %is_first {
+      // WRITE_OF_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-2]]:10 without order between them (a race)
+      memref.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    gpu.return
+  }
+
+  gpu.func @atomic_and_plain() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+    %is_first = arith.cmpi eq, %t, %c0 : index
+
+    scf.if %is_first {
+      memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      // ATOMIC_AND_PLAIN: [[FILE]]:[[#@LINE+1]]:14: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) atomically updates 4 bytes at shared + 0x0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:7 without order between them (a race)
+      %old = memref.atomic_rmw addi %one, %tile[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
+    } else {
+      memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    gpu.return
+  }
+
+  gpu.func @not_written() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which nobody has written
+    %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
+    memref.store %v, %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
+  gpu.func @partly_written() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+
+    memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at shared + 0x0, which nobody has written; the first of these bytes is at shared + 0x4
+    %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
+    vector.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @out_of_bounds() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+
+    %c61 = arith.constant 61 : index
+    %v = arith.constant dense<0> : vector<4xi32>
+    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 244 of the block's shared memory, which has 256 bytes
+    vector.store %v, %tile[%c61] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @misaligned() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %one = arith.constant 1 : i32
+
+    %c1 = arith.constant 1 : index
+    %v = arith.constant dense<0> : vector<4xi32>
+    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x4
+    vector.store %v, %tile[%c1] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @part_of_an_mbarrier(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+
+    // PART_OF_AN_MBARRIER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x40, which is part of an mbarrier
+    %v = llvm.load volatile %barrier : !llvm.ptr<3> -> i32
+    gpu.return
+  }
+
+  gpu.func @read_while_in_flight(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+    nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+
+    // READ_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: its barrier has not completed
+    %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
+    gpu.return
+  }
+
+  gpu.func @read_without_the_wait(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %none = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %none : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+      nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+      %zero = llvm.mlir.constant(0 : i32) : i32
+      nvvm.mbarrier.try_wait.parity %barrier, %zero, %one : !llvm.ptr<3>, i32, i32
+    }
+    // Threads meet here, which orders nothing (PTX ISA, "shfl.sync").
+    %mask = llvm.mlir.constant(3 : i32) : i32
+    %clamp = llvm.mlir.constant(31 : i32) : i32
+    %lane = nvvm.shfl.sync idx %mask, %t, %none, %clamp : i32 -> i32
+    scf.if %is_first {
+    } else {
+      // READ_WITHOUT_THE_WAIT: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-10]]:7 has written, but the thread has not waited for its barrier
+      %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
+    }
+    gpu.return
+  }
+
+  gpu.func @copy_over_what_others_read(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %none = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %none : i32
+    scf.if %is_first {
+      llvm.store %one, %to : i32, !llvm.ptr<3>
+    }
+    nvvm.barrier0
+    %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    scf.if %is_first {
+      nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+      // COPY_OVER_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-6]]:10 without order between them (a race)
+      nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @copy_over_a_write_without_a_fence(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+    llvm.store %one, %to : i32, !llvm.ptr<3>
+    // COPY_OVER_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async)
+    nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @copy_of_a_write_without_a_fence(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
+    llvm.store %v, %to : vector<4xi32>, !llvm.ptr<3>
+    %sixteen = llvm.mlir.constant(16 : i32) : i32
+    // COPY_OF_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
+    nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    gpu.return
+  }
+
+  gpu.func @reuse_before_the_wait(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
+    llvm.store %v, %to : vector<4xi32>, !llvm.ptr<3>
+    %sixteen = llvm.mlir.constant(16 : i32) : i32
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    // REUSE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
+    llvm.store %one, %to : i32, !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @read_before_the_wait_for_the_group(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    // READ_BEFORE_THE_WAIT_FOR_THE_GROUP: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: nobody has waited for it
+    %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
+    gpu.return
+  }
+
+  gpu.func @copy_of_another_thread(%in: memref<64xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %none = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %none : i32
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 0
+    }
+    // COPY_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-4]]:7 has written, without order between them (a race)
+    %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
+    gpu.return
+  }
+}
+
+func.func @writes_without_order() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@writes_without_order blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  return
+}
+
+func.func @read_without_order() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@read_without_order blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  return
+}
+
+func.func @write_of_what_others_read() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@write_of_what_others_read blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  return
+}
+
+func.func @atomic_and_plain() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@atomic_and_plain blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  return
+}
+
+func.func @not_written() {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @kernels::@not_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+func.func @partly_written() {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @kernels::@partly_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+func.func @out_of_bounds() {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @kernels::@out_of_bounds blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+func.func @misaligned() {
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @kernels::@misaligned blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+func.func @part_of_an_mbarrier() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@part_of_an_mbarrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @read_while_in_flight() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@read_while_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @read_without_the_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@read_without_the_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @copy_over_what_others_read() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@copy_over_what_others_read blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @copy_over_a_write_without_a_fence() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@copy_over_a_write_without_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @copy_of_a_write_without_a_fence() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@copy_of_a_write_without_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @reuse_before_the_wait() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@reuse_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @read_before_the_wait_for_the_group() {
+  %c1 = arith.constant 1 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@read_before_the_wait_for_the_group blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+func.func @copy_of_another_thread() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %in = gpu.alloc() : memref<64xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %in, %zero : memref<64xi32>, i32
+  gpu.launch_func @kernels::@copy_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
+  return
+}
+
+}
