@@ -67,6 +67,7 @@ void Clocks::joinInto(std::vector<uint32_t> &others) const {
 void Order::begin(uint32_t count) {
   ++run;
   numThreads = count;
+  numBarriers = 0;
   states.assign(count, {});
   slots.clear();
   all.assign(count, 0);
@@ -135,6 +136,7 @@ void Order::synchronize(const std::vector<Thread *> &threads, bool isAll) {
 }
 
 void Order::synchronizeAll(const std::vector<Thread *> &threads) {
+  ++numBarriers;
   auto hasFencedAll = [&](const Thread *thread) {
     return states[thread->index].hasFencedAll;
   };

@@ -91,6 +91,9 @@ public:
   void synchronize(const std::vector<Thread *> &threads, bool isAll);
   void fenceProxy(uint32_t thread);
 
+  /// How often all threads have met.
+  uint32_t getNumBarriers() const { return numBarriers; }
+
   struct Event {
     uint32_t who, clock;
   };
@@ -118,7 +121,7 @@ private:
   void prepare(Knowledge &knowledge) const;
 
   uint32_t run = 0;
-  uint32_t numThreads = 0;
+  uint32_t numThreads = 0, numBarriers = 0;
   std::vector<State> states;
   /// The clocks of the slots of copies.
   std::vector<uint32_t> slots;

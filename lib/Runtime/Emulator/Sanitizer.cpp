@@ -261,9 +261,21 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
     granule.initialized |= mask;
 }
 
+/// What everybody knows since the last barrier of the block must not be looked
+/// at by each of many threads.
+void Sanitizer::compact(const Access &access, Granule &granule) {
+  if (granule.numBarriers == order.getNumBarriers())
+    return;
+  granule.numBarriers = order.getNumBarriers();
+  Rules rules{*this, access};
+  granule.reads.compact(pool, rules);
+  granule.atomics.compact(pool, rules);
+}
+
 void Sanitizer::touch(const Access &access) {
   forEachGranule(access.range, [&](uint32_t index, uint16_t mask) {
     Granule &granule = getGranule(index);
+    compact(access, granule);
     checkGranule(access, granule, index, mask);
     note(access, granule, mask);
   });

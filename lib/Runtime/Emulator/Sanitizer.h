@@ -125,6 +125,7 @@ private:
   struct Rules;
 
   void touch(const Access &access);
+  void compact(const Access &access, Granule &granule);
   void checkGranule(const Access &access, const Granule &granule,
                     uint32_t index, uint16_t mask) const;
   void checkList(const Access &access, const CellList &list, Kind kind,

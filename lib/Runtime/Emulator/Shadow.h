@@ -90,6 +90,12 @@ public:
   template <typename Rules>
   void strip(uint16_t mask, CellPool &pool, Rules &rules);
 
+  /// Drops what is obsolete from a table, which takes long to look through.
+  template <typename Rules> void compact(CellPool &pool, Rules &rules) {
+    if (isTable())
+      reserve(Cell{}, pool, rules);
+  }
+
 private:
   /// Up to this capacity the cells are an array.
   static constexpr uint32_t kSmall = 8;
@@ -99,8 +105,11 @@ private:
   bool isFull() const {
     return isTable() ? size + size / 2 >= capacity : size == capacity;
   }
+  /// Threads have numbers in a row, which must not be neighbours here: who
+  /// looks for the cells of one goes on to the next free place.
   uint32_t getHome(const Cell &cell) const {
-    return (cell.isCopy() ? cell.clock : cell.who) & (capacity - 1);
+    uint32_t key = cell.isCopy() ? cell.clock : cell.who;
+    return (key * 0x9e3779b1u >> 8) & (capacity - 1);
   }
 
   template <typename Rules>
@@ -121,6 +130,8 @@ private:
 struct Granule {
   /// The block that this is about: for others it is as if it were new.
   uint32_t run = 0;
+  /// Barriers of the whole block when the tables were compacted last.
+  uint32_t numBarriers = 0;
   /// The bytes that somebody has written, and those of mbarriers.
   uint16_t initialized = 0, barrier = 0;
   CellList reads, writes, atomics;
