@@ -203,7 +203,8 @@ void MBarrier::completePhase() {
   ++phase;
   pending = expected;
   arrived = expectedBytes = completedBytes = 0;
-  completed = std::exchange(gathered, {});
+  completed = gathered;
+  gathered.clear();
   block.wake(*this);
 }
 

@@ -156,17 +156,22 @@ const Memory::Range *Memory::findAllocation(uintptr_t address,
   return range.contains(address, bytes) ? &range : nullptr;
 }
 
+/// Of several, one that may be written.
 const Memory::Range *Memory::findRegistered(uintptr_t address,
                                             uint64_t bytes) const {
+  const Range *found = nullptr;
   auto next = registered.upper_bound(address);
   while (next != registered.begin()) {
     const Range &range = (--next)->second;
-    if (range.contains(address, bytes))
-      return &range;
+    if (range.contains(address, bytes)) {
+      found = &range;
+      if (!range.isConstant)
+        break;
+    }
     if (address - range.begin >= largestRegistered)
-      return nullptr;
+      break;
   }
-  return nullptr;
+  return found;
 }
 
 const Memory::Range *Memory::find(uintptr_t address, uint64_t bytes) const {
@@ -191,8 +196,8 @@ struct Memory::RecentRanges {
 };
 
 /// Like `lookup`, mostly without a lock. Null if there is none.
-const Memory::Range *Memory::lookupRecent(uintptr_t address,
-                                          uint64_t bytes) const {
+const Memory::Range *Memory::lookupRecent(uintptr_t address, uint64_t bytes,
+                                          bool writes) const {
   static thread_local RecentRanges recent;
   uint64_t current = version.load(std::memory_order_acquire);
   if (recent.version != current) {
@@ -200,7 +205,7 @@ const Memory::Range *Memory::lookupRecent(uintptr_t address,
     recent.version = current;
   }
   for (const Range &range : recent.ranges)
-    if (range.contains(address, bytes))
+    if (range.contains(address, bytes) && !(writes && range.isConstant))
       return &range;
   std::optional<Range> found = lookup(address, bytes);
   if (!found)
@@ -343,7 +348,7 @@ std::optional<std::string> Memory::check(const void *pointer, int64_t bytes,
   if (bytes == 0)
     return std::nullopt;
   uintptr_t address = getAddress(pointer);
-  const Range *range = lookupRecent(address, bytes);
+  const Range *range = lookupRecent(address, bytes, flags & KVCacheAccessWrite);
   if (!range)
     return describeOutside(address, bytes, flags);
   if ((flags & KVCacheAccessWrite) && range->isConstant)

@@ -83,7 +83,8 @@ private:
   const Range *findRegistered(uintptr_t address, uint64_t bytes) const;
   const Range *find(uintptr_t address, uint64_t bytes) const;
   std::optional<Range> lookup(uintptr_t address, uint64_t bytes) const;
-  const Range *lookupRecent(uintptr_t address, uint64_t bytes) const;
+  const Range *lookupRecent(uintptr_t address, uint64_t bytes,
+                            bool writes) const;
   void keepFreed(const Range &range);
 
   std::optional<std::string> check(const void *pointer, int64_t bytes,
