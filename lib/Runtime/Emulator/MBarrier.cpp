@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <utility>
 
 using namespace mlir::kvcache::emulator;
 

@@ -312,19 +312,28 @@ void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
     order.synchronize(threads, threads.size() == block.numLive());
 }
 
+/// Each may take as many bytes as the block has clocks.
+Knowledge &Sanitizer::getKnowledge(const void *atomic) {
+  constexpr size_t most = 4096;
+  auto found = atomics.find(atomic);
+  if (found != atomics.end())
+    return found->second;
+  return atomics.size() < most ? atomics[atomic] : otherAtomics;
+}
+
 void Sanitizer::acquireAtomic(Thread &thread, const void *pointer,
                               uint32_t flags) {
   if (isOn && (flags & KVCacheAccessRead))
-    order.acquire(thread.index, atomics[pointer]);
+    order.acquire(thread.index, getKnowledge(pointer));
 }
 
 void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
                               uint32_t flags) {
   if (!isOn || !(flags & KVCacheAccessWrite))
     return;
-  Knowledge &knowledge = atomics[pointer];
+  Knowledge &knowledge = getKnowledge(pointer);
   // Who reads what a store wrote learns nothing of those before it.
-  if (!(flags & KVCacheAccessRead))
+  if (!(flags & KVCacheAccessRead) && &knowledge != &otherAtomics)
     knowledge.clear();
   order.release(thread.index, knowledge);
 }

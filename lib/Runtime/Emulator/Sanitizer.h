@@ -133,6 +133,7 @@ private:
   Relation relate(const Access &access, const Cell &cell, Kind kind) const;
   void note(const Access &access, Granule &granule, uint16_t mask);
   Granule &getGranule(uint32_t index);
+  Knowledge &getKnowledge(const void *atomic);
 
   Copy issue(Thread &thread, const KVCacheSite *site, SharedRange range,
              Proxy proxy, Kind kind);
@@ -156,8 +157,10 @@ private:
   std::unique_ptr<Granule[]> granules;
   uint32_t numGranules = 0;
   CellPool pool;
-  /// What atomic accesses tell, by address.
+  /// What atomic accesses tell, by address; of the addresses that come when
+  /// these are many already, what all of them tell.
   std::unordered_map<const void *, Knowledge> atomics;
+  Knowledge otherAtomics;
   std::vector<CopyState> copies;
   /// The numbers that are free again.
   std::vector<Copy> freeCopies;
