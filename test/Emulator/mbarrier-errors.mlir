@@ -19,6 +19,8 @@
 // RUN: %{run} NOT_INITIALIZED
 // REDEFINE: %{case} = invalidated
 // RUN: %{run} INVALIDATED
+// REDEFINE: %{case} = use_without_a_barrier_behind_init
+// RUN: %{run} USE_WITHOUT_A_BARRIER_BEHIND_INIT
 // REDEFINE: %{case} = inval_while_a_thread_waits
 // RUN: %{run} INVAL_WHILE_A_THREAD_WAITS
 // REDEFINE: %{case} = arrival_too_many
@@ -113,6 +115,21 @@ gpu.module @kernels {
     gpu.return
   }
 
+  gpu.func @use_without_a_barrier_behind_init() kernel {
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    } else {
+      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) updates atomically 8 bytes at shared + 0x0, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+      %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    }
+    gpu.return
+  }
+
   gpu.func @inval_while_a_thread_waits() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -121,10 +138,13 @@ gpu.module @kernels {
     %is_first = llvm.icmp "eq" %t, %zero : i32
     scf.if %is_first {
       nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-      %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
-    } else {
-      // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (1, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while 1 thread waits for it
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while 1 thread waits for it
       nvvm.mbarrier.inval %b : !llvm.ptr<3>
+    } else {
+      %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
     }
     gpu.return
   }
@@ -319,6 +339,14 @@ func.func @not_initialized() {
 func.func @invalidated() {
   %c1 = arith.constant 1 : index
   gpu.launch_func @kernels::@invalidated blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+func.func @use_without_a_barrier_behind_init() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@use_without_a_barrier_behind_init blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+     
   return
 }
 

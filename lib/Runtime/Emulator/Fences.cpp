@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Block.h"
+#include "Memory.h"
 #include "kvcache/Emulator/Synchronization.h"
 #include "kvcache/TMA/Encoding.h"
 
@@ -21,7 +22,9 @@ void kvcacheEmulatorFence(KVCacheThread *self, const KVCacheSite *,
       kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncShared;
   if (isOfShared)
     block.sanitizer.fenceProxy(thread);
-  if (kind != KVCacheFenceAsyncGlobal)
+  if (kind == KVCacheFenceAsyncGlobal)
+    Memory::get().noteProxyFence();
+  else
     block.mbarriers.noteFence(thread, isOfShared);
 }
 

@@ -37,6 +37,11 @@ public:
   void init(Thread &thread, const KVCacheSite *site, int64_t count);
   void invalidate(Thread &thread, const KVCacheSite *site);
 
+  /// Fails if no barrier orders the use behind the init.
+  void noteUse(const Thread &thread, const KVCacheSite *site) const {
+    block.sanitizer.useBarrier(thread, site, offset);
+  }
+
   //===--- Arrivals ---===//
 
   /// With flags of `kvcacheEmulatorMBarrierArrive`.

@@ -64,6 +64,7 @@ MBarrier &MBarriers::get(const Thread &thread, const KVCacheSite *site,
     block.fail(thread, site,
                "uses " + barrier.getName() + ", which has been invalidated");
   }
+  barrier.noteUse(thread, site);
   return barrier;
 }
 

@@ -423,6 +423,22 @@ void Sanitizer::placeBarrier(Thread &thread, const KVCacheSite *site,
 
 /// What an mbarrier leaves behind is nothing to read (PTX ISA,
 /// "mbarrier.inval").
+void Sanitizer::useBarrier(const Thread &thread, const KVCacheSite *site,
+                           uint32_t offset) {
+  if (!isOn)
+    return;
+  Access access{thread,
+                site,
+                {offset, kBarrierBytes},
+                Kind::AtomicWrite,
+                /*reads=*/false,
+                /*isAsync=*/false,
+                std::nullopt};
+  forEachGranule(access.range, [&](uint32_t index, uint16_t mask) {
+    checkList(access, getGranule(index).writes, Kind::Write, index, mask);
+  });
+}
+
 void Sanitizer::removeBarrier(Thread &thread, const KVCacheSite *site,
                               uint32_t offset) {
   if (!isOn)

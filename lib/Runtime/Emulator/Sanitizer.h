@@ -91,6 +91,9 @@ public:
   /// The 8 bytes at `offset` are an mbarrier, which plain accesses must not
   /// touch, until it is invalidated.
   void placeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
+  /// An operation on that mbarrier: somebody must have placed it before.
+  void useBarrier(const Thread &thread, const KVCacheSite *site,
+                  uint32_t offset);
   void removeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
 
   /// The end of the block: fails if a copy is in flight.
