@@ -1,0 +1,295 @@
+// What the emulator says of kernels that wait, arrive or fence where they should,
+// but for one place.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = tile_read_before_the_wait
+// RUN: %{run} TILE_READ_BEFORE_THE_WAIT
+// REDEFINE: %{case} = thread_copy_read_before_the_wait
+// RUN: %{run} THREAD_COPY_READ_BEFORE_THE_WAIT
+// REDEFINE: %{case} = tile_written_while_in_flight
+// RUN: %{run} TILE_WRITTEN_WHILE_IN_FLIGHT
+// REDEFINE: %{case} = no_proxy_fence_before_a_store
+// RUN: %{run} NO_PROXY_FENCE_BEFORE_A_STORE
+// REDEFINE: %{case} = no_proxy_fence_before_a_load
+// RUN: %{run} NO_PROXY_FENCE_BEFORE_A_LOAD
+// REDEFINE: %{case} = tile_reused_before_it_is_stored
+// RUN: %{run} TILE_REUSED_BEFORE_IT_IS_STORED
+// REDEFINE: %{case} = arrival_without_release
+// RUN: %{run} ARRIVAL_WITHOUT_RELEASE
+// REDEFINE: %{case} = wait_without_acquire
+// RUN: %{run} WAIT_WITHOUT_ACQUIRE
+// REDEFINE: %{case} = no_wait
+// RUN: %{run} NO_WAIT
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
+
+  gpu.func @tile_read_before_the_wait(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TILE_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @thread_copy_read_before_the_wait(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    // THREAD_COPY_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @tile_written_while_in_flight(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TILE_WRITTEN_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    llvm.store %one, %tile : i32, !llvm.ptr<3>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @no_proxy_fence_before_a_store(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    // NO_PROXY_FENCE_BEFORE_A_STORE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    gpu.return
+  }
+
+  gpu.func @no_proxy_fence_before_a_load(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    llvm.store %one, %tile : i32, !llvm.ptr<3>
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    // NO_PROXY_FENCE_BEFORE_A_LOAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @tile_reused_before_it_is_stored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    // TILE_REUSED_BEFORE_IT_IS_STORED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
+    llvm.store %one, %tile : i32, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    gpu.return
+  }
+
+  gpu.func @arrival_without_release(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b {relaxed = true} : !llvm.ptr<3> -> i64
+    } else {
+      %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+      // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @wait_without_acquire(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    } else {
+      %done = nvvm.mbarrier.try_wait %b, %zero {relaxed = true} : !llvm.ptr<3>, i32 -> i1
+      // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @no_wait(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    } else {
+      // NO_WAIT: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which nobody has written
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+}
+
+func.func @tile_read_before_the_wait() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@tile_read_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @thread_copy_read_before_the_wait() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@thread_copy_read_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @tile_written_while_in_flight() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@tile_written_while_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_proxy_fence_before_a_store() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_proxy_fence_before_a_store blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_proxy_fence_before_a_load() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_proxy_fence_before_a_load blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @tile_reused_before_it_is_stored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@tile_reused_before_it_is_stored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @arrival_without_release() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@arrival_without_release blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @wait_without_acquire() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@wait_without_acquire blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %ones = arith.constant -1 : i32
+  %memory = gpu.alloc() : memref<256xi32>
+  gpu.memset %memory, %ones : memref<256xi32>, i32
+  return %memory : memref<256xi32>
+}
+
+}
