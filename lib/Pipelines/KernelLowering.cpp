@@ -85,6 +85,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   targets.chips.assign(options.chips.begin(), options.chips.end());
   targets.optLevel = options.optLevel;
   pm.addPass(createAttachTargets(targets));
+  pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
 
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());

@@ -124,7 +124,7 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     } else {
-      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) updates atomically 8 bytes at shared + 0x0, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at shared + 0x0, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     }
     gpu.return
@@ -346,7 +346,7 @@ func.func @use_without_a_barrier_behind_init() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 2 : index
   gpu.launch_func @kernels::@use_without_a_barrier_behind_init blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-     
+
   return
 }
 

@@ -40,6 +40,17 @@ def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
   ];
 }
 
+def BoundRegisters : Pass<"kvcache-bound-registers",
+                          "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Say that numbers of threads and the like are not negative";
+  let description = [{
+    Gives every read of a special register that can have a `range`, and has
+    none, that of its type's numbers from 0. Without one, upstream's analysis of
+    integer ranges takes it for unreachable and folds what depends on it.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
   let summary = "Lower math ops to what a GPU computes without libdevice";
   let description = [{
