@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Compiles the examples for several chips, and runs most of them on the CPU.
 
+Two of them run on the emulator as well, as each of the chips would run them.
+
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
 bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
 as well. Every result is compared with NumPy's. Exits with 1 where anything
@@ -381,7 +383,31 @@ def print_errors(outs, exact):
     print_table(("cache", "bits per element", "error of attention in %"), rows)
 
 
-def run_examples(quick):
+# --- On the emulator: run what the chips would -----------------------------------
+
+
+def run_emulated(chips, cache, layer, results):
+    """A layer's keys, by the kernels of each chip: as they are, and through tiles."""
+    tokens = int(cache.after.max()) + 3
+    model = cache.model, cache.after, cache.lut, layer
+    expected = reference.gather(*model, reference.KEYS, tokens)
+    by_head = np.ascontiguousarray(expected.swapaxes(1, 2))
+    jobs = [
+        ("gather", "gather_keys", expected),
+        ("key_tile", "copy_keys", by_head),
+    ]
+    for chip, (name, function, keys) in itertools.product(chips, jobs):
+        program = kvcache.jit(source(name), target=f"emulator:{chip}")
+        out = np.full(keys.shape, np.nan, ml_dtypes.bfloat16)
+        start = time.perf_counter()
+        program.call(function, *cache.arguments(cache.after, 1), layer, out)
+        seconds = time.perf_counter() - start
+        differ = count_differences(out, keys)
+        detail = f"{differ} of {out.size} elements differ, no error found"
+        results.add(f"{name}, emulated {chip}", differ == 0, detail, seconds)
+
+
+def run_examples(quick, chips):
     """Whether every example agrees with NumPy."""
     layers = range(4 if quick else LAYERS)
     attention_layers = [layers[0], layers[-1]] if quick else [0, 15, 31]
@@ -396,6 +422,7 @@ def run_examples(quick):
     outs = run_attention(what, program, "attention_cpu", jobs, results)
     _, q, exact = jobs[0]
     fp8_outs = run_fp8(rng, cache, attention_layers[0], q, results)
+    run_emulated(chips, cache, attention_layers[0], results)
     print()
     print_errors({"bf16": outs[0], **fp8_outs}, exact)
     return results.agree
@@ -404,8 +431,8 @@ def run_examples(quick):
 def main():
     parser = argparse.ArgumentParser(
         description="Compiles the examples for several chips, then runs gather, append"
-        " and attention, in bf16 and fp8, on the CPU on a cache of Llama-3-8B's shape"
-        " and compares with NumPy.",
+        " and attention, in bf16 and fp8, on the CPU, and two kernels of each chip on"
+        " the emulator, on a cache of Llama-3-8B's shape, and compares with NumPy.",
         epilog="example: demo.py --quick --chips sm_90a,sm_120a",
     )
     parser.add_argument(
@@ -420,7 +447,7 @@ def main():
     try:
         compile_examples(options.chips)
         print()
-        agree = run_examples(options.quick)
+        agree = run_examples(options.quick, options.chips)
     except (kvcache.Error, ImportError, ValueError) as error:
         fail(error)
     seconds = time.perf_counter() - start

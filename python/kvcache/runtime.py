@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ._kvcache import JIT
 
 
+_SECTOR_BYTES = 32
+
+
 def jit(
     source: _native.Source,
     target: str = "cpu",
@@ -176,6 +179,9 @@ class JitModule:
             return self._compiled.call(function.name, frame, b"")
         # Kernels on the emulator may access what the arrays reach, and no more.
         alignment = _native.extension().access_bytes(self._chip)
+        if self._has_meter:
+            # Sectors are counted as they would lie on a device.
+            alignment = max(alignment, _SECTOR_BYTES)
         with aligned_arrays(args, alignment) as placed:
             frame = function.encode(tuple(placed))
             return self._compiled.call(

@@ -1,5 +1,6 @@
 """Every example, as each chip runs it, on the emulator against NumPy."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -183,3 +184,58 @@ def test_attention_on_tensor_cores(target, group):
         lambda q: reference.attention(*cache, q),
         group,
     )
+
+
+# --- TMA by hand ----------------------------------------------------------------------
+
+
+def copy_page(source, target="emulator:sm_90a"):
+    """Runs the example; returns what it wrote and what it should have written."""
+    blocks = random_numbers(np.random.default_rng(0), (3, 2, 1, 64, 8, 128))
+    out = np.zeros((64, 128), BF16)
+    page, head = 2, 5
+    program = kvcache.jit(source, target=target, filename="tma_by_hand.mlir")
+    nothing = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
+    program.call("copy_page", blocks, *nothing, page, head, out)
+    return out, blocks[page, 0, 0, :, head]
+
+
+@pytest.mark.parametrize("target", TARGETS[1:])
+def test_tma_by_hand(target):
+    assert_same_bits(*copy_page(source("tma_by_hand"), target))
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_89"])
+def test_tma_by_hand_needs_a_chip_that_has_it(chip):
+    with pytest.raises(kvcache.CompileError, match=f"requires sm_90.*{chip}"):
+        kvcache.compile(EXAMPLES / "tma_by_hand.mlir", target=chip)
+
+
+def documented_mistakes():
+    """Lines of the example with what stands there instead, and the reports."""
+    text = (EXAMPLES.parent / "docs/emulator.md").read_text()
+    pattern = r"```diff\n(?P<diff>.*?)```\n+```text\n(?P<report>.*?)```"
+    for match in re.finditer(pattern, text, re.DOTALL):
+        lines = match["diff"].splitlines()
+        removed = [line[1:].strip() for line in lines if line.startswith("-")]
+        added = [line[1:].strip() for line in lines if line.startswith("+")]
+        yield removed, added, match["report"]
+
+
+MISTAKES = list(documented_mistakes())
+
+
+def test_mistakes_are_documented():
+    assert len(MISTAKES) == 3
+
+
+@pytest.mark.parametrize(("removed", "added", "report"), MISTAKES)
+def test_mistakes_are_reported_as_documented(removed, added, report):
+    lines = source("tma_by_hand").splitlines()
+    (place,) = (i for i, line in enumerate(lines) if line.strip() == removed[0])
+    assert len(removed) == 1 and len(added) <= 1
+    # A line that is missing leaves the numbers of the others as they are.
+    lines[place] = added[0] if added else ""
+    with pytest.raises(kvcache.CheckError) as error:
+        copy_page("\n".join(lines))
+    assert " ".join(str(error.value).split()) == " ".join(report.split())

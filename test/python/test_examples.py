@@ -12,7 +12,7 @@ import kvcache
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.mlir"))
-WITH_TILES = {"key_tile", "sparse_mla", "attention_pipe"}  # test_examples_tiles.py
+WITH_TILES = {"key_tile", "sparse_mla", "attention_pipe", "tma_by_hand"}  # test_examples_tiles.py
 README = (ROOT / "README.md").read_text()
 
 
