@@ -12,7 +12,6 @@
 #include "Memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -214,7 +213,7 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
 }
 
 //===----------------------------------------------------------------------===//
-// Memory and streams
+// Memory
 //===----------------------------------------------------------------------===//
 
 static int32_t allocate(int64_t bytes, void **pointer, bool isManaged) {
@@ -257,28 +256,5 @@ int32_t kvcacheMemSet(void *pointer, uint8_t value, int64_t bytes, void *) {
     return kSuccess;
   std::memset(pointer, value, bytes);
   Memory::get().noteHostWrite(pointer, bytes);
-  return kSuccess;
-}
-
-/// A stream is a number, from 1 on.
-int32_t kvcacheStreamCreate(void **stream) {
-  static std::atomic<uintptr_t> last;
-  *stream = reinterpret_cast<void *>(++last);
-  return kSuccess;
-}
-
-int32_t kvcacheStreamDestroy(void *) { return kSuccess; }
-
-int32_t kvcacheStreamSynchronize(void *) { return kSuccess; }
-
-//===----------------------------------------------------------------------===//
-// TMA descriptors
-//===----------------------------------------------------------------------===//
-
-int32_t kvcacheTensorMapEncode(const KVCacheTensorMap *map, void *descriptor) {
-  std::optional<tma::Descriptor> wanted = getDescriptor(*map, descriptor);
-  if (!wanted)
-    return kFailure;
-  tma::encode(*wanted, descriptor);
   return kSuccess;
 }

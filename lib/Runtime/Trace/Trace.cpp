@@ -9,7 +9,6 @@
 #include "../Support/Support.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -130,7 +129,7 @@ int32_t kvcacheLaunch(void *module, const char *kernel,
 }
 
 //===----------------------------------------------------------------------===//
-// Memory and streams
+// Memory
 //===----------------------------------------------------------------------===//
 
 int32_t kvcacheMemAlloc(int64_t bytes, void **pointer) {
@@ -165,28 +164,5 @@ int32_t kvcacheMemSet(void *pointer, uint8_t value, int64_t bytes, void *) {
     return status;
   if (bytes > 0)
     std::memset(pointer, value, bytes);
-  return kSuccess;
-}
-
-/// A stream is a number, from 1 on.
-int32_t kvcacheStreamCreate(void **stream) {
-  static std::atomic<uintptr_t> last;
-  *stream = reinterpret_cast<void *>(++last);
-  return kSuccess;
-}
-
-int32_t kvcacheStreamDestroy(void *) { return kSuccess; }
-
-int32_t kvcacheStreamSynchronize(void *) { return kSuccess; }
-
-//===----------------------------------------------------------------------===//
-// TMA descriptors
-//===----------------------------------------------------------------------===//
-
-int32_t kvcacheTensorMapEncode(const KVCacheTensorMap *map, void *descriptor) {
-  std::optional<tma::Descriptor> wanted = getDescriptor(*map, descriptor);
-  if (!wanted)
-    return kFailure;
-  tma::encode(*wanted, descriptor);
   return kSuccess;
 }

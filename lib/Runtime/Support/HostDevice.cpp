@@ -1,0 +1,46 @@
+//===- HostDevice.cpp - What devices on the host have in common -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The part of the C ABI that needs no device: work is done when it is asked
+// for, and a descriptor is bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+
+#include <atomic>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::runtime;
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+/// A stream is a number, from 1 on.
+int32_t kvcacheStreamCreate(void **stream) {
+  static std::atomic<uintptr_t> last;
+  *stream = reinterpret_cast<void *>(++last);
+  return kSuccess;
+}
+
+int32_t kvcacheStreamDestroy(void *) { return kSuccess; }
+
+int32_t kvcacheStreamSynchronize(void *) { return kSuccess; }
+
+//===----------------------------------------------------------------------===//
+// TMA descriptors
+//===----------------------------------------------------------------------===//
+
+int32_t kvcacheTensorMapEncode(const KVCacheTensorMap *map, void *descriptor) {
+  std::optional<tma::Descriptor> wanted = getDescriptor(*map, descriptor);
+  if (!wanted)
+    return kFailure;
+  tma::encode(*wanted, descriptor);
+  return kSuccess;
+}
