@@ -38,7 +38,8 @@ def jit(
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
         target: ``"cpu"``, where kernels become loops of the host; or
             ``"emulator:<chip>"``, such as ``"emulator:sm_100a"``, where they are
-            compiled as for the chip and its threads, barriers and copies are emulated.
+            compiled as for the chip and its threads, barriers and copies are emulated;
+            a ``gpu.module`` with ``#nvvm.target`` keeps its own chip.
             ``"cuda"`` is known, and not in this build.
         filename: The source's name in diagnostics.
         opt_level: 0 to 3, for LLVM, of host code and of kernels on the emulator.
