@@ -334,10 +334,13 @@ private:
       Value cacheRow = arith::IndexCastOp::create(b.builder, b.loc,
                                                   b.builder.getIndexType(), id);
       // No view has this many rows: what 32 bits don't hold stays out of
-      // bounds.
-      if (id.getType().isInteger(64))
+      // bounds, on both sides.
+      if (id.getType().isInteger(64)) {
         cacheRow = arith::MinSIOp::create(b.builder, b.loc, cacheRow,
                                           b.index((int64_t(1) << 31) - 1));
+        cacheRow = arith::MaxSIOp::create(b.builder, b.loc, cacheRow,
+                                          b.index(-1));
+      }
       rows.push_back(cacheRow);
     }
     Value column = op.getColumn() ? op.getColumn() : b.index(0);

@@ -143,7 +143,8 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:      %[[ID_INDEX:.*]] = arith.index_cast %[[WIDE]] : i64 to index
   // What 32 bits don't hold is out of bounds, and stays so.
   // CHECK-DAG:      %[[BELOW:.*]] = arith.minsi %[[ID_INDEX]], %c2147483647
-  // CHECK-DAG:      %[[ID:.*]] = arith.index_cast %[[BELOW]] : index to i32
+  // CHECK-DAG:      %[[ABOVE:.*]] = arith.maxsi %[[BELOW]], %c-1
+  // CHECK-DAG:      %[[ID:.*]] = arith.index_cast %[[ABOVE]] : index to i32
   // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C]], %[[ID]]
   gpu.func @tile_at_a_column(%desc: !words, %barrier: !barrier, %tile: !latent, %ids: memref<8xi64>, %c: index) kernel {
     %c0 = arith.constant 0 : index

@@ -1,0 +1,625 @@
+"""Tensor copies written by hand, on the emulator, against plain indexing.
+
+A test describes a tile, a descriptor and a copy; `compile_copy` makes a kernel of one
+block from them, which gives the tile's bytes back, or writes a tile to the cache.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_data_tiles import NAMES, stored
+from test_geometry import SWIZZLES
+
+import kvcache
+
+TARGETS = ("emulator:sm_90a", "emulator:sm_100a")
+targets = pytest.mark.parametrize("target", TARGETS)
+lays = pytest.mark.parametrize("swizzle", SWIZZLES)
+
+THREADS = 64
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The types of a cache; without ``page_size`` it is a continuous one."""
+
+    dtype: str = "bf16"
+    heads: int = 3
+    head_size: int = 128
+    page_size: int | None = 16
+    mla: bool = False
+    scale: str = ""
+    granularity: int = 0
+
+    @property
+    def stored(self):
+        """The type of the blocks' elements, and how many lie in a head."""
+        if self.dtype == "f4E2M1FN":
+            return "i8", self.head_size // 2
+        return self.dtype, self.head_size
+
+    @property
+    def text(self):
+        mla = ", is_mla = true" if self.mla else ""
+        kv = f"#kvcache.params<num_heads = {self.heads}, head_size = {self.head_size}{mla}>"
+        page = f", page_size = {self.page_size}" if self.page_size else ""
+        if self.scale:
+            page += f", scale = {self.scale}, granularity = {self.granularity}"
+        name = "paged" if self.page_size else "continuous"
+        roles = 1 if self.mla else 2
+        tokens = self.page_size or "?"
+        stored, size = self.stored
+        groups = -(-self.head_size // max(self.granularity, 1))
+        return f"""
+!collection = !kvcache.{name}_collection<{self.dtype}, {kv}{page}>
+!cache = !kvcache.{name}<{self.dtype}, {kv}{page}>
+!blocks = memref<?x{roles}x?x{tokens}x{self.heads}x{size}x{stored}, strided<[?, ?, ?, {self.heads * size}, {size}, 1], offset: ?>>
+!scales = memref<?x{roles}x?x{tokens}x{self.heads}x{groups}x{self.scale or "f32"}>
+!lut = memref<{"?x?" if self.page_size else "?"}xi32>
+"""
+
+
+@dataclass(frozen=True)
+class Tile:
+    rows: int
+    columns: int
+    dtype: str = "bf16"
+    swizzle: str = "none"
+
+    @property
+    def numpy(self):
+        return np.dtype(kvcache.dtypes.dtype(self.dtype))
+
+    @property
+    def span(self):
+        """Elements of a row of a chunk."""
+        return self.columns if self.swizzle == "none" else SWIZZLES[self.swizzle] // self.numpy.itemsize
+
+    @property
+    def num_bytes(self):
+        return -(-self.columns // self.span) * self.span * self.rows * self.numpy.itemsize
+
+    def __str__(self):
+        return f"!kvcache.tile<{self.rows}x{self.columns}x{self.dtype}{NAMES[self.swizzle]}>"
+
+
+def create(op, attributes, swizzle="none"):
+    if swizzle != "none":
+        attributes += f", swizzle = #kvcache.swizzle<swizzle_{swizzle}>"
+    return f"%desc = kvcache.{op} %k {{{attributes}}} : !cache -> !desc"
+
+
+def descriptor_type(box, dtype, swizzle):
+    return f"!kvcache.tma_tile<{'x'.join(map(str, box))}x{dtype}{NAMES[swizzle]}>"
+
+
+# A copy's text finds the view %k, the descriptor %desc, the barriers %barrier, the tile
+# %tile, the constants %c0 to %c3, and its parameters.
+LOAD = """
+      kvcache.tma_prefetch %desc : !desc
+      %expected = arith.constant {bytes} : index
+      kvcache.tma_expect %barrier[%c0] bytes %expected : !barrier
+      {copy}"""
+
+READ_BACK = """
+    nvgpu.mbarrier.try_wait.parity %barrier[%c0], %false, %ticks : !barrier
+    %memory = kvcache.tile_memory %tile : !tile -> !memory
+    scf.for %i = %thread to %bytes step %threads {
+      %x = memref.load %memory[%i] : !memory
+      memref.store %x, %raw[%i] : !raw
+    }"""
+
+FILL = """
+    scf.for %i = %thread to %rows step %threads {
+      scf.for %j = %c0 to %columns step %lanes {
+        %v = vector.load %array[%i, %j] : !array, !lanes
+        kvcache.tile_store %v, %tile[%i, %j] : !lanes, !tile
+      }
+    }
+    gpu.barrier"""
+
+
+@functools.cache
+def compile_copy(target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases=""):
+    """`run` of the tensors of a cache, the layer, the tile's bytes or elements, and the parameters."""
+    lanes = 16 // tile.numpy.itemsize
+    name = "paged" if kind.page_size else "continuous"
+    scales = " scales %scales" if kind.scale else ""
+    scales_type = ", !scales" if kind.scale else ""
+    role = "key" if kind.mla else "value"
+    made = f"""
+  %c = kvcache.{name}_collection %blocks, %lengths, %lut, %zero, %zero{scales}
+      : !blocks, memref<?xi32>, !lut{scales_type} -> !collection
+  %k = kvcache.{name}_view {role} %c[%layer] : !collection"""
+    io = "%array: !array" if is_store else "%raw: !raw"
+    scales_parameter = "%scales: !scales, " if kind.scale else ""
+    more = f", {parameters}" if parameters else ""
+    action = copy if is_store else LOAD.format(bytes=tile.num_bytes, copy=copy)
+    source = f"""{kind.text}
+!tile = {tile}
+!desc = {descriptor}
+!memory = memref<{tile.num_bytes}xi8, #gpu.address_space<workgroup>>
+!raw = memref<{tile.num_bytes}xi8>
+!array = memref<{tile.rows}x{tile.columns}x{tile.dtype}>
+{aliases}
+!lanes = vector<{lanes}x{tile.dtype}>
+!barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut: !lut, %layer: index, {io}{more}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0 : i32
+  %threads = arith.constant {THREADS} : index{made}
+  {create}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%thread, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {{
+    %false = arith.constant false
+    %ticks = arith.constant 10000 : index
+    %bytes = arith.constant {tile.num_bytes} : index
+    %rows = arith.constant {tile.rows} : index
+    %columns = arith.constant {tile.columns} : index
+    %lanes = arith.constant {lanes} : index
+    %tile = kvcache.alloc_tile : !tile
+    %barrier = nvgpu.mbarrier.create -> !barrier
+    %first = arith.cmpi eq, %thread, %c0 : index
+    scf.if %first {{
+      nvgpu.mbarrier.init %barrier[%c0], %c1 : !barrier
+      nvvm.fence.mbarrier.init
+    }}
+    gpu.barrier{FILL if is_store else ""}
+    scf.if %first {{{action}
+    }}{"" if is_store else READ_BACK}
+    gpu.terminator
+  }}
+  return
+}}"""
+    return kvcache.jit(source, target=target, opt_level=1)
+
+
+class Memory:
+    """A cache of random bits of two layers, in order, with padding behind each page."""
+
+    def __init__(self, kind, pages=5, tokens=40, seed=1, padding=2):
+        rng = self.rng = np.random.default_rng(seed)
+        self.kind = kind
+        page, roles = kind.page_size or tokens, 1 if kind.mla else 2
+        stored_type, size = kind.stored
+        dtype = np.dtype(kvcache.dtypes.dtype(stored_type))
+        row = kind.heads * size
+        distance = (2 * roles * page + padding) * row
+        bits = rng.integers(0, 256, pages * distance * dtype.itemsize, np.uint8)
+        self.flat = bits.view(dtype)
+        strides = distance, 2 * page * row, page * row, row, size, 1
+        shape = pages, roles, 2, page, kind.heads, size
+        strides = [stride * dtype.itemsize for stride in strides]
+        uint = self.flat.view(f"u{dtype.itemsize}")
+        self.blocks = np.lib.stride_tricks.as_strided(uint, shape, strides).view(dtype)
+        self.size, self.page, self.pages = size, page, pages
+        self.num_rows = (pages - 1) * distance // row + page
+        self.base = (roles - 1) * 2 * page + page  # the last role's layer 1, in rows
+        self.distance = distance // row
+        # Reads of several entries are as aligned as they are wide.
+        columns = -(-3 * 256 // page // 8) * 8
+        table = rng.integers(0, pages, (2, columns)).astype(np.uint32)
+        self.lut = table if kind.page_size else table[:, 0].copy()
+        groups = -(-kind.head_size // max(kind.granularity, 1))
+        if kind.scale:
+            scale = np.dtype(kvcache.dtypes.dtype(kind.scale))
+            shape = pages, roles, 2, page, kind.heads, groups
+            self.scales = rng.integers(0, 256, int(np.prod(shape)) * scale.itemsize, np.uint8)
+            self.scales = self.scales.view(scale).reshape(shape)
+
+    def rows(self, dtype=None):
+        """All rows of the view, ``[num_rows, row]``, where there may be other layers between the pages."""
+        flat = self.flat.reshape(-1, self.kind.heads * self.size)
+        rows = flat[self.base : self.base + self.num_rows]
+        return rows if dtype is None else rows.view(dtype)
+
+    def row_of(self, b, t):
+        page = self.lut[b, t // self.page] if self.kind.page_size else self.lut[b]
+        return int(page) * self.distance + t % self.page
+
+    def arguments(self):
+        more = (self.scales,) if self.kind.scale else ()
+        return self.blocks, *more, np.zeros(2, np.uint32), self.lut, 1
+
+    def load(self, program, tile, *arguments):
+        raw = np.full(tile.num_bytes, 77, np.int8)
+        program.call("run", *self.arguments(), raw, *arguments)
+        return raw.view(np.uint8)
+
+
+def box(matrix, first_row, first_column, rows, columns):
+    """A box of a matrix, zero where it has no element."""
+    result = np.zeros((rows, columns), matrix.dtype)
+    for i, row in enumerate(range(first_row, first_row + rows)):
+        if 0 <= row < len(matrix):
+            for j in range(max(0, -first_column), min(columns, matrix.shape[1] - first_column)):
+                result[i, j] = matrix[row, first_column + j]
+    return result
+
+
+# Boxes of rows
+
+COPY = "kvcache.tma_load %desc[%d, %h, %row], %barrier[%c0] to %tile : !desc, !barrier -> !tile"
+INDICES = "%d: index, %h: index, %row: index"
+DTYPES = ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN"]
+
+
+def kind_of(dtype, **sizes):
+    """A cache of the format; those that only quantized caches have get scales."""
+    quantized = {"i8": ("f32", 32), "f4E2M1FN": ("f8E4M3FN", 16)}
+    scale, granularity = quantized.get(dtype, ("", 0))
+    return Kind(dtype, scale=scale, granularity=granularity, **sizes)
+
+
+@targets
+@lays
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_boxes_are_zero_outside_of_the_tensor(dtype, swizzle, target):
+    kind = kind_of(dtype, head_size=256 if dtype == "f4E2M1FN" else 128)
+    memory = Memory(kind)
+    stored_type, size = kind.stored
+    itemsize = memory.flat.itemsize
+    span = SWIZZLES[swizzle] // itemsize
+    # A swizzled tile may have several chunks; without a swizzle one box is the tile.
+    columns = span if swizzle == "none" else size
+    tile = Tile(16, columns, stored_type, swizzle)
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((span, 1, 16), stored_type, swizzle)),
+        create("create_tma_tile", "rows = 16", swizzle),
+        *(COPY, INDICES),
+    )
+    unit = 16 // itemsize
+    for d, h, row in [
+        *((0, 0, 0), (unit, 2, 17), (0, 1, -3), (size - unit, 1, 3)),
+        *((-unit, 0, memory.num_rows - 5), (0, 3, 0), (0, 0, memory.num_rows), (0, -1, 0)),
+        (0, 0, -(2**31)),
+    ]:
+        expected = np.zeros((16, columns), memory.flat.dtype)
+        if 0 <= h < kind.heads:
+            expected = box(memory.rows()[:, h * size : (h + 1) * size], row, d, 16, columns)
+        found = memory.load(program, tile, d, h, row)
+        assert (found == stored(expected, swizzle)).all(), (d, h, row)
+
+
+@targets
+@lays
+def test_smaller_boxes_at_rows_of_a_tile(swizzle, target):
+    """Two boxes of the rows of a page, in any order."""
+    rows = 8
+    kind = Kind(page_size=rows)
+    span = SWIZZLES[swizzle] // 2
+    columns = span if swizzle == "none" else 128
+    tile, memory = Tile(2 * rows, columns, "bf16", swizzle), Memory(kind)
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((span, 1, rows), "bf16", swizzle)),
+        create("create_tma_tile", f"rows = {2 * rows}", swizzle),
+        """kvcache.tma_load %desc[%c0, %c2, %row0], %barrier[%c0] to %tile at %at0 : !desc, !barrier -> !tile
+      kvcache.tma_load %desc[%c0, %c2, %row1], %barrier[%c0] to %tile at %at1
+          {l2_hint = #kvcache.eviction<evict_first>} : !desc, !barrier -> !tile""",
+        "%row0: index, %row1: index, %at0: index, %at1: index",
+    )
+    head = memory.rows()[:, 256 : 256 + columns]
+    for at in (0, 8):
+        expected = np.concatenate([head[5 : 5 + rows], head[33 : 33 + rows]])
+        found = memory.load(program, tile, 5, 33, at, 8 - at)
+        assert (found == stored(np.roll(expected, at, axis=0), swizzle)).all()
+
+
+@targets
+@lays
+@pytest.mark.parametrize(("page_size", "rows"), [(4, 4), (16, 8), (48, 16), (256, 256)])
+def test_boxes_of_a_page(page_size, rows, swizzle, target):
+    kind = Kind(page_size=page_size)
+    span = 32 if swizzle == "none" else SWIZZLES[swizzle] // 2
+    # Several chunks want a multiple of 8 rows.
+    columns = span if rows < 8 or swizzle == "none" else 64
+    tile, memory = Tile(rows, columns, "bf16", swizzle), Memory(kind)
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((span, 1, rows, 1), "bf16", swizzle)),
+        create("create_paged_tma_tile", f"rows = {rows}, columns = {tile.columns}", swizzle),
+        """%row, %page = kvcache.tma_coords %k[%b, %t] : !cache
+      kvcache.tma_load %desc[%d, %h, %row, %page], %barrier[%c0] to %tile : !desc, !barrier -> !tile""",
+        "%b: index, %h: index, %t: index, %d: index",
+    )
+    for b, h, t, d in [(0, 0, 0, 0), (1, 2, page_size + 1, 64), (1, 1, 2 * page_size - 1, 96)]:
+        # What lies behind the page is no row of it.
+        page = memory.blocks[memory.lut[b, t // page_size], 1, 1, :, h]
+        expected = box(page, t % page_size, d, rows, tile.columns)
+        assert (memory.load(program, tile, b, h, t, d) == stored(expected, swizzle)).all()
+
+
+def test_matrices_of_continuous_caches():
+    kind = Kind(page_size=None)
+    memory = Memory(kind)
+    for columns, box_rows, major in [(None, 16, "k"), (64, 16, "mn"), (128, 8, "mn")]:
+        tile = Tile(16, 64, "bf16", "128b")
+        more = "" if major == "k" else f", columns = {columns}, major = #kvcache.major<mn_major>"
+        copies = "\n      ".join(
+            f"%at{at} = arith.constant {at} : index\n      %row{at} = arith.addi %row, %at{at} : index\n"
+            f"      kvcache.tma_load %desc[%d, %row{at}], %barrier[%c0] to %tile at %at{at} : !desc, !barrier -> !tile"
+            for at in range(0, 16, box_rows)
+        )
+        program = compile_copy(
+            *(TARGETS[box_rows == 8], kind, tile, descriptor_type((64, box_rows), "bf16", "128b")),
+            create("create_tma_tile", f"rows = 16{more}", "128b"),
+            *(copies, "%d: index, %row: index"),
+        )
+        for d, row in [(0, 0), (352, 7), (128, memory.num_rows - 3), (8, -2)]:
+            expected = box(memory.rows(), row, d, 16, 64)
+            assert (memory.load(program, tile, d, row) == stored(expected, "128b")).all()
+
+
+# Rows through the lookup table
+
+
+def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, pair=False):
+    """The rows of `populate` with a descriptor of rows, or a ragged one."""
+    rows = tile.rows * (2 if pair else 1)
+    page = f", page_size = {kind.page_size}" if kind.page_size else ""
+    span = tile.span
+    if valid:
+        sides, kind_of_box = (span, page_rows, 1, 1), "ragged_tma_tile"
+        attributes = f"rows = {page_rows}" + (f", columns = {span}" if swizzle == "none" else "")
+    else:
+        sides, kind_of_box, attributes = (span, 1, page_rows), "tma_tile", f"rows = {rows}"
+    more = " valid %n" if valid else ""
+    leads = " pair_cta leader %leads" if pair else ""
+    parameters = "%b: index, %h: index, %t: index, %d: index, %n: index, %leads: i1"
+    return compile_copy(
+        *(target, kind, tile, descriptor_type(sides, tile.dtype, swizzle)),
+        create(f"create_{kind_of_box}", attributes, swizzle),
+        f"""%indices = kvcache.populate %k[%b, %t]{options} : !cache -> !indices
+      kvcache.tma_load_rows %desc[%d, %h] rows %indices{more}, %barrier[%c0] to %tile{leads}
+          : !desc, !indices, !barrier -> !tile""",
+        parameters,
+        aliases=f"!indices = !kvcache.row_indices<rows = {rows}{page}>",
+    )
+
+
+def tokens(memory, b, h, t, d, rows, columns, valid):
+    """What lies at tokens of a sequence, and zeros from `valid` on."""
+    result = np.zeros((rows, columns), memory.flat.dtype)
+    for i in range(min(rows, max(valid, 0))):
+        row = memory.rows()[memory.row_of(b, t + i)]
+        start = h * memory.size + d
+        result[i] = row[start : start + columns]
+    return result
+
+
+PAGES = [
+    *((1, "128b", 16), (2, "64b", 16), (2, "128b", 16), (3, "128b", 48), (4, "32b", 16)),
+    *((8, "none", 32), (16, "64b", 64), (48, "32b", 96), (64, "128b", 64), (256, "none", 128)),
+    (256, "128b", 256),
+]
+
+
+@targets
+@pytest.mark.parametrize(("page_size", "swizzle", "rows"), PAGES)
+def test_rows_of_pages(page_size, swizzle, rows, target):
+    kind = Kind(page_size=page_size)
+    tile = Tile(rows, 8 if swizzle == "none" else 64, "bf16", swizzle)
+    memory = Memory(kind)
+    box_rows = min(rows, page_size or rows)
+    program = load_rows(kind, tile, box_rows, target, swizzle)
+    for b, h, t, d in [(0, 0, 0, 0), (1, 2, rows, 64)]:
+        expected = tokens(memory, b, h, t, d, rows, tile.columns, rows)
+        found = memory.load(program, tile, b, h, t, d, 0, False)
+        assert (found == stored(expected, swizzle)).all()
+
+
+@targets
+@pytest.mark.parametrize(("page_size", "swizzle", "rows"), [*PAGES, (None, "128b", 16)])
+def test_rows_up_to_a_valid_one(page_size, swizzle, rows, target):
+    kind = Kind(page_size=page_size)
+    columns = 8 if swizzle == "none" else 64
+    tile, memory = Tile(rows, columns, "bf16", swizzle), Memory(kind)
+    program = load_rows(kind, tile, min(rows, page_size or rows), target, swizzle, valid=True)
+    for b, h, t, d, n in [(0, 0, 0, 0, rows), (1, 2, rows if page_size else 5, 64, 7), (1, 1, 0, 0, 0)] + [
+        (0, 1, 0, 0, n) for n in (-1, 1, rows - 1, rows + 9)
+    ]:
+        expected = tokens(memory, b, h, t, d, rows, columns, n)
+        found = memory.load(program, tile, b, h, t, d, n, False)
+        assert (found == stored(expected, swizzle)).all(), n
+
+
+@targets
+@pytest.mark.parametrize("valid", [False, True])
+@pytest.mark.parametrize("page_size", [8, 64])
+def test_two_blocks_share_rows(page_size, valid, target):
+    kind, tile = Kind(page_size=page_size), Tile(32, 128, "bf16", "128b")
+    memory = Memory(kind)
+    box_rows = min(32, page_size)
+    if not valid and page_size == 64:
+        pytest.skip("a box of rows has those of both blocks")
+    program = load_rows(kind, tile, box_rows, target, "128b", valid=valid, pair=True)
+    for n in (64, 40, 32, 5, 0) if valid else (64,):
+        expected = tokens(memory, 1, 1, 64, 0, 64, 128, n)
+        for leads in (True, False):
+            half = expected[:32] if leads else expected[32:]
+            found = memory.load(program, tile, 1, 1, 64, 0, n, leads)
+            assert (found == stored(half, "128b")).all(), (n, leads)
+
+
+# Rows of any place
+
+
+def compile_gather(target, kind, tile, box_columns, box_dtype, made, ids="i32", column=False):
+    at = "[%column]" if column else ""
+    return compile_copy(
+        *(target, kind, tile, descriptor_type((box_columns, 1), box_dtype, tile.swizzle), made),
+        f"""kvcache.tma_gather_tile %desc{at} rows %ids, %barrier[%c0] to %tile
+          : !desc, memref<{tile.rows}x{ids}>, !barrier -> !tile""",
+        f"%ids: memref<{tile.rows}x{ids}>, %column: index",
+    )
+
+
+def some_ids(memory, count, dtype=np.int32):
+    ids = memory.rng.integers(0, memory.num_rows, count).astype(dtype)
+    ids[[1, 2, 5]] = -1, memory.num_rows, np.iinfo(np.int32).min
+    if dtype == np.int64:
+        ids[6:8] = 2**32 + 3, -(2**63) + 1
+    return ids
+
+
+def gathered(rows, ids, column, columns):
+    return np.concatenate([box(rows, int(i), column, 1, columns) for i in ids])
+
+
+@targets
+@pytest.mark.parametrize("swizzle", ["128b", "none"])
+@pytest.mark.parametrize("ids", ["i32", "i64"])
+def test_gathered_rows(swizzle, ids, target):
+    kind = Kind(head_size=64, heads=6)
+    columns = 256 if swizzle == "none" else 320
+    tile, memory = Tile(16, columns, "bf16", swizzle), Memory(kind)
+    program = compile_gather(
+        *(target, kind, tile, tile.span, "bf16"),
+        create("create_gather4_tma_tile", f"tile_height = 16, tile_width = {columns}", swizzle),
+        *(ids, True),
+    )
+    rows = some_ids(memory, 16, np.dtype(f"i{int(ids[1:]) // 8}"))
+    for column in (0, 64, 128):
+        expected = gathered(memory.rows(), rows, column, columns)
+        found = memory.load(program, tile, rows, column)
+        assert (found == stored(expected, swizzle)).all()
+
+
+def test_gathered_rows_with_narrow_swizzles():
+    """Only where one instruction gathers four rows, and rows of 32 bytes lie together."""
+    kind = Kind(head_size=64, heads=2)
+    for swizzle in ("32b", "64b"):
+        tile, memory = Tile(8, 128, "bf16", swizzle), Memory(kind)
+        made = create("create_gather4_tma_tile", "tile_height = 8, tile_width = 128", swizzle)
+        program = compile_gather(TARGETS[1], kind, tile, tile.span, "bf16", made)
+        rows = some_ids(memory, 8)
+        expected = gathered(memory.rows(), rows, 0, 128)
+        assert (memory.load(program, tile, rows, 0) == stored(expected, swizzle)).all()
+
+
+@targets
+def test_gathered_rows_as_wider_elements(target):
+    """512 of 576 bytes of fp8, as 64-bit integers; more than 64 gathers are a loop."""
+    kind = Kind("f8E4M3FN", 1, 576, 64, mla=True)
+    tile, memory = Tile(264, 512, "f8E4M3FN"), Memory(kind)
+    attributes = "tile_height = 264, tile_width = 64, tile_stride = 72, dtype = i64"
+    made = create("create_gather4_tma_tile", attributes)
+    program = compile_gather(target, kind, tile, 64, "i64", made, column=True)
+    rows = some_ids(memory, 264)
+    for column in (0, 8):
+        expected = gathered(memory.rows(), rows, 8 * column, 512)
+        assert (memory.load(program, tile, rows, column) == stored(expected, "none")).all()
+
+
+@targets
+def test_four_rows_at_a_time(target):
+    """The last chunk is not full, and holds the row's next elements; ids come from `tma_row`."""
+    kind = Kind(head_size=64, heads=2)
+    tile, memory = Tile(8, 96, "bf16", "128b"), Memory(kind)
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((64, 1), "bf16", "128b")),
+        create("create_gather4_tma_tile", "tile_height = 8, tile_width = 96", "128b"),
+        """%c4 = arith.constant 4 : index
+      %r0 = kvcache.tma_row %k[%e0] : !cache
+      %r1 = kvcache.tma_row %k[%e1] : !cache
+      kvcache.tma_gather4 %desc[%c0, %r0, %r1, %r0, %r1], %barrier[%c0] to %tile at %c4 : !desc, !barrier -> !tile
+      kvcache.tma_gather4 %desc[%c0, %r1, %r1, %r1, %r0], %barrier[%c0] to %tile at %c0
+          {l2_hint = #kvcache.eviction<evict_last>} : !desc, !barrier -> !tile""",
+        "%e0: index, %e1: index",
+    )
+    for e0, e1 in [(17, 3), (79, -1), (-1, -7)]:
+        r0, r1 = (e if e < 0 else e // 16 * memory.distance + e % 16 for e in (e0, e1))
+        expected = gathered(memory.rows(), [r1, r1, r1, r0, r0, r1, r0, r1], 0, 128)
+        assert (memory.load(program, tile, e0, e1) == stored(expected, "128b")).all()
+
+
+# Rope, scales, and a descriptor by hand
+
+ROPE = Kind("f8E4M3FN", 1, 640, 64, mla=True)
+
+
+@targets
+@pytest.mark.parametrize("swizzle", ["none", "128b"])
+def test_rope_behind_rows(swizzle, target):
+    memory = Memory(ROPE)
+    rope = memory.rows()[:, 512:].view(BF16)
+    tile = Tile(16, 8 if swizzle == "none" else 64, "bf16", swizzle)
+    program = compile_copy(
+        *(target, ROPE, tile, descriptor_type((tile.span, 1, 16), "bf16", swizzle)),
+        create("create_rope_tma_tile", "rows = 16, columns = 64, padded_depth = 512", swizzle),
+        *(COPY, INDICES),
+    )
+    for d, row in [(0, 0), (8, memory.num_rows - 3), (56, 77)]:
+        expected = box(rope, row, d, 16, tile.columns)
+        assert (memory.load(program, tile, d, 0, row) == stored(expected, swizzle)).all()
+    tile = Tile(8, 64, "bf16", swizzle)
+    attributes = "tile_height = 8, tile_width = 64, padded_depth = 512"
+    made = create("create_rope_gather4_tma_tile", attributes, swizzle)
+    program = compile_gather(target, ROPE, tile, 64, "bf16", made)
+    rows = some_ids(memory, 8)
+    expected = gathered(rope, rows, 0, 64)
+    assert (memory.load(program, tile, rows, 0) == stored(expected, swizzle)).all()
+
+
+@targets
+@pytest.mark.parametrize("scale", ["f32", "bf16", "f8E8M0FNU"])
+def test_scales_of_tokens(scale, target):
+    kind = Kind("f8E4M3FN", 1, 128, 64, mla=True, scale=scale, granularity=128)
+    tile, memory = Tile(1, 32, scale), Memory(kind)
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((32, 1), scale, "none")),
+        """%s = kvcache.scales_view %k : !cache
+  %desc = kvcache.create_scale_tma_tile %s {rows = 32} : !kvcache.scales<!cache> -> !desc""",
+        """%row, %page = kvcache.scale_tma_coords %k[%b, %t] : !cache
+      kvcache.tma_load %desc[%row, %page], %barrier[%c0] to %tile : !desc, !barrier -> !tile""",
+        "%b: index, %t: index",
+    )
+    unit = 16 // tile.numpy.itemsize
+    for b, t in [(0, 0), (1, 64 + 19), (0, 127)]:
+        page = memory.scales[memory.lut[b, t // 64], 0, 1, :, 0, 0]
+        expected = box(page.reshape(1, -1), 0, t % 64 // unit * unit, 1, 32)
+        assert (memory.load(program, tile, b, t) == expected.view(np.uint8).reshape(-1)).all()
+
+
+# Stores
+
+
+@targets
+@lays
+@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "f32"])
+def test_stored_tiles(dtype, swizzle, target):
+    """What lies outside of the tensor is dropped, and nothing else changes."""
+    kind = Kind(dtype, head_size=64)
+    memory = Memory(kind)
+    span = SWIZZLES[swizzle] // memory.flat.itemsize
+    tile = Tile(16, span if swizzle == "none" else 64, dtype, swizzle)
+    if tile.columns < span:
+        pytest.skip("a tile that is stored has whole chunks")
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((span, 1, 16), dtype, swizzle)),
+        create("create_tma_tile", "rows = 16", swizzle),
+        """
+      %token = kvcache.tma_store %tile to %desc[%d, %h, %row] : !tile, !desc
+      kvcache.wait %token""",
+        INDICES,
+        is_store=True,
+    )
+    rng = np.random.default_rng(2)
+    unit = 16 // memory.flat.itemsize
+    for d, h, row in [(0, 0, 0), (64 - unit, 2, 17), (unit, 0, memory.num_rows - 5), (0, 3, 0)]:
+        values = rng.integers(0, 256, 16 * tile.columns * tile.numpy.itemsize, np.uint8)
+        values = values.view(tile.numpy).reshape(16, -1)
+        expected = memory.flat.copy()
+        rows = expected.reshape(-1, 3 * 64)[memory.base : memory.base + memory.num_rows]
+        for i in range(max(0, -row), min(16, memory.num_rows - row)):
+            for j in range(max(0, -d), min(tile.columns, 64 - d)):
+                if h < 3:
+                    rows[row + i, h * 64 + d + j] = values[i, j]
+        program.call("run", *memory.arguments(), values, d, h, row)
+        assert (memory.flat.view(np.uint8) == expected.view(np.uint8)).all()
