@@ -338,8 +338,8 @@ private:
       if (id.getType().isInteger(64)) {
         cacheRow = arith::MinSIOp::create(b.builder, b.loc, cacheRow,
                                           b.index((int64_t(1) << 31) - 1));
-        cacheRow = arith::MaxSIOp::create(b.builder, b.loc, cacheRow,
-                                          b.index(-1));
+        cacheRow =
+            arith::MaxSIOp::create(b.builder, b.loc, cacheRow, b.index(-1));
       }
       rows.push_back(cacheRow);
     }

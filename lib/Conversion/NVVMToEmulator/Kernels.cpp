@@ -43,6 +43,26 @@ static int64_t getLocalBytes(gpu::GPUModuleOp module) {
   return bytes;
 }
 
+/// A loop's body ends the life of what it allocates, which the lowering of
+/// loops does not say: without this, the frame of a thread grows with each
+/// iteration.
+static void moveLocalsToEntry(gpu::GPUModuleOp module) {
+  SmallVector<LLVM::AllocaOp> allocas;
+  module.walk([&](LLVM::AllocaOp op) {
+    if (!op->getBlock()->isEntryBlock() &&
+        matchPattern(op.getArraySize(), m_Constant()))
+      allocas.push_back(op);
+  });
+  for (LLVM::AllocaOp op : allocas) {
+    Block &entry = op->getParentOfType<LLVM::LLVMFuncOp>().front();
+    Operation *size = op.getArraySize().getDefiningOp()->clone();
+    OpBuilder builder = OpBuilder::atBlockBegin(&entry);
+    builder.insert(size);
+    op.getArraySizeMutable().assign(size->getResult(0));
+    op->moveAfter(size);
+  }
+}
+
 static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
                             const SharedLayout &layout) {
   KernelFacts facts;
@@ -67,6 +87,7 @@ SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
                                                  const SharedLayout &layout) {
   SmallVector<KernelFacts> kernels;
   DataLayout types(module);
+  moveLocalsToEntry(module);
   int64_t localBytes = getLocalBytes(module);
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
