@@ -1,0 +1,200 @@
+"""Kernels that lack one instruction which synchronizes: the sanitizer finds each.
+
+The NVVM-level module of a right program is changed in one place: an arrival, a fence, a
+barrier or a copy's group is dropped, a wait is taken as done, or other bytes are
+expected. What may be missing without harm is listed, with the reason.
+"""
+
+import re
+import subprocess
+
+import ml_dtypes
+import numpy as np
+import pytest
+import test_emulator_examples as examples
+from devices import with_launcher
+from programs import OPT
+
+import kvcache
+
+PASS = "convert-nvvm-to-emulator"
+NAME = r"nvvm\.(?:mbarrier|fence|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*"
+WITHOUT_RESULT = re.compile(rf"^ *({NAME})\b[^\n]*\n", re.MULTILINE)
+WAIT = re.compile(r"^ *(%\w+) = (nvvm\.mbarrier\.(?:try_wait|test\.wait)[\w.]*)\b[^\n]*\n", re.MULTILINE)
+EXPECT = re.compile(r"^( *nvvm\.mbarrier\.(?:arrive\.)?expect_tx) (%\w+), (%\w+)( [^\n]*\n)", re.MULTILINE)
+GROUP = re.compile(r"^( *nvvm\.cp\.async\.(?:bulk\.)?wait.group) (\d+)", re.MULTILINE)
+
+
+def to_nvvm(source, chip):
+    """The module that the emulator takes; the pipeline leaves it as it is."""
+    pipeline = f"--kvcache-to-emulator=chip={chip}"
+    printed = [f"--mlir-print-ir-before={PASS}", "--mlir-disable-threading"]
+    command = [OPT, "-", pipeline, *printed, "-o", "/dev/null"]
+    result = subprocess.run(command, input=source, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stderr
+
+
+def get_kernel(text, name):
+    """Where the kernel's body begins and ends."""
+    start = re.search(rf"^    llvm\.func @{name}\(.*\{{\n", text, re.MULTILINE).end()
+    return start, text.index("\n    }\n", start) + 1
+
+
+def some_of_each(mutants, most=6):
+    """Not each of a hundred copies: at most so many that have changed alike."""
+    alike = {}
+    for what, mutant in mutants:
+        alike.setdefault(what, []).append((f"{what} {len(alike.get(what, [])) + 1}", mutant))
+    for group in alike.values():
+        yield from group[:: -(-len(group) // most)]
+
+
+def mutants(text, kernel):
+    """(what has changed, the changed module)."""
+    begin, end = get_kernel(text, kernel)
+
+    def change(what, match, replacement):
+        return what, text[: match.start()] + replacement + text[match.end() :]
+
+    for match in WITHOUT_RESULT.finditer(text, begin, end):
+        yield change(f"drop {match[1]}", match, "")
+    for match in WAIT.finditer(text, begin, end):
+        yield change(f"skip {match[2]}", match, f"{match[1]} = llvm.mlir.constant(true) : i1\n")
+    for match in EXPECT.finditer(text, begin, end):
+        for change_of_bytes in (-16, 16):
+            more = (
+                f"%more = llvm.mlir.constant({change_of_bytes} : i32) : i32\n"
+                f"%others = llvm.add {match[3]}, %more : i32\n"
+            )
+            line = f"{more}{match[1]} {match[2]}, %others{match[4]}"
+            yield change(f"expect {change_of_bytes:+}", match, line)
+    for match in GROUP.finditer(text, begin, end):
+        yield change("wait for a group less", match, f"{match[1]} {int(match[2]) + 1}")
+
+
+def survivors(source, kernel, chip, run):
+    """The mutants that the sanitizer lets pass, with what became of their results."""
+    text, target = to_nvvm(source, chip), f"emulator:{chip}"
+    right = run(kvcache.jit(text, target=target, opt_level=1))
+    found, missed = 0, {}
+    for what, mutant in some_of_each(mutants(text, kernel)):
+        program = kvcache.jit(mutant, target=target, opt_level=1)
+        try:
+            result = run(program)
+        except kvcache.CheckError:
+            found += 1
+        else:
+            missed[what] = "same" if result.tobytes() == right.tobytes() else "wrong"
+    return found, missed
+
+
+def check(source, kernel, chip, run, at_least, benign=()):
+    found, missed = survivors(source, kernel, chip, run)
+    assert missed == dict.fromkeys(benign, "same")
+    assert found >= at_least
+
+
+# Programs
+
+
+def copy_keys(program):
+    """Sequences that are empty, end in a tile, and fill some."""
+    rng = np.random.default_rng(1)
+    blocks = examples.random_bits(rng, (7, 2, 1, 64, 8, 128))
+    lengths = np.array([0, 130], np.uint32)
+    table = rng.permutation(7)[:6].reshape(2, 3).astype(np.uint32)
+    out = np.zeros((2, 8, 150, 128), ml_dtypes.bfloat16)
+    program.call("copy_keys", blocks, lengths, table, 1, 130, 0, out)
+    return out
+
+
+def gather(name, dtype, size):
+    def run(program):
+        rng = np.random.default_rng(2)
+        blocks = examples.random_bits(rng, (5, 1, 1, 64, 1, size), dtype)
+        ids = rng.integers(0, 320, (1, 128), np.int32)
+        ids[0, 70:] = -1
+        content, rope = (512, 64) if size == 640 else (size, 0)
+        outs = [np.zeros((1, 128, content), dtype)]
+        if rope:
+            outs.append(np.zeros((1, 128, rope), ml_dtypes.bfloat16))
+        tables = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
+        program.call(name, blocks, *tables, 1, 0, 0, ids, *outs)
+        return np.concatenate([out.reshape(-1).view(np.uint8) for out in outs])
+
+    return run
+
+
+def attend(program):
+    """Seven tiles: each of three stages is used again."""
+    rng = np.random.default_rng(3)
+    blocks = examples.random_numbers(rng, (8, 2, 1, 64, 8, 128))
+    lengths, table = np.array([6 * 64 + 5], np.uint32), rng.permutation(8)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (1, 32, 128))
+    out = np.zeros_like(q)
+    program.call("launch", blocks, lengths, table, 1, 389, 0, examples.SCALE, q, out, 1, 1)
+    return out
+
+
+def attention_source():
+    return with_launcher(examples.source("attention_pipe"), "attention_pipe", (128, 1))
+
+
+# What may be missing
+
+# Each thread reads what it has copied itself.
+OWN_BYTES = ["drop nvvm.barrier0 1"]
+
+# The second wait and barrier do what the first have done, and the second group has the
+# copies of both.
+TWICE = [
+    *("drop nvvm.barrier0 1", "drop nvvm.barrier0 2", "drop nvvm.cp.async.commit.group 1"),
+    *("drop nvvm.cp.async.wait.group 1", "drop nvvm.cp.async.wait.group 2"),
+    *("wait for a group less 1", "wait for a group less 2"),
+]
+
+# No copy comes to where a thread has written zeros.
+USED_ONCE = ["drop nvvm.fence.proxy 1"]
+
+# The first tiles find empty stages, and nobody waits for the last one to be.
+BEGIN_AND_END = ["drop nvvm.bar.warp.sync 2"]
+TENSOR_COPIES = [*BEGIN_AND_END, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.try_wait 1"]
+# All threads arrive where the last stage is filled, behind their last use of it.
+THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1", "skip nvvm.mbarrier.test.wait 4"]
+
+
+@pytest.mark.parametrize(("chip", "benign"), [("sm_80", OWN_BYTES), ("sm_90a", []), ("sm_100a", [])])
+def test_tiles_of_keys(chip, benign):
+    check(examples.source("key_tile"), "copy_keys_kernel", chip, copy_keys, 3, benign)
+
+
+@pytest.mark.parametrize(
+    ("chip", "benign"),
+    [
+        ("sm_80", THREAD_COPIES),
+        ("sm_100a", TENSOR_COPIES),
+        pytest.param("sm_90a", TENSOR_COPIES, marks=pytest.mark.slow),
+    ],
+)
+def test_tiles_in_flight(chip, benign):
+    check(attention_source(), "attention_pipe", chip, attend, 10, benign)
+
+
+FP8, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "dtype", "size", "chip", "benign"),
+    [
+        ("gather_fp8", FP8, 576, "sm_80", OWN_BYTES),
+        ("gather_fp8", FP8, 576, "sm_90a", USED_ONCE),
+        ("gather_fp8_with_rope", FP8, 640, "sm_80", TWICE),
+        ("gather_fp8_with_rope", FP8, 640, "sm_100a", []),
+        ("gather_bf16", BF16, 576, "sm_90a", []),
+    ],
+)
+def test_rows_of_any_place(name, dtype, size, chip, benign):
+    source = examples.source("sparse_mla")
+    check(source, f"{name}_kernel", chip, gather(name, dtype, size), 3, benign)
