@@ -6,12 +6,25 @@ emulator, and wherever else host code can launch. All threads of the block run t
 body, on the same arguments.
 """
 
+import itertools
 import re
+
+import pytest
 
 import kvcache
 
 CHIPS = ("sm_80", "sm_90a", "sm_100a")
 TARGETS = tuple(f"emulator:{chip}" for chip in CHIPS)
+
+
+
+def spread(cases):
+    """Each case on one of the chips, in turn, for ``parametrize``."""
+    return [
+        pytest.param(case, target, id=f"{case[0] if isinstance(case, tuple) and not isinstance(case[0], str) else case}-{target}")
+        for case, target in zip(cases, itertools.cycle(TARGETS))
+    ]
+
 
 FUNCTION = re.compile(
     r"^func\.func @(?P<name>\w+)\((?P<parameters>.*?)\)(?: -> \(?(?P<results>[^{)]*?)\)?)? \{\n"

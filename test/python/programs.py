@@ -255,6 +255,14 @@ def sparse(num_elements, dtype):
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype)
 
 
+def padded_rows(table):
+    """A table of which rows begin at 32 bytes: chips read up to 8 entries at once."""
+    padded = np.zeros((len(table), -(-table.shape[1] // 8) * 8), table.dtype)
+    padded = padded[:, : table.shape[1]]
+    padded[...] = table
+    return padded
+
+
 def random_encodings(rng, count, dtype):
     """Bits of any kind, with the special ones among them."""
     uint = FORMATS[dtype].uint

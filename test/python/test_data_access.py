@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from bodies import CONSTANTS, lanes, read_all
+from devices import TARGETS, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import F64, FORMATS
@@ -167,6 +168,34 @@ def test_stores(dtype, opt_level):
         np.testing.assert_array_equal(cache.memory, before)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@each_dtype
+def test_loads_and_stores_in_kernels(dtype, target):
+    """Converting to each type, one element and eight at a time."""
+    shape = Shape(dtype, page_size=3, heads=2, head_size=32)
+    cache = small_cache(shape)
+    source = Source(shape, packed=True)
+    for result in FORMATS:
+        for width in (0, 8):
+            parameters, body = read_all(width, result)
+            source.add(f"read_{result}_{width}", parameters, CONSTANTS + body)
+    parameters, body = write_all(8, dtype)
+    source.add("write", parameters, CONSTANTS + body, views="%k = value")
+    program = source.compile(target=target, opt_level=1)
+    sizes, indices = everything(cache)
+    arguments = (*cache.arguments(shape.numpy), 1, *sizes[:2])
+    encodings = cache.view(0, 1).read(*indices)[..., 0]
+    for result in FORMATS:
+        for width in (0, 8):
+            out = np.zeros(sizes, DTYPES[result])
+            program.call(f"read_{result}_{width}", *arguments, out)
+            Converted(encodings, dtype, result).check(out.view(RESULTS[result].uint))
+    expected = cache.with_memory(cache.memory.copy())
+    expected.view(1, 1).write(*indices, encodings[..., np.newaxis])
+    program.call("write", *arguments, encodings.view(shape.numpy))
+    np.testing.assert_array_equal(cache.memory, expected.memory)
+
+
 # Every layout
 
 SHAPES = [
@@ -190,7 +219,7 @@ def widths_of(shape):
 
 
 @functools.cache
-def compile_accesses(shape):
+def compile_accesses(shape, target="cpu"):
     source = Source(shape)
     for width in widths_of(shape):
         type, memref = lanes(width, shape.dtype), f"memref<?x{shape.dtype}>"
@@ -214,7 +243,7 @@ def compile_accesses(shape):
   return""",
                 views=f"%k = {role}",
             )
-    return source.compile()
+    return source.compile(target=target, opt_level=2 if target == "cpu" else 1)
 
 
 @st.composite
@@ -236,7 +265,18 @@ def max_tokens(shape):
 @given(st.data())
 @examples(25)
 def test_accesses_in_any_layout(shape, data):
-    program = compile_accesses(shape)
+    check_accesses(shape, data)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES))
+@given(st.data())
+@examples(2)
+def test_accesses_in_kernels(shape, target, data):
+    check_accesses(shape, data, target)
+
+
+def check_accesses(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
     arguments = cache.arguments(shape.numpy)
     for width in widths_of(shape):
@@ -271,13 +311,13 @@ TILES = [
 
 
 @functools.cache
-def compile_tiles(shape, tiles):
+def compile_tiles(shape, tiles, target="cpu"):
     source = Source(shape)
     for tokens, columns in tiles:
         tile = f"memref<{tokens}x{columns}x{shape.dtype}, strided<[{shape.row}, 1], offset: ?>>"
         copy = f"memref<{tokens}x{columns}x{shape.dtype}>"
         for role in shape.roles:
-            for op, (source_tile, target) in (
+            for op, (source_tile, end) in (
                 ("read", (("%tile", tile), ("%copy", copy))),
                 ("write", (("%copy", copy), ("%tile", tile))),
             ):
@@ -290,21 +330,23 @@ def compile_tiles(shape, tiles):
   scf.for %i = %c0 to %rows step %c1 {{
     scf.for %j = %c0 to %columns step %c1 {{
       %v = memref.load {source_tile[0]}[%i, %j] : {source_tile[1]}
-      memref.store %v, {target[0]}[%i, %j] : {target[1]}
+      memref.store %v, {end[0]}[%i, %j] : {end[1]}
     }}
   }}
   return""",
                     views=f"%k = {role}",
                 )
+                if target != "cpu":
+                    continue  # A kernel has no memref.copy.
                 source.add(
                     f"{op}_{role}_{tokens}_{columns}_copy",
                     [*(f"{index}: index" for index in "bhtd"), f"copy: {copy}"],
                     f"""  %tile = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> {tile}
-  memref.copy {source_tile[0]}, {target[0]} : {source_tile[1]} to {target[1]}
+  memref.copy {source_tile[0]}, {end[0]} : {source_tile[1]} to {end[1]}
   return""",
                     views=f"%k = {role}",
                 )
-    return source.compile()
+    return source.compile(target=target, opt_level=2 if target == "cpu" else 1)
 
 
 @pytest.mark.parametrize(
@@ -313,10 +355,20 @@ def compile_tiles(shape, tiles):
 @given(st.data())
 @examples(25)
 def test_tiles(shape, tiles, data):
-    program = compile_tiles(shape, tuple(tiles))
+    check_tiles(shape, tiles, data, data.draw(st.sampled_from(("", "_copy"))))
+
+
+@pytest.mark.parametrize(("tiles", "target"), spread(TILES[::2]))
+@given(st.data())
+@examples(2)
+def test_tiles_in_kernels(tiles, target, data):
+    check_tiles(*tiles, data, "", target)
+
+
+def check_tiles(shape, tiles, data, suffix, target="cpu"):
+    program = compile_tiles(shape, tuple(tiles), target)
     cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
     arguments = cache.arguments(shape.numpy)
-    suffix = data.draw(st.sampled_from(("", "_copy")))
     for tokens, columns in tiles:
         role, layer, b, h, t = data.draw(places(cache))
         view = cache.view(role, layer)
@@ -344,7 +396,7 @@ def test_tiles(shape, tiles, data):
 
 
 @functools.cache
-def compile_known_pages(shape):
+def compile_known_pages(shape, target="cpu"):
     source = Source(shape)
     memref, vector = f"memref<?x{shape.dtype}>", f"vector<4x{shape.dtype}>"
     tile = f"memref<1x4x{shape.dtype}, strided<[{shape.row}, 1], offset: ?>>"
@@ -369,7 +421,7 @@ def compile_known_pages(shape):
         ),
     ):
         source.add(name, [*indices, f"io: {memref}"], f"{body}\n  return")
-    return source.compile()
+    return source.compile(target=target, opt_level=2 if target == "cpu" else 1)
 
 
 @pytest.mark.parametrize("shape", SHAPES[1:5] + SHAPES[8:], ids=str)
@@ -377,7 +429,18 @@ def compile_known_pages(shape):
 @examples(15)
 def test_known_pages(shape, data):
     """The page is taken as given, and the table not read: it has nothing to say."""
-    program = compile_known_pages(shape)
+    check_known_pages(shape, data)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES[1:4]))
+@given(st.data())
+@examples(2)
+def test_known_pages_in_kernels(shape, target, data):
+    check_known_pages(shape, data, target)
+
+
+def check_known_pages(shape, data, target="cpu"):
+    program = compile_known_pages(shape, target)
     cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
     _, layer, b, h, t = data.draw(places(cache))
     page = data.draw(st.integers(0, cache.shape[0] - 1))

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Shape, Source, caches, examples, guard, small_cache
@@ -107,9 +108,10 @@ def make_source(shape):
 
 
 @functools.cache
-def compile_checked(shape):
+def compile_checked(shape, target="cpu"):
     source = make_source(shape)
-    program = source.compile(filename="some/cache.mlir", bounds_checks=True)
+    options = {"filename": "some/cache.mlir", "bounds_checks": True}
+    program = source.compile(target=target, **options)
     return program, source.text.splitlines()
 
 
@@ -147,6 +149,41 @@ def make_cache(shape):
     return cache.with_tables(
         guard(cache.table, "at_end"), guard(cache.lengths, "at_end")
     )
+
+
+def check_fails_in_kernel(shape, target, cache, function, indices, op, what):
+    program, _ = compile_checked(shape, target)
+    memory = cache.memory.copy()
+    extra = (io(shape),) if function.startswith(("load", "store", "block")) else ()
+    with pytest.raises(kvcache.CheckError) as raised:
+        program.call(function, *cache.arguments(shape.numpy), 0, *indices, *extra)
+    # Numbers are printed: an assertion has a text that stays the same.
+    pattern = (
+        rf"(?s).*launch of @{function}_kernel::@{function}_kernel: some/cache\.mlir:\d+:\d+: llvm\.call: "
+        rf"thread \(0, 0, 0\) of block \(0, 0, 0\) fails an assertion: "
+        rf"some/cache\.mlir:\d+: .*'{op}' op {what},? .*"
+    )
+    assert re.fullmatch(pattern, str(raised.value)), str(raised.value)
+    np.testing.assert_array_equal(cache.memory, memory)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES))
+def test_kernels_check_indices(shape, target):
+    cache = small_cache(shape, batch=2, columns=4 if shape is MLA else 3)
+    tokens = cache.view(0, 0).tokens()
+    outside = {"b": ("sequence", 2), "t": ("token", tokens), "h": ("head", shape.heads), "d": ("element", -4)}
+    for index, (what, wrong) in outside.items():
+        for name, indices, op in functions_with(shape, index):
+            if name == "load_scalar" and index == "d":
+                continue
+            arguments = at(indices, **{index: wrong})
+            check_fails_in_kernel(shape, target, cache, name, arguments, op, what)
+    for name, indices, op in functions_with(shape, "t"):
+        wrong = cache.with_tables(np.full_like(cache.table, 2**31), cache.lengths)
+        check_fails_in_kernel(shape, target, wrong, name, at(indices), op, "page id")
+    program, _ = compile_checked(shape, target)
+    got = program.call("row_index", *cache.arguments(shape.numpy), 0, 1, tokens - 1)
+    assert got == cache.view(0, 0).row_index(1, tokens - 1)
 
 
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 import pytest
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import Cache, ContinuousView, PagedView
@@ -227,7 +228,7 @@ BIG = [
 
 
 @functools.cache
-def compile_big(shape):
+def compile_big(shape, target="cpu"):
     source = Source(shape)
     vector, memref = f"vector<8x{shape.dtype}>", f"memref<?x{shape.dtype}>"
     tile = f"memref<1x8x{shape.dtype}, strided<[{shape.row}, 1], offset: ?>>"
@@ -270,11 +271,11 @@ def compile_big(shape):
         "  %r = kvcache.num_kv_rows %k : !cache\n  return %r : index",
         "index",
     )
-    return source.compile()
+    return source.compile(target=target)
 
 
-def check_big(cache, shape):
-    program = compile_big(shape)
+def check_big(cache, shape, target="cpu"):
+    program = compile_big(shape, target)
     rng = np.random.default_rng(1)
     view = cache.view(0, 0)
     assert cache.memory.size > 2**31
@@ -309,6 +310,15 @@ def check_big(cache, shape):
 
 @pytest.mark.parametrize("shape, pages, layers", BIG, ids=str)
 def test_pages_beyond_2_31_elements(shape, pages, layers):
+    check_pages_beyond(shape, pages, layers)
+
+
+@pytest.mark.parametrize(("case", "target"), spread(BIG[:3]))
+def test_pages_beyond_2_31_elements_in_kernels(case, target):
+    check_pages_beyond(*case, target)
+
+
+def check_pages_beyond(shape, pages, layers, target="cpu"):
     roles = len(shape.roles)
     layer = shape.page_size * shape.row
     distance = roles * layers * layer
@@ -326,7 +336,7 @@ def test_pages_beyond_2_31_elements(shape, pages, layers):
         table,
         np.zeros(2, np.uint32),
     )
-    check_big(cache, shape)
+    check_big(cache, shape, target)
 
 
 def test_layers_and_roles_beyond_2_31_elements():

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from devices import spread
 from model import FORMATS
 from programs import Shape, Source, random_encodings, small_cache
 
@@ -84,7 +85,7 @@ VECTOR_MOVES = {
 
 
 @functools.cache
-def compile_moves(dtype, lanes, optimize):
+def compile_moves(dtype, lanes, optimize, target="cpu"):
     shape = Shape(dtype, 1, 16, 64)
     source = Source(shape, packed=True)
     value = f"vector<{lanes}x{dtype}>" if lanes else dtype
@@ -125,7 +126,7 @@ func.func private @swap(%x: !value, %w: !value) -> (!value, !value) attributes {
   return""",
             views="%k = key, %v = value",
         )
-    return shape, tuple(moves), source.compile(opt_level=2 if optimize else 0)
+    return shape, tuple(moves), source.compile(target=target, opt_level=2 if optimize else 0)
 
 
 @functools.cache
@@ -140,7 +141,16 @@ def all_encodings(dtype):
 @pytest.mark.parametrize("lanes", [0, 2, 8])
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_moves_keep_all_bits(dtype, lanes, optimize):
-    shape, moves, program = compile_moves(dtype, lanes, optimize)
+    check_moves(dtype, lanes, optimize)
+
+
+@pytest.mark.parametrize(("dtype", "target"), spread(FORMATS))
+def test_moves_keep_all_bits_in_kernels(dtype, target):
+    check_moves(dtype, 8, True, target)
+
+
+def check_moves(dtype, lanes, optimize, target="cpu"):
+    shape, moves, program = compile_moves(dtype, lanes, optimize, target)
     encodings = all_encodings(dtype)
     tokens = encodings.size // shape.row
     cache = small_cache(shape, batch=1, columns=tokens // 64, layers=1)

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from bodies import CONSTANTS, lanes, read_all
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import DTYPES, Source, examples, place
@@ -99,7 +100,7 @@ def quantized_widths(shape):
 
 
 @functools.cache
-def compile_accesses(shape):
+def compile_accesses(shape, target="cpu"):
     source = Source(shape)
     for width in shape.widths():
         view = {"views": f"%k = {shape.roles[role_of(shape, width)]}"}
@@ -118,7 +119,7 @@ def compile_accesses(shape):
             name = f"store_quantized_tensor_{width}"
             add_store_quantized(source, name, width, value, True, **view)
             add_load_with_tensor_scale(source, f"load_tensor_{width}", width, **view)
-    return source.compile(opt_level=2 if shape.granularity == 24 else 0)
+    return source.compile(target=target, opt_level=2 if shape.granularity == 24 else 0)
 
 
 def add_load_with_tensor_scale(source, name, width, **options):
@@ -167,7 +168,20 @@ class Access:
 @given(st.data())
 @examples(8)
 def test_elements_in_any_layout(shape, data):
-    program = compile_accesses(shape)
+    check_elements(shape, data)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES[2:]))
+@given(st.data())
+@examples(1)
+def test_accesses_in_kernels(shape, target, data):
+    check_elements(shape, data, target)
+    check_scales(shape, data, target)
+    check_quantized_stores(shape, data, target)
+
+
+def check_elements(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     access = Access(data, shape, cache, program)
     for width in shape.widths():
@@ -198,7 +212,11 @@ def test_elements_in_any_layout(shape, data):
 @examples(8)
 def test_scales_in_any_layout(shape, data):
     """Any element of a group finds its scale."""
-    program = compile_accesses(shape)
+    check_scales(shape, data)
+
+
+def check_scales(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     access = Access(data, shape, cache, program)
     for width in shape.scale_widths():
@@ -220,7 +238,11 @@ def test_scales_in_any_layout(shape, data):
 @given(st.data())
 @examples(8)
 def test_quantized_stores_in_any_layout(shape, data):
-    program = compile_accesses(shape)
+    check_quantized_stores(shape, data)
+
+
+def check_quantized_stores(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 2 * shape.page_size))
     access = Access(data, shape, cache, program)
     for number, width in enumerate(quantized_widths(shape)):

@@ -29,6 +29,7 @@ import functools
 
 import numpy as np
 import pytest
+from devices import TARGETS
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Source, examples
@@ -66,7 +67,7 @@ def bound(values, largest, element, scale):
 
 
 @functools.cache
-def compile_round_trip(element, scale):
+def compile_round_trip(element, scale, target="cpu"):
     granularity = granularity_of(element, scale)
     shape = QuantizedShape(element, 2, HEAD, 3, False, scale, granularity)
     source = Source(shape)
@@ -83,12 +84,12 @@ def compile_round_trip(element, scale):
   vector.store %v, %out[%c0] : memref<?xf32>, {type}
   return""",
         )
-    return shape, source.compile(opt_level=0), small_quantized_cache(shape)
+    return shape, source.compile(target=target, opt_level=0), small_quantized_cache(shape)
 
 
-def round_trip(element, scale, values, tensor_scale=None):
+def round_trip(element, scale, values, tensor_scale=None, target="cpu"):
     """Copies of a head's values through the cache."""
-    shape, program, cache = compile_round_trip(element, scale)
+    shape, program, cache = compile_round_trip(element, scale, target)
     arguments = (*cache.arguments(shape), 1, 1, 0, 4, 0)
     out = np.zeros(HEAD, np.float32)
     if tensor_scale is None:
@@ -114,8 +115,8 @@ def amplitudes(element, scale):
     )
 
 
-def error_and_bound(element, scale, values, tensor_scale=None):
-    copies = round_trip(element, scale, values, tensor_scale)
+def error_and_bound(element, scale, values, tensor_scale=None, target="cpu"):
+    copies = round_trip(element, scale, values, tensor_scale, target)
     granularity = granularity_of(element, scale)
     groups = np.abs(values.astype(np.float64)).reshape(-1, granularity)
     largest = np.repeat(groups.max(axis=1), granularity)
@@ -171,6 +172,24 @@ def test_the_bound_is_nearly_reached(element, scale):
         error, allowed = error_and_bound(element, scale, values)
         nearest = max(nearest, (error / allowed).max())
     assert 1 / 3 < nearest <= 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@each_format
+def test_kernels_make_the_same_copies(element, scale, target):
+    """As the CPU, to the bit: nothing here is a sum of products."""
+    rng = np.random.default_rng(13)
+    low, high = amplitudes(element, scale)
+    groups = HEAD // granularity_of(element, scale)
+    for tensor_scale in (None, 0.3) if scale == "f8E4M3FN" else (None,):
+        values = values_of(rng, rng.uniform(low, high, groups), 0.2).astype(np.float32)
+        values[5] = 0
+        arguments = element, scale, values, tensor_scale
+        np.testing.assert_array_equal(round_trip(*arguments, target), round_trip(*arguments))
+    values[3] = np.nan
+    copies = round_trip(element, scale, values, target=target)
+    assert np.isnan(copies[: HEAD // groups]).all()
+    assert np.isfinite(copies[HEAD // groups :]).all()
 
 
 @each_format

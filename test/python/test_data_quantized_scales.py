@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bodies import give, lanes, take
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Source, examples, place
+from programs import padded_rows, Source, examples, place
 from quantized_programs import INDICES, QuantizedShape, places, quantized_caches
 
 SHAPES = [
@@ -57,7 +58,7 @@ def add_query(source, name, op, view, indices, results, **options):
 
 
 @functools.cache
-def compile_queries(shape):
+def compile_queries(shape, target="cpu"):
     source = Source(shape)
     for role in shape.roles:
         view = {"views": f"%k = {role}"}
@@ -85,7 +86,7 @@ def compile_queries(shape):
             "index",
             views=f"%k = {shape.roles[-1]}",
         )
-    return source.compile()
+    return source.compile(target=target)
 
 
 any_word = st.integers(0, 2**32 - 1) | st.sampled_from((0, 2**31 - 1, 2**31, 2**32 - 1))
@@ -124,8 +125,21 @@ def far_caches(draw, shape):
 @given(st.data())
 @examples(25)
 def test_queries(shape, data):
-    program = compile_queries(shape)
-    cache = data.draw(far_caches(shape))
+    check_queries(shape, data, data.draw(far_caches(shape)))
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES))
+@given(st.data())
+@examples(3)
+def test_queries_in_kernels(shape, target, data):
+    cache = data.draw(quantized_caches(shape, 5 * shape.page_size, 4 * shape.page_size))
+    elements, scales = (padded_rows(part.table) for part in (cache.elements, cache.scales))
+    cache = cache.with_tables(elements, scales if shape.own_table else elements)
+    check_queries(shape, data, cache, target)
+
+
+def check_queries(shape, data, cache, target="cpu"):
+    program = compile_queries(shape, target)
     layer = data.draw(st.integers(0, cache.elements.shape[2] - 1))
     b = data.draw(st.integers(0, len(cache.elements.lengths) - 1))
     tokens = cache.view(0, 0).tokens()
@@ -178,8 +192,20 @@ def tiles_of(shape):
     return sorted({(P, groups), (1, 1), (1, groups), (P, 1)})
 
 
+def copy_elements(ends, types, tokens, columns):
+    """A copy in a kernel, which has no memref.copy."""
+    return f"""  %tokens = arith.constant {tokens} : index
+  %columns = arith.constant {columns} : index
+  scf.for %i = %c0 to %tokens step %c1 {{
+    scf.for %j = %c0 to %columns step %c1 {{
+      %x = memref.load {ends[0]}[%i, %j] : {types[0]}
+      memref.store %x, {ends[1]}[%i, %j] : {types[1]}
+    }}
+  }}"""
+
+
 @functools.cache
-def compile_accesses(shape):
+def compile_accesses(shape, target="cpu"):
     source = Source(shape)
     memref = f"memref<?x{shape.scale}>"
     made = "  %s = kvcache.scales_view %k : !cache\n"
@@ -213,11 +239,14 @@ def compile_accesses(shape):
         ):
             for direction, ends in (("read", "%m, %io"), ("write", "%io, %m")):
                 types = (tile, copy) if direction == "read" else (copy, tile)
+                copy_text = f"  memref.copy {ends} : {types[0]} to {types[1]}"
+                if target != "cpu":
+                    copy_text = copy_elements(ends.split(", "), types, tokens, columns)
                 source.add(
                     f"{direction}_{name}_{tokens}_{columns}",
                     [*INDICES, f"io: {copy}"],
                     f"""{made}  %m = kvcache.{op} -> {tile}
-  memref.copy {ends} : {types[0]} to {types[1]}
+{copy_text}
   return""",
                     views=f"%k = {shape.roles[-1]}",
                 )
@@ -238,7 +267,7 @@ def compile_accesses(shape):
             "index",
             views=f"%k = {role}",
         )
-    return source.compile(opt_level=0 if shape.mla else 2)
+    return source.compile(target=target, opt_level=0 if shape.mla or target != "cpu" else 2)
 
 
 @each_shape
@@ -246,7 +275,20 @@ def compile_accesses(shape):
 @examples(15)
 def test_accesses(shape, data):
     """Elements are counted, and what lies after an element's scale are scales."""
-    program = compile_accesses(shape)
+    check_accesses(shape, data)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES))
+@given(st.data())
+@examples(2)
+def test_accesses_in_kernels(shape, target, data):
+    check_accesses(shape, data, target)
+    check_tiles(shape, data, target)
+    check_memory_of_scales(shape, data, target)
+
+
+def check_accesses(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     expected = cache.copy()
     for width in shape.scale_widths():
@@ -271,7 +313,11 @@ def test_accesses(shape, data):
 @given(st.data())
 @examples(15)
 def test_tiles(shape, data):
-    program = compile_accesses(shape)
+    check_tiles(shape, data)
+
+
+def check_tiles(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     expected = cache.copy()
     number = len(shape.roles) - 1
@@ -305,7 +351,11 @@ def test_tiles(shape, data):
 @given(st.data())
 @examples(8)
 def test_memory_of_the_scales(shape, data):
-    program = compile_accesses(shape)
+    check_memory_of_scales(shape, data)
+
+
+def check_memory_of_scales(shape, data, target="cpu"):
+    program = compile_accesses(shape, target)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     pages = cache.scales.shape[0]
     for number, role in enumerate(shape.roles):

@@ -2,7 +2,9 @@
 
 import functools
 
+import devices
 import numpy as np
+import pytest
 from bodies import give, lanes, take
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,14 +23,13 @@ from quantization import (
     unpack,
 )
 from quantized_programs import (
+    FORMATS_OF_CACHES,
     QUANTIZED_DTYPES,
     SCALE_DTYPES,
     each_format,
     give_elements,
     take_elements,
 )
-
-import kvcache
 
 # Lanes of values, and of scales; 0 stands for a scalar.
 GROUPINGS = (
@@ -125,7 +126,7 @@ class Values:
 
 
 @functools.cache
-def compile_values(element, scale, op):
+def compile_values(element, scale, op, target="cpu"):
     values = Values(element, scale)
     for case in values.cases(VALUES if op == "quantize" else RESULTS):
         values.add(op, *case)
@@ -134,7 +135,7 @@ def compile_values(element, scale, op):
         values.add(op, "bf16", 80, 2, tensor_scale=True)
     # Nearly all of the time is that of the optimizer.
     optimize = (element, scale) in OPTIMIZED
-    return values, kvcache.jit(values.text, opt_level=2 if optimize else 0)
+    return values, devices.jit(values.text, target, opt_level=2 if optimize else 0)
 
 
 def cases_of(values, wides):
@@ -270,7 +271,16 @@ def test_quantize(element, scale):
 @each_format
 def test_dequantize(element, scale):
     """Every element with scales of all kinds: each of those of 8 bits."""
-    values, program = compile_values(element, scale, "dequantize")
+    check_dequantize(element, scale)
+
+
+@pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
+def test_dequantize_in_kernels(formats, target):
+    check_dequantize(*formats, target)
+
+
+def check_dequantize(element, scale, target="cpu"):
+    values, program = compile_values(element, scale, "dequantize", target)
     element_format, scale_format = ELEMENTS[element], SCALES[scale]
     rng = np.random.default_rng(4)
     for case in cases_of(values, RESULTS):
@@ -329,7 +339,18 @@ bits_of_f32 = st.integers(0, 2**32 - 1) | st.sampled_from(
 @given(st.data())
 @examples(20)
 def test_quantize_any_bits(element, scale, data):
-    values, program = compile_values(element, scale, "quantize")
+    check_quantize_any_bits(element, scale, data)
+
+
+@pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES[1:]))
+@given(st.data())
+@examples(8)
+def test_quantize_any_bits_in_kernels(formats, target, data):
+    check_quantize_any_bits(*formats, data, target)
+
+
+def check_quantize_any_bits(element, scale, data, target="cpu"):
+    values, program = compile_values(element, scale, "quantize", target)
     case = data.draw(st.sampled_from(list(cases_of(values, VALUES))))
     lanes = max(case[1], 1)
     some = data.draw(st.lists(bits_of_f32, min_size=1, max_size=2 * lanes))

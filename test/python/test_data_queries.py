@@ -4,6 +4,7 @@ import functools
 from dataclasses import replace
 
 import pytest
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import PagedView
@@ -44,7 +45,7 @@ def add_query(source, op, view, name, indices="", results="index"):
 
 
 @functools.cache
-def compile_queries(shape):
+def compile_queries(shape, target="cpu"):
     source = Source(shape)
     for op in OF_COLLECTIONS:
         add_query(source, op, "%c", f"{op}_of_collection", results=FACTS[op])
@@ -73,7 +74,7 @@ def compile_queries(shape):
             .replace("%t: index", "%t: index, %page: index")
             .replace("%k[%b, %t]", "%k[%b, %t] page %page")
         )
-    return source.compile()
+    return source.compile(target=target)
 
 
 # Nothing is read from the blocks, so pages may be far apart, and ids may be any.
@@ -82,9 +83,13 @@ any_word = word | st.sampled_from((0, 1, 2**31 - 1, 2**31, 2**32 - 1))
 
 
 @st.composite
-def queries(draw, shape):
-    """A cache of any size, a layer of it, and what to ask."""
-    cache = draw(caches(shape, max_tokens=5 * (shape.page_size or 9), ids=any_word))
+def queries(draw, shape, whole):
+    """A cache of any size, a layer of it, and what to ask. ``whole`` ones are there."""
+    tokens = 5 * (shape.page_size or 9)
+    if whole:
+        cache = draw(caches(shape, tokens))
+        return cache, draw(questions(shape, cache))
+    cache = draw(caches(shape, tokens, ids=any_word))
     distance = shape.row * draw(st.integers(0, 2**29) | st.sampled_from((1, 2**30)))
     pages = draw(st.integers(1, 2**31 - 1) | st.integers(1, 9))
     cache = replace(
@@ -92,9 +97,13 @@ def queries(draw, shape):
         shape=(pages, *cache.shape[1:]),
         distances=(distance, *cache.distances[1:]),
     )
-    view = cache.view(0, 0)
-    tokens = st.integers(0, view.tokens() - 1)
-    return cache, (
+    return cache, draw(questions(shape, cache))
+
+
+@st.composite
+def questions(draw, shape, cache):
+    tokens = st.integers(0, cache.view(0, 0).tokens() - 1)
+    return (
         draw(st.integers(0, cache.shape[2] - 1)),
         draw(st.integers(0, len(cache.lengths) - 1)),
         draw(st.integers(0, shape.heads - 1)),
@@ -111,8 +120,19 @@ def queries(draw, shape):
 @given(st.data())
 @examples(60)
 def test_queries(shape, data):
-    program = compile_queries(shape)
-    cache, (layer, b, h, t, e, page) = data.draw(queries(shape))
+    check_queries(shape, data)
+
+
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES))
+@given(st.data())
+@examples(4)
+def test_queries_in_kernels(shape, target, data):
+    check_queries(shape, data, target)
+
+
+def check_queries(shape, data, target="cpu"):
+    program = compile_queries(shape, target)
+    cache, (layer, b, h, t, e, page) = data.draw(queries(shape, target != "cpu"))
 
     def ask(function, *indices):
         return program.call(function, *cache.arguments(shape.numpy), layer, *indices)

@@ -4,9 +4,10 @@ import functools
 
 import numpy as np
 import pytest
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Shape, Source, caches, examples
+from programs import Shape, Source, caches, examples, padded_rows
 
 SHAPES = [
     Shape("bf16", 2, 8, 1),
@@ -85,12 +86,12 @@ def add_variant(source, name, rows, attribute):
 
 
 @functools.cache
-def compile_rows(shape, rows):
+def compile_rows(shape, rows, target="cpu"):
     source = Source(shape)
     for count, alignment, attribute in variants(shape.page_size):
         if count == rows:
             add_variant(source, f"rows_{alignment}_{len(attribute)}", rows, attribute)
-    return source.compile()
+    return source.compile(target=target)
 
 
 any_id = st.integers(0, 2**32 - 1) | st.integers(0, 9)
@@ -102,13 +103,28 @@ def cases():
             yield pytest.param(shape, rows, id=f"{shape}-{rows}")
 
 
+def draw_cache(data, shape, tokens, rows, target):
+    if target == "cpu":
+        return data.draw(caches(shape, tokens, rows, ids=any_id))
+    # A device's memory is there as a whole.
+    cache = data.draw(caches(shape, tokens, rows))
+    if not shape.page_size:
+        return cache
+    cache.table[...] = data.draw(any_id)
+    return cache.with_tables(padded_rows(cache.table), cache.lengths)
+
+
 @pytest.mark.parametrize("shape, rows", cases())
 @given(st.data())
 @examples(12)
 def test_rows(shape, rows, data):
-    program = compile_rows(shape, rows)
+    check_rows(shape, rows, data)
+
+
+def check_rows(shape, rows, data, target="cpu"):
+    program = compile_rows(shape, rows, target)
     tokens = max(2 * rows, 3 * (shape.page_size or 1))
-    cache = data.draw(caches(shape, tokens, rows, ids=any_id))
+    cache = draw_cache(data, shape, tokens, rows, target)
     view = cache.view(0, 0)
     b = data.draw(st.integers(0, len(cache.lengths) - 1))
     P = shape.page_size or 1
@@ -134,6 +150,13 @@ def test_rows(shape, rows, data):
         assert out.tolist() == expected
 
 
+@pytest.mark.parametrize(("case", "target"), spread([case.values for case in cases()][::8]))
+@given(st.data())
+@examples(3)
+def test_rows_in_kernels(case, target, data):
+    check_rows(*case, data, target)
+
+
 TRAVELLING = """
 func.func private @rows_of(%k: !cache, %b: index, %base: index) -> !rows {
   %rows = kvcache.populate %k[%b, %base] : !cache -> !rows
@@ -152,8 +175,12 @@ func.func private @row_of(%rows: !rows, %o: index) -> index {
 @examples(10)
 def test_rows_that_travel(shape, pages, data):
     """Through calls, a conditional, a select and a loop."""
-    program, rows = compile_travelling(shape, pages)
-    cache = data.draw(caches(shape, 3 * rows, rows, ids=any_id))
+    check_rows_that_travel(shape, pages, data)
+
+
+def check_rows_that_travel(shape, pages, data, target="cpu"):
+    program, rows = compile_travelling(shape, pages, target)
+    cache = draw_cache(data, shape, 3 * rows, rows, target)
     view = cache.view(0, 0)
     first, second = (
         rows * data.draw(st.integers(0, view.tokens() // rows - 1)) for _ in range(2)
@@ -169,8 +196,15 @@ def test_rows_that_travel(shape, pages, data):
         assert got == (row_of[choice > 0], row_of[choice == 0], expected)
 
 
+@pytest.mark.parametrize(("shape", "target"), spread(SHAPES[1:5] + SHAPES[-1:]))
+@given(st.data())
+@examples(3)
+def test_rows_that_travel_in_kernels(shape, target, data):
+    check_rows_that_travel(shape, 12, data, target)
+
+
 @functools.cache
-def compile_travelling(shape, pages):
+def compile_travelling(shape, pages, target):
     rows = pages * (shape.page_size or 5)
     page = f", page_size = {shape.page_size}" if shape.page_size else ""
     source = Source(shape)
@@ -180,8 +214,8 @@ def compile_travelling(shape, pages):
     source.add(
         "travel",
         [f"{name}: index" for name in ("b", "first", "second", "o", "n")],
-        """  %a = call @rows_of(%k, %b, %first) : (!cache, index, index) -> !rows
-  %z = call @rows_of(%k, %b, %second) : (!cache, index, index) -> !rows
+        """  %a = func.call @rows_of(%k, %b, %first) : (!cache, index, index) -> !rows
+  %z = func.call @rows_of(%k, %b, %second) : (!cache, index, index) -> !rows
   %none = arith.cmpi eq, %n, %c0 : index
   %if = scf.if %none -> (!rows) {
     scf.yield %a : !rows
@@ -189,7 +223,7 @@ def compile_travelling(shape, pages):
     scf.yield %z : !rows
   }
   %select = arith.select %none, %z, %a : !rows
-  %x = call @row_of(%if, %o) : (!rows, index) -> index
+  %x = func.call @row_of(%if, %o) : (!rows, index) -> index
   %y = kvcache.get_row %select[%o] : !rows
   %sum, %last = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c0, %rows = %if)
       -> (index, !rows) {
@@ -200,4 +234,4 @@ def compile_travelling(shape, pages):
   return %x, %y, %sum : index, index, index""",
         "index, index, index",
     )
-    return source.compile(), rows
+    return source.compile(target=target), rows

@@ -2,6 +2,7 @@
 
 import functools
 
+import devices
 import numpy as np
 import pytest
 from test_geometry import PATTERNS, SWIZZLES
@@ -19,7 +20,7 @@ def lanes_of(dtype):
 
 
 @functools.cache
-def compile_tile(rows, dtype, columns, swizzle):
+def compile_tile(rows, dtype, columns, swizzle, target="cpu"):
     """`write_w` and `read_w` of w lanes through a tile's memory, and `offset`."""
     bytes_ = rows * columns * kvcache.dtypes.dtype(dtype).itemsize
     tile = f"!kvcache.tile<{rows}x{columns}x{dtype}{NAMES[swizzle]}>"
@@ -65,13 +66,16 @@ func.func @read_{lanes}(%raw: {raw}, %array: {array}) {{{constants}
   }}
   return
 }}"""
-    return kvcache.jit(f"""
+    return devices.jit(
+        f"""
 !tile = {tile}
 func.func @offset(%row: index, %column: index) -> index {{
   %tile = kvcache.alloc_tile : !tile
   %o = kvcache.tile_offset %tile[%row, %column] : !tile
   return %o : index
-}}{copies}""")
+}}{copies}""",
+        target,
+    )
 
 
 def stored(array, swizzle):
@@ -91,8 +95,18 @@ def stored(array, swizzle):
 @pytest.mark.parametrize("swizzle", SWIZZLES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
 def test_elements_lie_where_the_hardware_puts_them(shape, swizzle):
+    check_elements(shape, swizzle)
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLES)
+@pytest.mark.parametrize(("shape", "target"), devices.spread(SHAPES))
+def test_elements_lie_there_in_kernels(shape, target, swizzle):
+    check_elements(shape, swizzle, target)
+
+
+def check_elements(shape, swizzle, target="cpu"):
     rows, dtype, columns = shape
-    program = compile_tile(rows, dtype, columns, swizzle)
+    program = compile_tile(rows, dtype, columns, swizzle, target)
     rng = np.random.default_rng(5)
     numpy_dtype = kvcache.dtypes.dtype(dtype)
     bits = rng.integers(0, 256, (rows, columns * numpy_dtype.itemsize), np.uint8)

@@ -320,8 +320,10 @@ Thread *Block::takeRunnable() {
 // Begin and end
 //===----------------------------------------------------------------------===//
 
-/// For the functions of this library and of the C library that a kernel calls.
-static constexpr size_t kStackBytes = 128 << 10;
+/// For the functions of this library and of the C library that a kernel calls,
+/// and for frames in which the host keeps vectors of hundreds of elements. Only
+/// what is used takes memory.
+static constexpr size_t kStackBytes = 1 << 20;
 
 Block::Block() : scheduler(kStackBytes) {}
 

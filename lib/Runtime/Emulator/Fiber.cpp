@@ -20,15 +20,17 @@ static size_t roundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+/// More than a frame that doesn't touch all of its pages in order.
+static constexpr size_t kGuardBytes = 256 << 10;
+
 Fiber::Fiber(size_t stackBytes) {
-  const size_t page = sysconf(_SC_PAGESIZE);
-  bytes = roundUp(stackBytes, page) + page;
+  bytes = roundUp(stackBytes, sysconf(_SC_PAGESIZE)) + kGuardBytes;
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     throw std::bad_alloc();
   // A stack that overflows must not reach another one.
-  mprotect(memory, page, PROT_NONE);
+  mprotect(memory, kGuardBytes, PROT_NONE);
   lowest = static_cast<char *>(memory);
 }
 
