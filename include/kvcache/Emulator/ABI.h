@@ -113,6 +113,26 @@ void kvcacheEmulatorAccess(KVCacheThread *thread, const KVCacheSite *site,
                            const void *pointer, int64_t bytes,
                            int64_t alignment, uint32_t flags);
 
+//===--- The stack of a thread ---===//
+
+/// Ends the launch unless the stack of the thread has room for so many elements
+/// of `bytes`.
+void kvcacheEmulatorReserveStack(KVCacheThread *thread, const KVCacheSite *site,
+                                 int64_t count, int64_t bytes);
+
+/// Lets the thread access a variable of its own through any pointer, as long as
+/// the function runs that has made it. Only in modules that are sanitized, like
+/// what follows.
+void kvcacheEmulatorDeclareVariable(KVCacheThread *thread,
+                                    const KVCacheSite *site,
+                                    const void *pointer, int64_t bytes);
+
+/// Announces an access of the variable at `variable` of `size` bytes.
+void kvcacheEmulatorAccessVariable(KVCacheThread *thread,
+                                   const KVCacheSite *site, const void *pointer,
+                                   int64_t bytes, const void *variable,
+                                   int64_t size, uint32_t flags);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

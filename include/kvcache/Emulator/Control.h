@@ -32,6 +32,23 @@ void kvcacheEmulatorAssertFail(KVCacheThread *thread, const KVCacheSite *site,
 /// Ends the launch.
 void kvcacheEmulatorTrap(KVCacheThread *thread, const KVCacheSite *site);
 
+/// What ends the launch where no number, or nothing, can come out.
+enum {
+  KVCacheDividesByZero = 0,
+  /// The least number by -1.
+  KVCacheDivisionOverflows = 1,
+  /// Code that the compiler was told is never reached.
+  KVCacheComesToUnreachable = 2
+};
+
+/// Ends the launch for such a reason.
+void kvcacheEmulatorFail(KVCacheThread *thread, const KVCacheSite *site,
+                         uint32_t reason);
+
+/// Goes back in a loop. Ends the launch if the block has run for too long
+/// (KVCACHE_EMULATOR_TIMEOUT).
+void kvcacheEmulatorLoop(KVCacheThread *thread, const KVCacheSite *site);
+
 /// Ends the thread.
 void kvcacheEmulatorExit(KVCacheThread *thread, const KVCacheSite *site);
 

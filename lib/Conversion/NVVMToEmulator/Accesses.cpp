@@ -9,6 +9,7 @@
 #include "Families.h"
 #include "kvcache/Emulator/ABI.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -45,18 +46,34 @@ static Value getBase(Value pointer) {
   return pointer;
 }
 
-/// The frame of a thread, and parameters in memory, are nobody else's.
-static bool isPrivate(Value pointer) {
-  Value base = getBase(pointer);
-  if (base.getDefiningOp<LLVM::AllocaOp>())
-    return true;
+/// The argument of a function that is a structure in memory of its own.
+static TypeAttr getByValue(Value base) {
   auto argument = dyn_cast<BlockArgument>(base);
   auto function =
       argument ? dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())
                : LLVM::LLVMFuncOp();
-  return function && argument.getOwner()->isEntryBlock() &&
-         function.getArgAttr(argument.getArgNumber(),
-                             LLVM::LLVMDialect::getByValAttrName());
+  if (!function || !argument.getOwner()->isEntryBlock())
+    return {};
+  return function.getArgAttrOfType<TypeAttr>(
+      argument.getArgNumber(), LLVM::LLVMDialect::getByValAttrName());
+}
+
+/// Variables of a thread, and parameters in memory, are nobody else's.
+static bool isPrivate(Value base) {
+  return base.getDefiningOp<LLVM::AllocaOp>() || getByValue(base);
+}
+
+/// Whether an address may be used where it can't be told what it points to.
+static bool escapes(Value address) {
+  return llvm::any_of(address.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
+      return use.getOperandNumber() > 0 || escapes(user->getResult(0));
+    if (isa<LLVM::StoreOp>(user))
+      return use.getOperandNumber() == 0;
+    return !isa<LLVM::LoadOp, LLVM::MemcpyOp, LLVM::MemmoveOp, LLVM::MemsetOp,
+                LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(user);
+  });
 }
 
 /// Whether NVPTX loads through the read-only path: marked so, or from a
@@ -88,17 +105,14 @@ public:
       flags |= KVCacheAccessAtomic;
     if (isInvariant(op))
       flags |= KVCacheAccessInvariant;
-    announceValue(op, op.getAddr(), op.getType(), op.getAlignment(), flags);
-    op.setAlignment(1);
+    announceAligned(op, op.getAddr(), op.getType(), flags);
   }
 
   void announceStore(LLVM::StoreOp op) {
     uint32_t flags = KVCacheAccessWrite;
     if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
       flags |= KVCacheAccessAtomic;
-    announceValue(op, op.getAddr(), op.getValue().getType(), op.getAlignment(),
-                  flags);
-    op.setAlignment(1);
+    announceAligned(op, op.getAddr(), op.getValue().getType(), flags);
   }
 
   void announceAtomic(Operation *op, Value pointer, Type type) {
@@ -109,13 +123,14 @@ public:
   /// A copy or fill of any number of bytes, by single ones.
   void announceBytes(Operation *op, Value pointer, Value bytes,
                      uint32_t flags) {
-    if (isPrivate(pointer))
-      return;
-    if (bytes.getType() != calls.i64) {
-      OpBuilder builder(op);
-      bytes = LLVM::ZExtOp::create(builder, op->getLoc(), calls.i64, bytes);
-    }
-    announce(op, pointer, bytes, 1, flags);
+    announce(op, pointer, toI64(op, bytes), 1, flags);
+  }
+
+  /// A variable that may be used where it can't be told what it is.
+  void declareVariable(Value base, Operation *before) {
+    if (calls.isSanitized && escapes(base))
+      calls.call(before, "kvcacheEmulatorDeclareVariable", Type(),
+                 {base, getSize(base, before)});
   }
 
   /// The lanes of a vector whose mask is set: `pointers` is one pointer to all,
@@ -134,8 +149,6 @@ public:
               : LLVM::GEPOp::create(builder, loc, pointers.getType(),
                                     type.getElementType(), pointers, number)
                     .getResult();
-      if (isPrivate(pointer))
-        return;
       Value isOn = LLVM::ExtractElementOp::create(builder, loc, mask, number);
       Value size = LLVM::SelectOp::create(
           builder, loc, isOn, calls.getI64(op, bytes), calls.getI64(op, 0));
@@ -144,16 +157,72 @@ public:
   }
 
 private:
+  /// A load or a store. Where the address isn't aligned, that is an error, or
+  /// nobody looks. An atomic one must be aligned for a host as well.
+  template <typename OpT>
+  void announceAligned(OpT op, Value pointer, Type type, uint32_t flags) {
+    std::optional<uint64_t> alignment = op.getAlignment();
+    if (flags & KVCacheAccessAtomic)
+      alignment = llvm::PowerOf2Ceil(getStoreBytes(type, layout));
+    announceValue(op, pointer, type, alignment, flags);
+    op.setAlignment(flags & KVCacheAccessAtomic ? *alignment : 1);
+  }
+
   void announceValue(Operation *op, Value pointer, Type type,
                      std::optional<uint64_t> alignment, uint32_t flags) {
-    if (isPrivate(pointer))
-      return;
-    announce(op, pointer, calls.getI64(op, getStoreBytes(type, layout)),
-             getAlignment(alignment, type, layout), flags);
+    int64_t bytes = getStoreBytes(type, layout);
+    if (!isInBounds(pointer, bytes))
+      announce(op, pointer, calls.getI64(op, bytes),
+               getAlignment(alignment, type, layout), flags);
+  }
+
+  Value toI64(Operation *op, Value number) {
+    OpBuilder builder(op);
+    unsigned width = number.getType().getIntOrFloatBitWidth();
+    if (width < 64)
+      return LLVM::ZExtOp::create(builder, op->getLoc(), calls.i64, number);
+    if (width > 64)
+      return LLVM::TruncOp::create(builder, op->getLoc(), calls.i64, number);
+    return number;
+  }
+
+  /// The bytes of what is private, if that is known, or -1.
+  int64_t getKnownSize(Value base) {
+    if (TypeAttr type = getByValue(base))
+      return layout.getTypeSize(type.getValue());
+    auto variable = base.getDefiningOp<LLVM::AllocaOp>();
+    APInt count;
+    if (!matchPattern(variable.getArraySize(), m_ConstantInt(&count)))
+      return -1;
+    return count.getZExtValue() * layout.getTypeSize(variable.getElemType());
+  }
+
+  Value getSize(Value base, Operation *op) {
+    int64_t bytes = getKnownSize(base);
+    if (bytes >= 0)
+      return calls.getI64(op, bytes);
+    auto variable = base.getDefiningOp<LLVM::AllocaOp>();
+    OpBuilder builder(op);
+    return LLVM::MulOp::create(
+        builder, op->getLoc(), toI64(op, variable.getArraySize()),
+        calls.getI64(op, layout.getTypeSize(variable.getElemType())));
+  }
+
+  /// Whether an access is known to be in a variable, however it goes.
+  bool isInBounds(Value pointer, int64_t bytes) {
+    Value base = getBase(pointer);
+    return isPrivate(base) && pointer == base && bytes <= getKnownSize(base);
   }
 
   void announce(Operation *op, Value pointer, Value bytes, int64_t alignment,
                 uint32_t flags) {
+    if (Value base = getBase(pointer); isPrivate(base)) {
+      if (calls.isSanitized)
+        calls.call(
+            op, "kvcacheEmulatorAccessVariable", Type(),
+            {pointer, bytes, base, getSize(base, op), calls.getI32(op, flags)});
+      return;
+    }
     // A thread that spins on an atomic has to let others run.
     if (!calls.isSanitized && !calls.isMetered &&
         !(flags & KVCacheAccessAtomic))
@@ -229,6 +298,14 @@ static LogicalResult announceOp(Operation *op, Announcer &announcer) {
       .Default(success());
 }
 
+static void declareParameters(LLVM::LLVMFuncOp function, Announcer &announcer) {
+  if (function.isExternal())
+    return;
+  for (BlockArgument argument : function.getArguments())
+    if (getByValue(argument))
+      announcer.declareVariable(argument, &function.front().front());
+}
+
 LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
                                         EmulatorCalls &calls) {
   Announcer announcer(module, calls);
@@ -237,6 +314,10 @@ LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
     function.walk([&](Operation *op) { ops.push_back(op); });
   });
   for (Operation *op : ops) {
+    if (auto variable = dyn_cast<LLVM::AllocaOp>(op))
+      announcer.declareVariable(variable, op->getNextNode());
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
+      declareParameters(function, announcer);
     if (failed(announceOp(op, announcer)))
       return failure();
     // The host knows no blocks and clusters.

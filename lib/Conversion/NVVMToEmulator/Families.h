@@ -20,6 +20,10 @@ namespace mlir::kvcache {
 /// doesn't have.
 LogicalResult checkInstructions(gpu::GPUModuleOp module, const Chip &chip);
 
+/// What code for a chip must not have to run on a host. The error names an op,
+/// a type or a variable.
+LogicalResult checkHost(gpu::GPUModuleOp module);
+
 //===--- One function per family ---===//
 // Each lowers an op of its family and gives true, or gives false and leaves the
 // op as it is. Fails with an error at the op where a form of it is not known.
@@ -46,6 +50,23 @@ FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
 /// Announces every access of memory before it happens, if the module is
 /// sanitized or metered, and asks the host for no alignment.
 LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Makes errors of kernels from what would stop the process, or never end: a
+/// division without a result, code that is never reached, loops.
+void addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Makes an error from a stack that overflows. Leaves variables of a fixed size
+/// at the begin of their functions.
+void guardStacks(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// The bytes of a module's variables and large values, of a thread. Fails if no
+/// Makes all variables of a known size once, where their function begins. A
+/// loop's body ends the life of what it makes, which the lowering of loops does
+/// not say: the frame of a thread would grow with each iteration.
+void moveVariablesToEntry(gpu::GPUModuleOp module);
+
+/// thread can have as many.
+FailureOr<int64_t> getLocalBytes(gpu::GPUModuleOp module);
 
 /// Leaves no bf16 in a module: its values become their bits, arithmetic on them
 /// arithmetic on f32, rounded. A host may move bf16 through f32, which changes
@@ -82,6 +103,8 @@ struct KernelFacts {
   /// Bytes of each parameter, and whether it is passed by value in memory.
   SmallVector<int64_t> paramBytes;
   SmallVector<bool> isByValue;
+  /// Whether a thread may change the memory that a parameter points to.
+  SmallVector<bool> isChanged;
   int64_t sharedBytes = 0, dynamicSharedOffset = 0, localBytes = 0;
   /// Zeros where any is right.
   std::array<int64_t, 3> requiredBlock{};
@@ -89,7 +112,8 @@ struct KernelFacts {
 };
 
 SmallVector<KernelFacts> getKernelFacts(gpu::GPUModuleOp module,
-                                        const SharedLayout &layout);
+                                        const SharedLayout &layout,
+                                        int64_t localBytes);
 
 /// Gives every function of the module the thread that runs it as argument 0.
 LogicalResult addThreads(gpu::GPUModuleOp module, EmulatorCalls &calls);

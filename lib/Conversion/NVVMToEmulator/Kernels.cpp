@@ -30,37 +30,15 @@ static std::optional<std::array<int64_t, 3>> getSides(LLVM::LLVMFuncOp function,
   return sides;
 }
 
-static int64_t getLocalBytes(gpu::GPUModuleOp module) {
-  DataLayout layout(module);
-  int64_t bytes = 0;
-  module.walk([&](LLVM::AllocaOp op) {
-    APInt count;
-    int64_t elements = matchPattern(op.getArraySize(), m_ConstantInt(&count))
-                           ? count.getSExtValue()
-                           : 1;
-    bytes += layout.getTypeSize(op.getElemType()) * elements;
+/// Whether somebody may write through a pointer, or an address that is
+/// computed from it: what is not known to read may do that.
+static bool isChanged(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [](Operation *user) {
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
+      return isChanged(user->getResult(0));
+    return !isa<LLVM::LoadOp>(user) &&
+           !isa<NVVM::NVVMDialect>(user->getDialect());
   });
-  return bytes;
-}
-
-/// A loop's body ends the life of what it allocates, which the lowering of
-/// loops does not say: without this, the frame of a thread grows with each
-/// iteration.
-static void moveLocalsToEntry(gpu::GPUModuleOp module) {
-  SmallVector<LLVM::AllocaOp> allocas;
-  module.walk([&](LLVM::AllocaOp op) {
-    if (!op->getBlock()->isEntryBlock() &&
-        matchPattern(op.getArraySize(), m_Constant()))
-      allocas.push_back(op);
-  });
-  for (LLVM::AllocaOp op : allocas) {
-    Block &entry = op->getParentOfType<LLVM::LLVMFuncOp>().front();
-    Operation *size = op.getArraySize().getDefiningOp()->clone();
-    OpBuilder builder = OpBuilder::atBlockBegin(&entry);
-    builder.insert(size);
-    op.getArraySizeMutable().assign(size->getResult(0));
-    op->moveAfter(size);
-  }
 }
 
 static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
@@ -74,6 +52,8 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
     facts.paramBytes.push_back(
         types.getTypeSize(byValue ? byValue.getValue() : type));
   }
+  for (BlockArgument argument : kernel.getArguments())
+    facts.isChanged.push_back(isChanged(argument));
   facts.sharedBytes = layout.getStaticBytes(kernel.getName());
   facts.dynamicSharedOffset = layout.getDynamicOffset(kernel.getName());
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getReqntidAttrName()))
@@ -84,11 +64,10 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
 }
 
 SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
-                                                 const SharedLayout &layout) {
+                                                 const SharedLayout &layout,
+                                                 int64_t localBytes) {
   SmallVector<KernelFacts> kernels;
   DataLayout types(module);
-  moveLocalsToEntry(module);
-  int64_t localBytes = getLocalBytes(module);
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       continue;
@@ -117,6 +96,35 @@ static void addThread(LLVM::LLVMFuncOp function, EmulatorCalls &calls) {
   function.getBody().insertArgument(0u, calls.pointerType, function.getLoc());
 }
 
+/// A function that gets a structure by value may change it.
+static Value copyValue(LLVM::CallOp call, Value pointer, Type type,
+                       EmulatorCalls &calls) {
+  OpBuilder builder(call);
+  DataLayout layout = DataLayout::closest(call);
+  Value copy = calls.createSlot(call, type);
+  LLVM::MemcpyOp::create(builder, call.getLoc(), copy, pointer,
+                         calls.getI64(call, layout.getTypeSize(type)),
+                         /*isVolatile=*/false);
+  return copy;
+}
+
+/// The operands of a call of a function of the module: the thread, and those
+/// that it had. What their attributes say holds for the chip.
+static SmallVector<Value> getOperands(LLVM::CallOp call, EmulatorCalls &calls) {
+  SmallVector<Value> operands{calls.getThread(call)};
+  ArrayAttr attributes = call.getArgAttrsAttr();
+  for (auto [index, operand] : llvm::enumerate(call.getCalleeOperands())) {
+    auto given =
+        attributes ? cast<DictionaryAttr>(attributes[index]) : DictionaryAttr();
+    auto type =
+        given ? given.getAs<TypeAttr>(LLVM::LLVMDialect::getByValAttrName())
+              : TypeAttr();
+    operands.push_back(type ? copyValue(call, operand, type.getValue(), calls)
+                            : operand);
+  }
+  return operands;
+}
+
 LogicalResult kvcache::addThreads(gpu::GPUModuleOp module,
                                   EmulatorCalls &calls) {
   SymbolTable symbols(module);
@@ -132,9 +140,9 @@ LogicalResult kvcache::addThreads(gpu::GPUModuleOp module,
     auto callee = symbols.lookup<LLVM::LLVMFuncOp>(*name);
     if (!callee || callee.isExternal())
       return WalkResult::advance();
-    SmallVector<Value> operands{calls.getThread(call)};
-    llvm::append_range(operands, call.getCalleeOperands());
-    call.getCalleeOperandsMutable().assign(operands);
+    call.getCalleeOperandsMutable().assign(getOperands(call, calls));
+    call.removeArgAttrsAttr();
+    call.removeResAttrsAttr();
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -149,8 +157,8 @@ static void dropAttributes(LLVM::LLVMFuncOp function) {
   for (NamedAttribute attribute :
        llvm::to_vector(function->getDiscardableAttrs()))
     function->removeDiscardableAttr(attribute.getName());
-  for (unsigned index = 0; index < function.getNumArguments(); ++index)
-    function.setArgAttrs(index, DictionaryAttr());
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
 }
 
 /// All pointers are addresses of the host, in its one space.
@@ -206,6 +214,18 @@ static void hoistSymbols(gpu::GPUModuleOp module, EmulatorCalls &calls) {
   }
 }
 
+/// A thread's own copy, as far aligned as parameters can be.
+static Value copyParameter(OpBuilder &builder, Location loc, Value address,
+                           int64_t bytes, EmulatorCalls &calls) {
+  constexpr unsigned alignment = 128;
+  Value size = LLVM::ConstantOp::create(builder, loc, calls.i64, bytes);
+  Value copy = LLVM::AllocaOp::create(builder, loc, calls.pointerType, calls.i8,
+                                      size, alignment);
+  LLVM::MemcpyOp::create(builder, loc, copy, address, size,
+                         /*isVolatile=*/false);
+  return copy;
+}
+
 /// The function that runs one thread: it takes the parameters by their
 /// addresses.
 static LLVM::LLVMFuncOp createEntry(LLVM::LLVMFuncOp kernel,
@@ -228,6 +248,9 @@ static LLVM::LLVMFuncOp createEntry(LLVM::LLVMFuncOp kernel,
         entry.getArgument(1),
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
     Value address = LLVM::LoadOp::create(builder, loc, calls.pointerType, slot);
+    if (isByValue && facts.isChanged[index])
+      address =
+          copyParameter(builder, loc, address, facts.paramBytes[index], calls);
     operands.push_back(
         isByValue ? address
                   : LLVM::LoadOp::create(builder, loc,

@@ -106,12 +106,21 @@ private:
       module.emitOpError("expects one target from the table of chips");
       return failure();
     }
+    if (failed(checkHost(module)) || failed(checkInstructions(module, *chip)))
+      return failure();
+    moveVariablesToEntry(module);
+    FailureOr<int64_t> localBytes = getLocalBytes(module);
+    if (failed(localBytes))
+      return failure();
     EmulatorCalls calls(runtime, *chip, sanitize, meter);
     SharedLayout layout(module);
-    SmallVector<KernelFacts> kernels = getKernelFacts(module, layout);
-    if (failed(checkInstructions(module, *chip)) ||
-        failed(addThreads(module, calls)) ||
-        failed(announceAccesses(module, calls)) ||
+    SmallVector<KernelFacts> kernels =
+        getKernelFacts(module, layout, *localBytes);
+    if (failed(addThreads(module, calls)))
+      return failure();
+    guardStacks(module, calls);
+    addGuards(module, calls);
+    if (failed(announceAccesses(module, calls)) ||
         failed(lowerOps(module, calls)) || failed(lowerBFloat16(module)))
       return failure();
     lowerSharedMemory(module, layout, calls);

@@ -132,8 +132,20 @@ static bool isSharedPointer(Type type) {
                         static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared);
 }
 
-/// As a number, the address of shared memory is an offset, and as short.
+/// As a number, the address of shared memory is an offset, and as short. Zero
+/// is one like others (PTX ISA, "Shared State Space").
 static void lowerCasts(gpu::GPUModuleOp module, EmulatorCalls &calls) {
+  module.walk([&](LLVM::ZeroOp op) {
+    if (!isSharedPointer(op.getType()) ||
+        !op->getParentOfType<LLVM::LLVMFuncOp>())
+      return;
+    OpBuilder builder(op);
+    op.replaceAllUsesWith(LLVM::AddrSpaceCastOp::create(builder, op.getLoc(),
+                                                        op.getType(),
+                                                        getBase(op, calls))
+                              .getResult());
+    op.erase();
+  });
   module.walk([&](LLVM::PtrToIntOp op) {
     if (!isSharedPointer(op.getArg().getType()))
       return;

@@ -68,8 +68,10 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
   if (flags & KVCacheAccessAtomic)
     block.spin(thread, site);
   // A masked lane accesses nothing, and its pointer may be anything.
-  if (bytes == 0 || thread.fiber->contains(pointer))
+  if (bytes == 0)
     return;
+  if (thread.fiber->contains(pointer))
+    return accessStack(thread, site, pointer, bytes, flags);
   // Alignments are powers of two; a division takes longer than all the rest.
   if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
     block.checkAlignment(thread, site, pointer, alignment);

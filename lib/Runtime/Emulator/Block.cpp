@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -156,6 +157,7 @@ void Block::suspend(Thread &thread) {
 }
 
 void Block::wait(Thread &thread, const KVCacheSite *site, Waitable &what) {
+  tick(thread, site);
   thread.waitsFor = &what;
   thread.waitsAt = site;
   what.waiters.push_back(&thread);
@@ -186,21 +188,58 @@ void Block::defer(Waitable &target, std::function<void()> work) {
 }
 
 bool Block::spin(Thread &thread, const KVCacheSite *site) {
-  constexpr uint64_t most = 1 << 22;
-  if (hasProgress)
-    thread.numSpins = 0;
-  hasProgress = false;
-  if (++thread.numSpins > most)
-    fail(thread, site,
-         "spins without end: nothing else has happened in the block while it "
-         "came here " +
-             std::to_string(most) + " times");
+  checkSpins(thread, site);
   if (runnable.empty() && numStarted == numThreads)
     return false;
   runnable.push_back(&thread);
   suspend(thread);
   return true;
 }
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// The seconds that this thread of the host has used of a processor.
+static double getTime() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+/// A wait for other blocks may take time, but not all.
+void Block::checkSpins(const Thread &thread, const KVCacheSite *site) {
+  constexpr uint64_t period = 1 << 12;
+  constexpr double mostSeconds = 4;
+  if (hasProgress)
+    numSpins = 0;
+  hasProgress = false;
+  if (++numSpins % period)
+    return;
+  double now = getTime();
+  if (numSpins == period)
+    timeOfSpin = now;
+  else if (now - timeOfSpin > mostSeconds)
+    fail(thread, site,
+         "spins without end: nothing else has happened in the block for 4 "
+         "seconds");
+}
+
+void Block::checkTime(const Thread &thread, const KVCacheSite *site) {
+  double now = getTime();
+  // Most blocks never look at the clock.
+  if (numTicks == kTickPeriod)
+    timeOfTick = now;
+  if (now - timeOfTick > grid->mostSeconds)
+    fail(thread, site,
+         "comes here without end, or its block takes more than " +
+             std::to_string(grid->mostSeconds) +
+             " seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)");
+}
+
+//===----------------------------------------------------------------------===//
+// Ends
+//===----------------------------------------------------------------------===//
 
 void Block::exit(Thread &thread) {
   finish(thread);
@@ -242,11 +281,20 @@ void Block::resume(Fiber &fiber) {
   current = &scheduler;
 }
 
-void Block::startNext() {
-  if (freeFibers.empty()) {
+void Block::addFiber() {
+  try {
     fibers.push_back(std::make_unique<Fiber>(stackBytes));
-    freeFibers.push_back(fibers.back().get());
+  } catch (const std::bad_alloc &) {
+    fail("out of memory: " + std::to_string(stackBytes) +
+         " bytes for the stack of a thread, of which " + describe() + " has " +
+         std::to_string(fibers.size()));
   }
+  freeFibers.push_back(fibers.back().get());
+}
+
+void Block::startNext() {
+  if (freeFibers.empty())
+    addFiber();
   Fiber &fiber = *freeFibers.back();
   freeFibers.pop_back();
   fiber.start(runThreads, this);
@@ -369,7 +417,7 @@ void Block::beginThread(uint32_t index) {
   thread.index = index;
   thread.hasEnded = thread.polls = thread.pollsInVain = false;
   thread.waitsFor = nullptr;
-  thread.numSpins = 0;
+  thread.variables.clear();
   thread.copies.clear();
   thread.fiber = nullptr;
 }
@@ -388,6 +436,7 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   runnable.clear();
   deferred.clear();
   hasProgress = true;
+  numTicks = numSpins = 0;
   numStarted = 0;
   while (threads.size() < numThreads)
     threads.emplace_back();

@@ -15,6 +15,7 @@
 #include "MBarriers.h"
 #include "Meter.h"
 #include "Sanitizer.h"
+#include "Variables.h"
 #include "Warps.h"
 #include "kvcache/Emulator/ABI.h"
 
@@ -62,10 +63,9 @@ struct Thread : KVCacheThread {
   const KVCacheSite *waitsAt = nullptr;
   /// Whether the thread only polls, and whether it found nothing.
   bool polls = false, pollsInVain = false;
-  /// Spins in a row.
-  uint64_t numSpins = 0;
   CopyQueue copies;
   Fiber *fiber = nullptr;
+  Variables variables;
 
   /// The thread that compiled code runs as.
   static Thread &get(KVCacheThread *thread) {
@@ -138,10 +138,16 @@ public:
   /// gives. If the module isn't sanitized, it runs at once.
   void defer(Waitable &target, std::function<void()> work);
 
-  /// Lets the others run that can, then this thread again. One that only spins
-  /// while nobody makes progress is an error in the end. False if there were no
-  /// others.
+  /// Lets the others run that can, then this thread again. To spin while nobody
+  /// makes progress is an error in the end. False if there were no others.
   bool spin(Thread &thread, const KVCacheSite *site);
+
+  /// Comes to a place that loops come to. Fails if the block has taken more of
+  /// the processor's time than one may (KVCACHE_EMULATOR_TIMEOUT).
+  void tick(const Thread &thread, const KVCacheSite *site) {
+    if (++numTicks % kTickPeriod == 0)
+      checkTime(thread, site);
+  }
 
   /// Ends the thread (exit).
   [[noreturn]] void exit(Thread &thread);
@@ -162,12 +168,16 @@ public:
   std::mt19937_64 &getRandom() { return random; }
 
 private:
+  static constexpr uint64_t kTickPeriod = 1 << 12;
+
   struct Deferred {
     Waitable *target;
     std::function<void()> work;
   };
 
   static void runThreads(void *block);
+  void checkTime(const Thread &thread, const KVCacheSite *site);
+  void checkSpins(const Thread &thread, const KVCacheSite *site);
   void begin(const Grid &grid, const uint32_t (&ctaid)[3]);
   void beginThread(uint32_t index);
   static void schedule(void *block);
@@ -177,6 +187,7 @@ private:
   void goOn();
   Thread *takeRunnable();
   void resume(Fiber &fiber);
+  void addFiber();
   void startNext();
   void finish(Thread &thread);
   void suspend(Thread &thread);
@@ -193,6 +204,11 @@ private:
   std::deque<Thread *> runnable;
   std::vector<Deferred> deferred;
   bool hasProgress = false;
+  uint64_t numTicks = 0;
+  /// Spins in a row, of all threads.
+  uint64_t numSpins = 0;
+  /// Seconds of the processor, of the first of many ticks and spins.
+  double timeOfTick = 0, timeOfSpin = 0;
   /// Those that run nothing, and all.
   std::vector<Fiber *> freeFibers;
   std::vector<std::unique_ptr<Fiber>> fibers;

@@ -30,7 +30,7 @@ static void checkReadable(Thread &thread, const KVCacheSite *site,
   const Block &block = *thread.block;
   const char *last = static_cast<const char *>(pointer) + bytes - 1;
   if (thread.fiber->contains(pointer) && thread.fiber->contains(last))
-    return;
+    return accessStack(thread, site, pointer, bytes, KVCacheAccessRead);
   if (block.isShared(pointer) && block.isShared(last))
     return;
   if (!pointer)
@@ -91,14 +91,8 @@ private:
   /// Prints the conversion at `begin`, which is a '%'. Returns where the format
   /// goes on.
   size_t printOne(const std::string &format, size_t begin) {
-    std::string flags;
     size_t at = begin + 1;
-    for (; at < format.size() && std::strchr("-+ #0123456789.*", format[at]);
-         ++at)
-      if (format[at] == '*')
-        flags += std::to_string(take<int32_t>());
-      else
-        flags += format[at];
+    std::string flags = getFlags(format, at);
     // What C has more: char and short come as int.
     size_t length = at;
     while (at < format.size() && std::strchr("hljzt", format[at]))
@@ -111,6 +105,34 @@ private:
     }
     printValue("%" + flags, size, isShort || size.empty(), format[at]);
     return at + 1;
+  }
+
+  /// Flags, width and precision of the conversion, with numbers in place of
+  /// stars; `at` goes on behind them. What is too wide is not as wide.
+  std::string getFlags(const std::string &format, size_t &at) {
+    std::string flags;
+    auto isDigit = [&] {
+      return at < format.size() && format[at] >= '0' && format[at] <= '9';
+    };
+    while (at < format.size() && std::strchr("-+ #0", format[at]))
+      flags += format[at++];
+    while (at < format.size() &&
+           (isDigit() || format[at] == '*' || format[at] == '.')) {
+      if (format[at] == '.') {
+        flags += format[at++];
+        continue;
+      }
+      constexpr int64_t most = 4096;
+      int64_t number = 0;
+      if (format[at] == '*') {
+        number = take<int32_t>();
+        ++at;
+      }
+      for (; isDigit(); ++at)
+        number = std::min(most, number * 10 + (format[at] - '0'));
+      flags += std::to_string(std::clamp(number, -most, most));
+    }
+    return flags;
   }
 
   void printValue(const std::string &flags, const std::string &size, bool isInt,
@@ -208,6 +230,15 @@ void kvcacheEmulatorTrap(KVCacheThread *self, const KVCacheSite *site) {
   thread.block->fail(thread, site, "traps");
 }
 
+void kvcacheEmulatorFail(KVCacheThread *self, const KVCacheSite *site,
+                         uint32_t reason) {
+  const char *messages[] = {
+      "divides by zero", "divides the least number of its type by -1",
+      "comes to a place that the compiler was told is never reached"};
+  Thread &thread = Thread::get(self);
+  thread.block->fail(thread, site, messages[reason]);
+}
+
 void kvcacheEmulatorExit(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
   thread.block->exit(thread);
@@ -216,6 +247,11 @@ void kvcacheEmulatorExit(KVCacheThread *self, const KVCacheSite *) {
 //===----------------------------------------------------------------------===//
 // Time
 //===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorLoop(KVCacheThread *self, const KVCacheSite *site) {
+  Thread &thread = Thread::get(self);
+  thread.block->tick(thread, site);
+}
 
 void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,
                           uint32_t nanoseconds) {

@@ -12,11 +12,11 @@
 #include "Memory.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
@@ -163,6 +163,35 @@ static int32_t setShared(Grid &grid, int64_t dynamicBytes) {
   return kSuccess;
 }
 
+/// Reads a variable of the environment; none leaves the number as it is.
+static int32_t readNumber(const char *name, uint64_t least, uint64_t most,
+                          uint64_t &number) {
+  const char *text = getEnvironment(name);
+  if (!text)
+    return kSuccess;
+  const char *end = text + std::strlen(text);
+  uint64_t found = 0;
+  auto [rest, error] = std::from_chars(text, end, found);
+  if (error != std::errc() || rest != end || found < least || found > most)
+    return fail(std::string(name) + " is expected to be a number from " +
+                std::to_string(least) + " to " + std::to_string(most) +
+                ", got '" + text + "'");
+  number = found;
+  return kSuccess;
+}
+
+static int32_t readEnvironment(Grid &grid) {
+  constexpr uint64_t maxWorkers = 1024, any = ~uint64_t{0};
+  grid.numWorkers = std::max(std::thread::hardware_concurrency(), 1u);
+  if (int32_t status = readNumber("KVCACHE_EMULATOR_THREADS", 1, maxWorkers,
+                                  grid.numWorkers))
+    return status;
+  if (int32_t status =
+          readNumber("KVCACHE_EMULATOR_TIMEOUT", 1, any, grid.mostSeconds))
+    return status;
+  return readNumber("KVCACHE_EMULATOR_SEED", 0, any, grid.seed);
+}
+
 static const KVCacheEmulatedKernel *
 lookupKernel(const KVCacheEmulatedModule &module, const char *name) {
   const KVCacheEmulatedKernel *end = module.kernels + module.numKernels;
@@ -201,8 +230,8 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
   std::copy_n(launch->grid, 3, grid.blocks);
   std::copy_n(launch->block, 3, grid.threads);
   grid.params = params;
-  if (const char *seed = getEnvironment("KVCACHE_EMULATOR_SEED"))
-    grid.seed = std::strtoull(seed, nullptr, 10);
+  if (int32_t status = readEnvironment(grid))
+    return status;
   // Work on all streams is done in the order in which it comes.
   LaunchMeter meter;
   grid.meter = &meter;

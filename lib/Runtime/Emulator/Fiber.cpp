@@ -20,9 +20,6 @@ static size_t roundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// More than a frame that doesn't touch all of its pages in order.
-static constexpr size_t kGuardBytes = 256 << 10;
-
 Fiber::Fiber(size_t stackBytes) {
   bytes = roundUp(stackBytes, sysconf(_SC_PAGESIZE)) + kGuardBytes;
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -30,7 +27,10 @@ Fiber::Fiber(size_t stackBytes) {
   if (memory == MAP_FAILED)
     throw std::bad_alloc();
   // A stack that overflows must not reach another one.
-  mprotect(memory, kGuardBytes, PROT_NONE);
+  if (mprotect(memory, kGuardBytes, PROT_NONE)) {
+    munmap(memory, bytes);
+    throw std::bad_alloc();
+  }
   lowest = static_cast<char *>(memory);
 }
 

@@ -43,8 +43,16 @@ public:
     return pointer >= lowest && pointer < lowest + bytes;
   }
 
+  /// The bytes of the stack below an address in it.
+  size_t getRoom(const void *address) const {
+    return static_cast<const char *>(address) - (lowest + kGuardBytes);
+  }
+
 private:
   template <typename Transfer> void comeBack(Transfer transfer);
+
+  /// More than a frame that doesn't touch all of its pages in order.
+  static constexpr size_t kGuardBytes = 256 << 10;
 
   char *lowest = nullptr;
   size_t bytes = 0;

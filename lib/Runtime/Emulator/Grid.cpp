@@ -7,15 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grid.h"
-#include "../Support/Support.h"
 #include "Block.h"
 #include "Memory.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <limits>
+#include <functional>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 using namespace mlir::kvcache;
@@ -50,23 +50,35 @@ class Work {
 public:
   explicit Work(const Grid &grid) : grid(grid) {}
 
-  void run(Block &block) {
+  void run(BlockPool &pool) {
+    std::unique_ptr<Block> block;
     // Blocks that come before one with an error still run, so that the error
     // that is reported is always the same.
     for (uint64_t index = next++; index < end; index = next++)
-      if (std::optional<std::string> error = runBlock(block, index))
+      if (std::optional<std::string> error = runBlock(pool, block, index))
         note(index, *error);
+    if (block)
+      pool.giveBack(std::move(block));
   }
 
   std::optional<std::string> takeError() { return std::move(error); }
 
 private:
-  std::optional<std::string> runBlock(Block &block, uint64_t index) {
+  std::optional<std::string>
+  runBlock(BlockPool &pool, std::unique_ptr<Block> &block, uint64_t index) {
     uint64_t row = index / grid.blocks[0];
     const uint32_t place[3] = {static_cast<uint32_t>(index % grid.blocks[0]),
                                static_cast<uint32_t>(row % grid.blocks[1]),
                                static_cast<uint32_t>(row / grid.blocks[1])};
-    return block.run(grid, place);
+    try {
+      if (!block)
+        block = pool.take();
+      return block->run(grid, place);
+    } catch (const std::bad_alloc &) {
+      return "out of memory for a block of " +
+             std::to_string(grid.numThreads()) + " threads with " +
+             std::to_string(grid.sharedBytes) + " bytes of shared memory";
+    }
   }
 
   void note(uint64_t index, const std::string &message) {
@@ -85,12 +97,16 @@ private:
 
 } // namespace
 
-/// The cores to use: KVCACHE_EMULATOR_THREADS, or all.
-static uint64_t getNumWorkers() {
-  uint64_t count = std::thread::hardware_concurrency();
-  if (const char *text = runtime::getEnvironment("KVCACHE_EMULATOR_THREADS"))
-    count = std::strtoull(text, nullptr, 10);
-  return std::max<uint64_t>(count, 1);
+/// Starts threads of the host that help, or fewer if there are no more.
+static std::vector<std::thread> startWorkers(uint64_t count,
+                                             const std::function<void()> &run) {
+  std::vector<std::thread> workers;
+  try {
+    for (uint64_t i = 0; i < count; ++i)
+      workers.emplace_back(run);
+  } catch (const std::system_error &) {
+  }
+  return workers;
 }
 
 std::optional<std::string> emulator::run(const Grid &grid) {
@@ -98,15 +114,9 @@ std::optional<std::string> emulator::run(const Grid &grid) {
   static BlockPool &pool = *new BlockPool;
   Memory::get().beginLaunch();
   Work work(grid);
-  auto runWorker = [&] {
-    std::unique_ptr<Block> block = pool.take();
-    work.run(*block);
-    pool.giveBack(std::move(block));
-  };
-  std::vector<std::thread> workers;
-  for (uint64_t i = 1, e = std::min(getNumWorkers(), grid.numBlocks()); i < e;
-       ++i)
-    workers.emplace_back(runWorker);
+  auto runWorker = [&] { work.run(pool); };
+  std::vector<std::thread> workers =
+      startWorkers(std::min(grid.numWorkers, grid.numBlocks()) - 1, runWorker);
   runWorker();
   for (std::thread &worker : workers)
     worker.join();

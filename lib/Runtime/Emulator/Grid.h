@@ -32,6 +32,11 @@ struct Grid {
   uint32_t sharedBytes = 0, dynamicSharedBytes = 0;
   /// Makes the order of what has none: 0 for that of the numbers of threads.
   uint64_t seed = 0;
+  /// The seconds of a processor that a block may take, if it comes to a place
+  /// again and again.
+  uint64_t mostSeconds = 20;
+  /// The threads of the host that run blocks.
+  uint64_t numWorkers = 1;
   /// The chip that is emulated.
   std::string chip;
   /// Where blocks of metered modules count.
