@@ -54,3 +54,135 @@ gpu.module @indirect [#nvvm.target<chip = "sm_90a">] {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @exceptions [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @personality(...) -> i32
+  llvm.func @other()
+  llvm.func @kernel() attributes {nvvm.kernel, personality = @personality} {
+    // expected-error @below {{'llvm.invoke' op has no lowering for the emulator}}
+    llvm.invoke @other() to ^end unwind ^failed : () -> ()
+  ^end:
+    llvm.return
+  ^failed:
+    %pad = llvm.landingpad cleanup : !llvm.struct<(ptr, i32)>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @variable_arguments [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op with variable arguments has no lowering for the emulator}}
+  llvm.func @other(%n: i32, ...) {
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @address_of_a_label [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.blockaddress' op has no lowering for the emulator}}
+    %label = llvm.blockaddress <function = @kernel, tag = <id = 1>> : !llvm.ptr
+    llvm.indirectbr %label : !llvm.ptr, [^end]
+  ^end:
+    llvm.blocktag <id = 1>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @code_before_kernels [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @begin() {
+    llvm.return
+  }
+  // expected-error @below {{'llvm.mlir.global_ctors' op has no lowering for the emulator}}
+  llvm.mlir.global_ctors ctors = [@begin], priorities = [0 : i32], data = [#llvm.zero]
+}
+
+// -----
+
+gpu.module @shared_pointers [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%offsets: vector<2xi32>) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.inttoptr' op of a vector of pointers to shared memory has no lowering for the emulator}}
+    %pointers = llvm.inttoptr %offsets : vector<2xi32> to vector<2x!llvm.ptr<3>>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @shared_value [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.mlir.global' op in shared memory can't have an initial value (PTX ISA, "Initializers")}}
+  llvm.mlir.global internal @word(5 : i32) {addr_space = 3 : i32} : i32
+}
+
+// -----
+
+gpu.module @shared_address [#nvvm.target<chip = "sm_90a">] {
+  llvm.mlir.global internal @word() {addr_space = 3 : i32} : i32
+  // expected-error @below {{'llvm.mlir.global' op can't begin with the address of @word, which is in shared memory}}
+  llvm.mlir.global internal @pointer() {addr_space = 1 : i32} : !llvm.ptr<3> {
+    %address = llvm.mlir.addressof @word : !llvm.ptr<3>
+    llvm.return %address : !llvm.ptr<3>
+  }
+}
+
+// -----
+
+gpu.module @large_constant [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.mlir.global' op has 65537 bytes; constant memory has 65536 bytes}}
+  llvm.mlir.global internal constant @bytes() {addr_space = 4 : i32} : !llvm.array<65537 x i8>
+}
+
+// -----
+
+gpu.module @large_variable [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.mlir.global' op has 8589934592 bytes; the emulator takes variables of up to 1073741824 bytes}}
+  llvm.mlir.global internal @words() {addr_space = 1 : i32} : !llvm.array<1073741824 x i64>
+}
+
+// -----
+
+gpu.module @types_of_others [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%n: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.sitofp' op uses the type 'f128', which no chip of the table of chips has}}
+    %x = llvm.sitofp %n : i32 to f128
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @scalable_vectors [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%pointer: !llvm.ptr) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.load' op uses the type 'vector<[4]xi32>', which no chip of the table of chips has}}
+    %x = llvm.load %pointer : !llvm.ptr -> vector<[4]xi32>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @large_frame [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op has variables of 524292 bytes; a thread can have 524288 bytes}}
+  llvm.func @kernel() attributes {nvvm.kernel} {
+    %count = llvm.mlir.constant(131073 : i32) : i32
+    %variable = llvm.alloca %count x i32 : (i32) -> !llvm.ptr
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @large_vectors [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op has vectors and structures of 8000000 bytes together; the emulator takes up to 4194304 bytes in a function}}
+  llvm.func @kernel(%pointer: !llvm.ptr) attributes {nvvm.kernel} {
+    %x = llvm.load %pointer {alignment = 4 : i64} : !llvm.ptr -> !llvm.array<2000000 x i32>
+    llvm.store %x, %pointer {alignment = 4 : i64} : !llvm.array<2000000 x i32>, !llvm.ptr
+    llvm.return
+  }
+}

@@ -1,0 +1,411 @@
+// What would stop the host, or never end: an error of the kernel instead.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = env KVCACHE_EMULATOR_TIMEOUT=1 not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = zero_divisor
+// RUN: %{run} ZERO_DIVISOR
+// REDEFINE: %{case} = zero_in_a_vector
+// RUN: %{run} ZERO_IN_A_VECTOR
+// REDEFINE: %{case} = quotient_too_large
+// RUN: %{run} QUOTIENT_TOO_LARGE
+// REDEFINE: %{case} = never_reached
+// RUN: %{run} NEVER_REACHED
+// REDEFINE: %{case} = loop_without_end
+// RUN: %{run} LOOP_WITHOUT_END
+// REDEFINE: %{case} = barriers_without_end
+// RUN: %{run} BARRIERS_WITHOUT_END
+// REDEFINE: %{case} = call_without_end
+// RUN: %{run} CALL_WITHOUT_END
+// REDEFINE: %{case} = stack_in_a_loop
+// RUN: %{run} STACK_IN_A_LOOP
+// REDEFINE: %{case} = many_variables
+// RUN: %{run} MANY_VARIABLES
+// REDEFINE: %{case} = outside_of_a_variable
+// RUN: %{run} OUTSIDE_OF_A_VARIABLE
+// REDEFINE: %{case} = fill_of_more_than_a_variable
+// RUN: %{run} FILL_OF_MORE_THAN_A_VARIABLE
+// REDEFINE: %{case} = variable_by_another_pointer
+// RUN: %{run} VARIABLE_BY_ANOTHER_POINTER
+// REDEFINE: %{case} = print_of_too_few
+// RUN: %{run} PRINT_OF_TOO_FEW
+// RUN: mlir-runner %t.mlir -e right -entry-point-result=void -shared-libs=%{libs} | FileCheck %s --check-prefix=RIGHT
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  // Without end.
+  // CALL_WITHOUT_END: [[FILE]]:{{.*}}: thread (0, 0, 0) of block (0, 0, 0) has no more stack: functions call each other without end
+  llvm.func @sums(%n: i32) -> i32 attributes {no_inline} {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %variable = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
+    llvm.store volatile %n, %variable : i32, !llvm.ptr
+    %next = llvm.add %n, %one : i32
+    %sum = llvm.call @sums(%next) : (i32) -> i32
+    %again = llvm.load volatile %variable : !llvm.ptr -> i32
+    %all = llvm.add %sum, %again : i32
+    llvm.return %all : i32
+  }
+
+  gpu.func @zero_divisor(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    // ZERO_DIVISOR: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides by zero
+    %q = llvm.sdiv %zero, %zero : i32
+    llvm.store %q, %numbers : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @zero_in_a_vector(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers {alignment = 4 : i64} : !llvm.ptr -> vector<4xi32>
+    // ZERO_IN_A_VECTOR: [[FILE]]:[[#@LINE+1]]:10: llvm.urem: thread (0, 0, 0) of block (0, 0, 0) divides by zero
+    %q = llvm.urem %zero, %zero : vector<4xi32>
+    llvm.store %q, %numbers {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @quotient_too_large(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %least = llvm.mlir.constant(-2147483648 : i32) : i32
+    %minus_one = llvm.mlir.constant(-1 : i32) : i32
+    %dividend = llvm.add %zero, %least : i32
+    %divisor = llvm.add %zero, %minus_one : i32
+    // QUOTIENT_TOO_LARGE: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides the least number of its type by -1
+    %q = llvm.sdiv %dividend, %divisor : i32
+    llvm.store %q, %numbers : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @never_reached(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    llvm.switch %zero : i32, ^end [0: ^never]
+  ^never:
+    // NEVER_REACHED: [[FILE]]:[[#@LINE+1]]:5: llvm.unreachable: thread (0, 0, 0) of block (0, 0, 0) comes to a place that the compiler was told is never reached
+    llvm.unreachable
+  ^end:
+    gpu.return
+  }
+
+  gpu.func @loop_without_end(%numbers: !llvm.ptr) kernel {
+    llvm.br ^again
+  ^again:
+    // LOOP_WITHOUT_END: [[FILE]]:[[#@LINE+1]]:5: llvm.br: thread (0, 0, 0) of block (0, 0, 0) comes here without end, or its block takes more than 1 seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)
+    llvm.br ^again
+  }
+
+  gpu.func @barriers_without_end(%numbers: !llvm.ptr) kernel {
+    llvm.br ^again
+  ^again:
+    // BARRIERS_WITHOUT_END: [[FILE]]:[[#@LINE+1]]:5: nvvm.barrier0: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes here without end
+    nvvm.barrier0
+    llvm.br ^again
+  }
+
+  gpu.func @call_without_end(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %sum = llvm.call @sums(%zero) : (i32) -> i32
+    llvm.store %sum, %numbers : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @stack_in_a_loop(%numbers: !llvm.ptr) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^again
+  ^again:
+    // STACK_IN_A_LOOP: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
+    %variable = llvm.alloca %one x !llvm.array<64 x i32> : (i32) -> !llvm.ptr
+    llvm.store volatile %one, %variable : i32, !llvm.ptr
+    llvm.br ^again
+  }
+
+  gpu.func @many_variables(%numbers: !llvm.ptr) kernel {
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %more = llvm.mlir.constant(-1 : i32) : i32
+    %count = llvm.add %zero, %more : i32
+    // MANY_VARIABLES: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
+    %variable = llvm.alloca %count x i32 : (i32) -> !llvm.ptr
+    llvm.store volatile %zero, %variable : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @outside_of_a_variable(%numbers: !llvm.ptr) kernel {
+    %four = llvm.mlir.constant(4 : i32) : i32
+    %variable = llvm.alloca %four x i32 : (i32) -> !llvm.ptr
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %place = llvm.add %zero, %four : i32
+    %element = llvm.getelementptr %variable[%place] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+    // OUTSIDE_OF_A_VARIABLE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 16 of a variable of its own of 16 bytes
+    llvm.store volatile %four, %element : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @fill_of_more_than_a_variable(%numbers: !llvm.ptr) kernel {
+    %four = llvm.mlir.constant(4 : i32) : i32
+    %variable = llvm.alloca %four x i32 : (i32) -> !llvm.ptr
+    %byte = llvm.mlir.constant(0 : i8) : i8
+    %bytes = llvm.mlir.constant(17 : i64) : i64
+    // FILL_OF_MORE_THAN_A_VARIABLE: [[FILE]]:[[#@LINE+1]]:5: llvm.intr.memset: thread (0, 0, 0) of block (0, 0, 0) writes 17 bytes at byte 0 of a variable of its own of 16 bytes
+    "llvm.intr.memset"(%variable, %byte, %bytes) <{isVolatile = true}> : (!llvm.ptr, i8, i64) -> ()
+    gpu.return
+  }
+
+  gpu.func @variable_by_another_pointer(%numbers: !llvm.ptr) kernel {
+    %four = llvm.mlir.constant(4 : i32) : i32
+    %variable = llvm.alloca %four x i32 : (i32) -> !llvm.ptr
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %is_zero = llvm.icmp "eq" %zero, %four : i32
+    %one_of_two = llvm.select %is_zero, %numbers, %variable : i1, !llvm.ptr
+    %element = llvm.getelementptr %one_of_two[-1] : (!llvm.ptr) -> !llvm.ptr, i32
+    // VARIABLE_BY_ANOTHER_POINTER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of a variable of its own of 16 bytes
+    llvm.store volatile %four, %element : i32, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @print_of_too_few(%numbers: !llvm.ptr) kernel {
+    %one = arith.constant 1 : i32
+    // PRINT_OF_TOO_FEW: [[FILE]]:[[#@LINE+1]]:5: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
+    gpu.printf "%d %d\n", %one : i32
+    gpu.return
+  }
+
+  // A function that gets a structure by value has a copy; recursion that ends, a
+  // load that is atomic, and a zero of shared memory are right.
+  llvm.func @changes(%pair: !llvm.ptr {llvm.byval = !llvm.struct<(i32, i64)>}, %n: i8 {llvm.signext}) -> (i32 {llvm.signext}) attributes {no_inline} {
+    %number = llvm.sext %n : i8 to i32
+    llvm.store volatile %number, %pair : i32, !llvm.ptr
+    llvm.return %number : i32
+  }
+
+  llvm.func @factorial(%n: i32) -> i32 attributes {no_inline} {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %is_small = llvm.icmp "ule" %n, %one : i32
+    llvm.cond_br %is_small, ^end(%one : i32), ^more
+  ^more:
+    %less = llvm.sub %n, %one : i32
+    %product = llvm.call @factorial(%less) : (i32) -> i32
+    %result = llvm.mul %product, %n : i32
+    llvm.br ^end(%result : i32)
+  ^end(%value: i32):
+    llvm.return %value : i32
+  }
+
+  llvm.mlir.global internal @word() {addr_space = 3 : i32} : i32
+
+  gpu.func @right(%numbers: !llvm.ptr) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %pair = llvm.alloca %one x !llvm.struct<(i32, i64)> : (i32) -> !llvm.ptr
+    %seven = llvm.mlir.constant(7 : i32) : i32
+    %minus_three = llvm.mlir.constant(-3 : i8) : i8
+    llvm.store %seven, %pair : i32, !llvm.ptr
+    %changed = llvm.call @changes(%pair, %minus_three) : (!llvm.ptr {llvm.byval = !llvm.struct<(i32, i64)>}, i8 {llvm.signext}) -> (i32 {llvm.signext})
+    %kept = llvm.load %pair : !llvm.ptr -> i32
+    %product = llvm.call @factorial(%seven) : (i32) -> i32
+    llvm.store %product, %numbers atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr
+    %again = llvm.load %numbers atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr -> i32
+    %word = llvm.mlir.addressof @word : !llvm.ptr<3>
+    llvm.store %seven, %word : i32, !llvm.ptr<3>
+    %zero = llvm.mlir.zero : !llvm.ptr<3>
+    %first = llvm.load %zero : !llvm.ptr<3> -> i32
+    // RIGHT: -3 7 5040 7
+    gpu.printf "%d %d %d %d\n", %changed, %kept, %again, %first : i32, i32, i32, i32
+    gpu.return
+  }
+}
+
+func.func @zero_divisor() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@zero_divisor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @zero_in_a_vector() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@zero_in_a_vector blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @quotient_too_large() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@quotient_too_large blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @never_reached() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@never_reached blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @loop_without_end() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@loop_without_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @barriers_without_end() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@barriers_without_end blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @call_without_end() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@call_without_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @stack_in_a_loop() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@stack_in_a_loop blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @many_variables() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@many_variables blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @outside_of_a_variable() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@outside_of_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @fill_of_more_than_a_variable() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@fill_of_more_than_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @variable_by_another_pointer() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@variable_by_another_pointer blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @print_of_too_few() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@print_of_too_few blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+func.func @right() {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %words = gpu.alloc host_shared () : memref<32xi32>
+  gpu.memset %words, %zero : memref<32xi32>, i32
+  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
+  %number = arith.index_cast %address : index to i64
+  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
+  gpu.launch_func @kernels::@right blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
+  gpu.dealloc %words : memref<32xi32>
+  return
+}
+
+}
