@@ -55,16 +55,15 @@ LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
 /// division without a result, code that is never reached, loops.
 void addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls);
 
-/// Makes an error from a stack that overflows. Leaves variables of a fixed size
-/// at the begin of their functions.
-void guardStacks(gpu::GPUModuleOp module, EmulatorCalls &calls);
-
-/// The bytes of a module's variables and large values, of a thread. Fails if no
 /// Makes all variables of a known size once, where their function begins. A
 /// loop's body ends the life of what it makes, which the lowering of loops does
 /// not say: the frame of a thread would grow with each iteration.
 void moveVariablesToEntry(gpu::GPUModuleOp module);
 
+/// Makes an error from a stack that overflows.
+void guardStacks(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// The bytes of a module's variables and large values, of a thread. Fails if no
 /// thread can have as many.
 FailureOr<int64_t> getLocalBytes(gpu::GPUModuleOp module);
 
