@@ -109,8 +109,11 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // One of a known size would be the same in each iteration.
   gpu.func @stack_in_a_loop(%numbers: !llvm.ptr) kernel {
-    %one = llvm.mlir.constant(1 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.load %numbers : !llvm.ptr -> i32
+    %one = llvm.add %zero, %c1 : i32
     llvm.br ^again
   ^again:
     // STACK_IN_A_LOOP: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
