@@ -122,26 +122,84 @@ void GlobalShadow::update(uintptr_t begin, uint64_t bytes, Update update) {
   });
 }
 
+/// Calls `visit` with the words of each part of a range that is in one chunk,
+/// and the address that they begin with, until it returns false. Words are null
+/// where nobody has written.
+template <typename Visitor>
+void GlobalShadow::forEachPart(uintptr_t begin, uintptr_t end,
+                               Visitor visit) const {
+  for (begin &= ~uintptr_t{kWordBytes - 1}; begin < end;) {
+    uintptr_t next = std::min(end, ((begin >> kChunkBits) + 1) << kChunkBits);
+    if (!visit(find(begin), begin, next))
+      return;
+    begin = next;
+  }
+}
+
+/// The first byte for which `select` sets a bit, given the word of 4.
 template <typename Select>
 uintptr_t GlobalShadow::findFirst(uintptr_t begin, uint64_t bytes,
                                   Select select) const {
-  uintptr_t found = begin + bytes;
-  forEachWord(begin, bytes, [&](uintptr_t address, Word mask) {
-    const Word *word = find(address);
-    Word value = word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;
-    Word wrong = select(value) & mask;
-    if (wrong)
-      found = address + __builtin_ctz(wrong);
-    return wrong == 0;
-  });
+  uintptr_t end = begin + bytes, found = end;
+  forEachPart(
+      begin, end, [&](const Word *words, uintptr_t address, uintptr_t partEnd) {
+        for (; address < partEnd; address += kWordBytes) {
+          Word value = words ? __atomic_load_n(words++, __ATOMIC_RELAXED) : 0;
+          Word wrong = select(value);
+          if (!wrong)
+            continue;
+          if (address < begin)
+            wrong &= kByteMask << (begin - address);
+          if (end - address < kWordBytes)
+            wrong &= (1u << (end - address)) - 1;
+          if (!wrong)
+            continue;
+          found = address + __builtin_ctz(wrong);
+          return false;
+        }
+        return true;
+      });
   return found;
+}
+
+/// Who writes all bytes of a word needs not look at what was there.
+void GlobalShadow::fill(uintptr_t begin, uintptr_t end, Word value) {
+  using Pair [[gnu::may_alias]] = uint64_t;
+  const Pair pair = value | (Pair{value} << 32);
+  while (begin < end) {
+    Word *words = get(begin);
+    if (!words)
+      return;
+    uintptr_t next = std::min(end, ((begin >> kChunkBits) + 1) << kChunkBits);
+    if (begin % sizeof(Pair)) {
+      __atomic_store_n(words++, value, __ATOMIC_RELAXED);
+      begin += kWordBytes;
+    }
+    for (; begin + sizeof(Pair) <= next; begin += sizeof(Pair), words += 2)
+      __atomic_store_n(reinterpret_cast<Pair *>(words), pair, __ATOMIC_RELAXED);
+    if (begin < next)
+      __atomic_store_n(words, value, __ATOMIC_RELAXED);
+    begin = next;
+  }
 }
 
 void GlobalShadow::write(uintptr_t begin, uint64_t bytes, Writer writer,
                          uint32_t launch) {
-  update(begin, bytes, [=](Word old, Word mask, uintptr_t) {
-    return stamp(old, mask, writer, launch);
-  });
+  auto stampSome = [=](uintptr_t from, uintptr_t to) {
+    update(from, to - from, [=](Word old, Word mask, uintptr_t) {
+      return stamp(old, mask, writer, launch);
+    });
+  };
+  uintptr_t end = begin + bytes;
+  uintptr_t inner = (begin + kWordBytes - 1) & ~uintptr_t{kWordBytes - 1};
+  uintptr_t innerEnd = end & ~uintptr_t{kWordBytes - 1};
+  if (writer == Writer::Host || inner >= innerEnd)
+    return stampSome(begin, end);
+  if (begin < inner)
+    stampSome(begin, inner);
+  fill(inner, innerEnd, stamp(0, kByteMask, writer, launch));
+  if (innerEnd < end)
+    stampSome(innerEnd, end);
 }
 
 uintptr_t GlobalShadow::findMissing(uintptr_t begin, uint64_t bytes) const {

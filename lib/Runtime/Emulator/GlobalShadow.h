@@ -59,6 +59,9 @@ private:
   Word *addChunk(uintptr_t number);
   template <typename Update>
   void update(uintptr_t begin, uint64_t bytes, Update update);
+  void fill(uintptr_t begin, uintptr_t end, Word value);
+  template <typename Visitor>
+  void forEachPart(uintptr_t begin, uintptr_t end, Visitor visit) const;
   template <typename Select>
   uintptr_t findFirst(uintptr_t begin, uint64_t bytes, Select select) const;
 

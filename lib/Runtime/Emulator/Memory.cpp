@@ -195,24 +195,33 @@ struct Memory::RecentRanges {
   Range ranges[kSize];
 };
 
-/// Like `lookup`, mostly without a lock. Null if there is none.
-const Memory::Range *Memory::lookupRecent(uintptr_t address, uint64_t bytes,
-                                          bool writes) const {
-  static thread_local RecentRanges recent;
+/// Out of line, for which most accesses need no frame then.
+[[gnu::noinline]] const Memory::Range *
+Memory::lookupAndKeep(RecentRanges &recent, uintptr_t address,
+                      uint64_t bytes) const {
   uint64_t current = version.load(std::memory_order_acquire);
   if (recent.version != current) {
     std::fill(std::begin(recent.ranges), std::end(recent.ranges), Range());
     recent.version = current;
   }
-  for (const Range &range : recent.ranges)
-    if (range.contains(address, bytes) && !(writes && range.isConstant))
-      return &range;
   std::optional<Range> found = lookup(address, bytes);
   if (!found)
     return nullptr;
   Range &range = recent.ranges[recent.next++ % RecentRanges::kSize];
   range = *found;
   return &range;
+}
+
+/// Like `lookup`, mostly without a lock. Null if there is none.
+const Memory::Range *Memory::lookupRecent(uintptr_t address, uint64_t bytes,
+                                          bool writes) const {
+  static thread_local RecentRanges recent;
+  RecentRanges &mine = recent;
+  if (mine.version == version.load(std::memory_order_acquire))
+    for (const Range &range : mine.ranges)
+      if (range.contains(address, bytes) && !(writes && range.isConstant))
+        return &range;
+  return lookupAndKeep(mine, address, bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,23 +352,33 @@ std::optional<std::string> Memory::checkRead(const Range &range,
   return text;
 }
 
+[[gnu::noinline]] std::string Memory::describeWrong(const Range *range,
+                                                    uintptr_t address,
+                                                    uint64_t bytes,
+                                                    uint32_t flags) const {
+  if (!range)
+    return describeOutside(address, bytes, flags);
+  return describeAccess(bytes, flags) + describePlace(address - range->begin,
+                                                      range->size(),
+                                                      /*isConstant=*/true);
+}
+
 std::optional<std::string> Memory::check(const void *pointer, int64_t bytes,
                                          uint32_t flags, bool byCopy) {
   if (bytes == 0)
     return std::nullopt;
   uintptr_t address = getAddress(pointer);
-  const Range *range = lookupRecent(address, bytes, flags & KVCacheAccessWrite);
-  if (!range)
-    return describeOutside(address, bytes, flags);
-  if ((flags & KVCacheAccessWrite) && range->isConstant)
-    return describeAccess(bytes, flags) + describePlace(address - range->begin,
-                                                        range->size(),
-                                                        /*isConstant=*/true);
+  bool writes = flags & KVCacheAccessWrite;
+  const Range *range = lookupRecent(address, bytes, writes);
+  if (!range || (writes && range->isConstant))
+    return describeWrong(range, address, bytes, flags);
   constexpr uint32_t checked = KVCacheAccessRead | KVCacheAccessInvariant;
-  if (flags & checked)
+  bool mayBeWrong =
+      !range->isInitialized || (flags & KVCacheAccessInvariant) || byCopy;
+  if ((flags & checked) && mayBeWrong)
     if (auto error = checkRead(*range, address, bytes, flags, byCopy))
       return error;
-  if (flags & KVCacheAccessWrite)
+  if (writes)
     shadow.write(address, bytes,
                  byCopy ? GlobalShadow::Writer::Copy
                         : GlobalShadow::Writer::Kernel,

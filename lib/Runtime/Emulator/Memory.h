@@ -85,6 +85,8 @@ private:
   std::optional<Range> lookup(uintptr_t address, uint64_t bytes) const;
   const Range *lookupRecent(uintptr_t address, uint64_t bytes,
                             bool writes) const;
+  const Range *lookupAndKeep(RecentRanges &recent, uintptr_t address,
+                             uint64_t bytes) const;
   void keepFreed(const Range &range);
 
   std::optional<std::string> check(const void *pointer, int64_t bytes,
@@ -92,6 +94,8 @@ private:
   std::optional<std::string> checkRead(const Range &range, uintptr_t address,
                                        uint64_t bytes, uint32_t flags,
                                        bool byCopy) const;
+  std::string describeWrong(const Range *range, uintptr_t address,
+                            uint64_t bytes, uint32_t flags) const;
   std::string describeOutside(uintptr_t address, uint64_t bytes,
                               uint32_t flags) const;
   const Range *findFreed(uintptr_t address) const;
