@@ -90,12 +90,9 @@ struct ConvertNVVMToEmulator
       runtime.getSymbols().erase(module);
     }
     OpBuilder builder = OpBuilder::atBlockEnd(host.getBody());
-    for (auto &[name, list] : objects) {
-      auto binary =
-          gpu::BinaryOp::create(builder, locations.at(name), name.getValue(),
-                                nullptr, builder.getArrayAttr(list));
-      (void)binary;
-    }
+    for (auto &[name, list] : objects)
+      gpu::BinaryOp::create(builder, locations.at(name), name.getValue(),
+                            nullptr, builder.getArrayAttr(list));
   }
 
 private:

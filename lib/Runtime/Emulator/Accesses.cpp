@@ -72,9 +72,7 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
     return;
   if (thread.fiber->contains(pointer))
     return accessStack(thread, site, pointer, bytes, flags);
-  // Alignments are powers of two; a division takes longer than all the rest.
-  if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
-    block.checkAlignment(thread, site, pointer, alignment);
+  block.checkAlignment(thread, site, pointer, alignment);
   Access access{pointer, bytes, alignment, flags};
   if (flags & KVCacheAccessAtomic)
     accessAtomically(thread, site, access);

@@ -125,19 +125,15 @@ uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
   return offset;
 }
 
-void Block::checkAlignment(const Thread &thread, const KVCacheSite *site,
-                           const void *pointer, uint64_t alignment) const {
-  uint64_t address = reinterpret_cast<uintptr_t>(pointer);
-  // A power of two: this comes before every access.
-  if ((address & (alignment - 1)) == 0)
-    return;
+void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
+                          const void *pointer, uint64_t alignment) const {
   std::ostringstream os;
   os << "wants an address at a multiple of " << alignment << " bytes, got ";
   if (isShared(pointer))
     os << "shared + 0x" << std::hex
        << static_cast<const char *>(pointer) - shared;
   else
-    os << "0x" << std::hex << address;
+    os << "0x" << std::hex << reinterpret_cast<uintptr_t>(pointer);
   fail(thread, site, os.str());
 }
 

@@ -116,7 +116,11 @@ public:
   /// Fails as an error of `thread` if the pointer is not a multiple of the
   /// alignment.
   void checkAlignment(const Thread &thread, const KVCacheSite *site,
-                      const void *pointer, uint64_t alignment) const;
+                      const void *pointer, uint64_t alignment) const {
+    // A power of two: this comes before every access.
+    if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
+      failAlignment(thread, site, pointer, alignment);
+  }
 
   /// Lets others run until `wake`. The caller looks again then at what it waits
   /// for, since it may have been woken for another reason.
@@ -168,6 +172,10 @@ public:
   std::mt19937_64 &getRandom() { return random; }
 
 private:
+  [[noreturn]] void failAlignment(const Thread &thread, const KVCacheSite *site,
+                                  const void *pointer,
+                                  uint64_t alignment) const;
+
   static constexpr uint64_t kTickPeriod = 1 << 12;
 
   struct Deferred {

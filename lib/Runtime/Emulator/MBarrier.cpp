@@ -153,12 +153,16 @@ void MBarrier::arriveByCopies(Thread &thread, const KVCacheSite *site) {
   update();
 }
 
-void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
+void MBarrier::checkBytes(const Thread &thread, const KVCacheSite *site,
+                          int64_t bytes) const {
   if (bytes < 0 || bytes > kMaxCount)
     block.fail(thread, site,
-               "expects a number of bytes from 0 to 2^20 - 1, "
-               "got " +
+               "expects a number of bytes from 0 to 2^20 - 1, got " +
                    std::to_string(bytes));
+}
+
+void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
+  checkBytes(thread, site, bytes);
   expectedBytes += bytes;
   if (expectedBytes - completedBytes > kMaxCount)
     block.fail(thread, site,
@@ -170,11 +174,7 @@ void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 
 void MBarrier::complete(Thread &thread, const KVCacheSite *site,
                         int64_t bytes) {
-  if (bytes < 0 || bytes > kMaxCount)
-    block.fail(thread, site,
-               "expects a number of bytes from 0 to 2^20 - 1, "
-               "got " +
-                   std::to_string(bytes));
+  checkBytes(thread, site, bytes);
   completedBytes += bytes;
   if (completedBytes - expectedBytes > kMaxCount)
     block.fail(thread, site,

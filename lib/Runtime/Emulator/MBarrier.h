@@ -97,6 +97,8 @@ private:
 
   std::string countArrivals() const;
   std::string countBytes() const;
+  void checkBytes(const Thread &thread, const KVCacheSite *site,
+                  int64_t bytes) const;
   void take(Thread &thread, const KVCacheSite *site, int64_t count);
   void update();
   void completePhase();
