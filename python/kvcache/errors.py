@@ -72,3 +72,17 @@ class ToolchainError(Error, RuntimeError):
 
 class ArtifactError(Error, ValueError):
     """A file that is not a readable artifact."""
+
+
+class OutOfPagesError(Error, MemoryError):
+    """The pages of a cache, or of its swap space, do not suffice.
+
+    Attributes:
+        needed: Pages that were asked for.
+        available: Pages that could have been had.
+    """
+
+    def __init__(self, message: str, needed: int, available: int) -> None:
+        super().__init__(f"{message}: {needed} needed, {available} available")
+        self.needed = needed
+        self.available = available
