@@ -18,6 +18,7 @@ from .errors import (
     CompileWarning,
     Diagnostic,
     Error,
+    OutOfPagesError,
     TargetError,
     ToolchainError,
 )
@@ -32,12 +33,18 @@ from .geometry import (
     tile_offset,
 )
 from .kernels import CompiledModule, Kernel
+from .manager import PagedKVCacheManager, StepInputs
+from .memory import ArrayMemory, Memory, NumPyMemory
+from .params import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy
 from .ptx import Parameter
 from .runtime import JitModule, jit
+from .snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
 
 __all__ = [
+    "ArrayMemory",
     "ArtifactError",
     "BarrierMeter",
+    "CacheSnapshot",
     "CheckError",
     "CompileError",
     "CompileWarning",
@@ -48,9 +55,21 @@ __all__ = [
     "Diagnostic",
     "Error",
     "JitModule",
+    "KVCacheParams",
+    "KVCacheQuantizationConfig",
+    "KVCacheStrategy",
     "Kernel",
     "LaunchMeter",
+    "Memory",
+    "NumPyMemory",
+    "OutOfPagesError",
+    "PageAddress",
+    "PageState",
+    "PagedKVCacheManager",
     "Parameter",
+    "Place",
+    "SequenceState",
+    "StepInputs",
     "TargetError",
     "ToolchainError",
     "__version__",

@@ -12,6 +12,7 @@ from enum import Enum
 import numpy as np
 
 from . import dtypes
+from .checks import check_integer, check_positive
 from .dtypes import DTypeLike
 
 _GIB = 1 << 30
@@ -56,7 +57,7 @@ class KVCacheQuantizationConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale_dtype", dtypes.dtype(self.scale_dtype))
-        _check_positive(quantization_granularity=self.quantization_granularity)
+        check_positive(quantization_granularity=self.quantization_granularity)
         if (name := dtypes.mlir_name(self.scale_dtype)) not in _SCALES:
             raise ValueError(
                 f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got {name}"
@@ -131,16 +132,16 @@ class KVCacheParams:
     # --- Rules --------------------------------------------------------------------
 
     def _check_sizes(self) -> None:
-        _check_positive(
+        check_positive(
             n_kv_heads=self.n_kv_heads,
             head_dim=self.head_dim,
             n_devices=self.n_devices,
             pipeline_parallel_degree=self.pipeline_parallel_degree,
         )
         if self.page_size is not None:
-            _check_positive(page_size=self.page_size)
+            check_positive(page_size=self.page_size)
         if self.total_num_layers is not None:
-            _check_positive(total_num_layers=self.total_num_layers)
+            check_positive(total_num_layers=self.total_num_layers)
 
     def _check_strategy(self) -> None:
         if self.cache_strategy is KVCacheStrategy.CONTINUOUS:
@@ -194,7 +195,7 @@ class KVCacheParams:
                 f"'pipeline_parallel_degree' of {degree} needs 'total_num_layers'"
             )
         if self.stage_id is not None:
-            _check_integer(stage_id=self.stage_id)
+            check_integer(stage_id=self.stage_id)
             if not 0 <= self.stage_id < degree:
                 raise ValueError(
                     "expects 'stage_id' to be below 'pipeline_parallel_degree' "
@@ -419,16 +420,3 @@ class KVCacheParams:
         page_size = self.page_size if self.is_paged else "?"
         shape = f"?x{kinds}x?x{page_size}x{self.n_kv_heads_per_device}x{last}"
         return f"memref<{shape}x{dtypes.mlir_name(dtype)}>"
-
-
-def _check_integer(**values: object) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"expects {name!r} to be an integer, got {value!r}")
-
-
-def _check_positive(**values: int) -> None:
-    _check_integer(**values)
-    for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"expects {name!r} to be positive, got {value}")

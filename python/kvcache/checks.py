@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks of arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def check_integer(**values: object) -> None:
+    """Raises ``TypeError`` for a value that is no integer, with its name."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"expects {name!r} to be an integer, got {value!r}")
+
+
+def check_positive(**values: int) -> None:
+    """Raises ``ValueError`` for an integer below 1, ``TypeError`` for none."""
+    check_integer(**values)
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"expects {name!r} to be positive, got {value}")
