@@ -32,8 +32,9 @@ from .geometry import (
     swizzle_granularity,
     tile_offset,
 )
+from .inputs import StepInputs
 from .kernels import CompiledModule, Kernel
-from .manager import PagedKVCacheManager, StepInputs
+from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NumPyMemory
 from .params import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy
 from .ptx import Parameter

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from . import dtypes
 from .checks import check_integer, check_positive
 from .errors import OutOfPagesError
+from .inputs import StepInputs
 from .memory import Memory, NumPyMemory
 from .pages import Page, PagePool, PageStore
 from .params import KVCacheParams
@@ -24,43 +25,6 @@ from .snapshot import CacheSnapshot, PageState, Place, SequenceState
 
 _LUT_COLUMNS = 8  # what the lookup table's columns are rounded up to
 _LUT_PADDING = 16  # columns more, so that wide reads of a row stay inside
-
-
-@dataclass(frozen=True)
-class StepInputs:
-    """What kernels get to process the pending tokens of a batch.
-
-    Attributes:
-        requests: The sequences, in the order of the batch.
-        tokens: The ids of the pending tokens, int64 [total], one sequence after another.
-        row_offsets: Where each sequence's begin among them, uint32 [batch + 1].
-        lengths: Tokens in the cache before this step, uint32 [batch].
-        lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
-            unused entries name the null page.
-        max_seq_length: The largest number of pending tokens.
-        max_cache_length: The largest of ``lengths``.
-        blocks: For each device, its tensor [pages, 2, layers, page_size, heads, head_dim].
-        scales: The same of the scales; empty for a cache without.
-    """
-
-    requests: tuple[Hashable, ...]
-    tokens: np.ndarray
-    row_offsets: np.ndarray
-    lengths: Any
-    lut: Any
-    max_seq_length: int
-    max_cache_length: int
-    blocks: tuple[Any, ...]
-    scales: tuple[Any, ...]
-
-    def collection(self, device: int = 0) -> tuple[Any, ...]:
-        """The operands of ``kvcache.paged_collection`` on a device, in its order.
-
-        Blocks, lengths, table, the two maxima, and scales if there are any.
-        """
-        maxima = self.max_seq_length, self.max_cache_length
-        scales = self.scales[device : device + 1]
-        return self.blocks[device], self.lengths, self.lut, *maxima, *scales
 
 
 @dataclass(eq=False)
@@ -530,11 +494,11 @@ def _get_order(page: PageState) -> tuple[bool, int]:
 def _get_num_pages(
     params: KVCacheParams, num_pages: int | None, cache_bytes: int | None
 ) -> int:
-    if (num_pages is None) == (cache_bytes is None):
-        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
-    if cache_bytes is None:
+    if num_pages is not None and cache_bytes is None:
         check_positive(num_pages=num_pages)
         return num_pages
+    if cache_bytes is None or num_pages is not None:
+        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
     check_positive(cache_bytes=cache_bytes)
     fitting = cache_bytes // params.bytes_per_block
     if fitting < 2:

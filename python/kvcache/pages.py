@@ -19,22 +19,24 @@ class Page:
     """A page's worth of a cache, which moves between the device and the host.
 
     Attributes:
-        address: Where it is; None when it has been dropped.
+        address: Where it is.
         references: Sequences that have it. While there is one, it is never dropped.
         users: Those of them that are resident. While there is one, it is on the device.
         prefix: Its node in the tree of prefixes, where later sequences can find it.
+        is_freed: Whether it was dropped, and holds nothing any more.
 
     Who has a page has all before it, so what is behind a page in the tree has no more
     references, and no more users, than the page itself.
     """
 
-    address: PageAddress | None
+    address: PageAddress
     references: int = 0
     users: int = 0
     prefix: Prefix | None = None
+    is_freed: bool = False
 
     def is_on(self, place: Place) -> bool:
-        return self.address is not None and self.address.place is place
+        return self.address.place is place
 
 
 class PageStore:
@@ -104,7 +106,7 @@ class PagePool:
         """A page that is free, or has been made so; the callers know that there is one."""
         while not self._free[place]:
             if place is Place.HOST:
-                self._drop(next(iter(self._cached[place])))
+                self.forget(next(iter(self._cached[place])))
             else:
                 self._evict()
         return PageAddress(place, self._free[place].pop())
@@ -113,19 +115,13 @@ class PagePool:
         """Frees a page of the device."""
         page = next(iter(self._cached[Place.DEVICE] or self._waiting))
         if not page.references and not self.count_available_host():
-            self._drop(page)
+            self.forget(page)
             return
         target = self._take_address(Place.HOST)
-        if page.address:
+        if page.is_freed:  # what went to make room for it was in front of it
+            self._add_free(target)
+        else:
             self._move(page, target)
-        else:  # what went to make room for it was in front of it
-            self._free[target.place].append(target.index)
-
-    def _drop(self, page: Page) -> None:
-        """Forgets a page without references, and what is behind it."""
-        assert page.prefix
-        for dropped in page.prefix.remove():
-            self._settle(dropped)
 
     # --- Pages --------------------------------------------------------------------
 
@@ -166,23 +162,22 @@ class PagePool:
         # The original must not go to make room for its copy.
         self.refer(page, is_resident=True)
         copied = self.take()
-        assert page.address and copied.address
-        for store in self._stores:
-            store.copy(page.address, copied.address)
+        self._copy(page.address, copied.address)
         self.release(page, was_resident=True)
         return copied
 
     def merge(self, page: Page, into: Page) -> None:
         """Gives the only user of a page another one with the same contents for it."""
         if into.is_on(Place.HOST):
-            self._free_address(into)
-            into.address, page.address = page.address, None
-        else:
-            self._free_address(page)
+            page.address, into.address = into.address, page.address
         self.refer(into, is_resident=True)
+        self.release(page, was_resident=True)
 
     def forget(self, page: Page) -> None:
-        """Makes a page, and those behind it, unknown to later sequences."""
+        """Hides a page, and those behind it, from later sequences.
+
+        Those that no sequence has are free then.
+        """
         if page.prefix:
             for forgotten in page.prefix.remove():
                 self._settle(forgotten)
@@ -191,7 +186,7 @@ class PagePool:
         """Frees all pages that only later sequences might have used."""
         for pages in self._cached.values():
             while pages:
-                self._drop(next(iter(pages)))
+                self.forget(next(iter(pages)))
 
     def get_unused(self) -> Iterator[Page]:
         """The pages that no sequence has."""
@@ -199,18 +194,20 @@ class PagePool:
             yield from pages
 
     def _move(self, page: Page, target: PageAddress) -> None:
-        assert page.address
-        for store in self._stores:
-            store.copy(page.address, target)
+        self._copy(page.address, target)
         self._unlist(page)
-        self._free_address(page)
+        self._add_free(page.address)
         page.address = target
         self._settle(page)
+
+    def _copy(self, source: PageAddress, target: PageAddress) -> None:
+        for store in self._stores:
+            store.copy(source, target)
 
     def _settle(self, page: Page) -> None:
         """Puts a page among those that may go, or frees it, as its counts say."""
         self._unlist(page)
-        if page.users or not page.address:
+        if page.users:
             return
         if page.references:
             if page.is_on(Place.DEVICE):
@@ -218,13 +215,12 @@ class PagePool:
         elif page.prefix:
             self._cached[page.address.place][page] = None
         else:
-            self._free_address(page)
+            self._add_free(page.address)
+            page.is_freed = True
 
     def _unlist(self, page: Page) -> None:
         for pages in (self._waiting, *self._cached.values()):
             pages.pop(page, None)
 
-    def _free_address(self, page: Page) -> None:
-        assert page.address
-        self._free[page.address.place].append(page.address.index)
-        page.address = None
+    def _add_free(self, address: PageAddress) -> None:
+        self._free[address.place].append(address.index)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 
 class Place(Enum):
@@ -16,7 +15,8 @@ class Place(Enum):
     HOST = "host"
 
 
-class PageAddress(NamedTuple):
+@dataclass(frozen=True)
+class PageAddress:
     """One of a place's pages, which are numbered from 0 on."""
 
     place: Place
