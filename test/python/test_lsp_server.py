@@ -1,0 +1,157 @@
+"""What an editor shows of the dialect: a session with kvcache-lsp-server."""
+
+import json
+import queue
+import subprocess
+import threading
+
+import pytest
+from programs import OPT
+
+SERVER = OPT.with_name("kvcache-lsp-server")
+URI = "file:///kernel.mlir"
+SECONDS = 30
+
+SOURCE = """\
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @first(%keys: !cache, %b: index) -> index {
+  %length = kvcache.cache_length %keys[%b] : !cache
+  return %length : index
+}
+"""
+
+
+class Editor:
+    """The client's side of the Language Server Protocol, version 3.17."""
+
+    def __init__(self):
+        pipe = subprocess.PIPE
+        self._server = subprocess.Popen([SERVER], stdin=pipe, stdout=pipe, stderr=pipe)
+        self._messages = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self._requests = 0
+        self.capabilities = self.request("initialize", capabilities={})["capabilities"]
+        self.notify("initialized")
+
+    def _read(self):
+        # "Content-Length: N", perhaps other headers, an empty line, N bytes.
+        for line in self._server.stdout:
+            name, _, value = line.decode().partition(":")
+            if name == "Content-Length":
+                size = int(value)
+            elif not line.strip():
+                self._messages.put(json.loads(self._server.stdout.read(size)))
+
+    def _send(self, **message):
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self._server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self._server.stdin.flush()
+
+    def _wait(self, is_wanted):
+        while True:
+            message = self._messages.get(timeout=SECONDS)
+            if is_wanted(message):
+                return message
+
+    def notify(self, method, **params):
+        self._send(method=method, params=params)
+
+    def request(self, method, **params):
+        self._requests += 1
+        self._send(id=self._requests, method=method, params=params)
+        return self._wait(lambda m: m.get("id") == self._requests)["result"]
+
+    def open(self, text):
+        """Opens a document, and returns its diagnostics."""
+        document = {"uri": URI, "languageId": "mlir", "version": 1, "text": text}
+        self.notify("textDocument/didOpen", textDocument=document)
+        return self._wait_for_diagnostics()
+
+    def change(self, text):
+        """Replaces all of the document, and returns its diagnostics."""
+        document = {"uri": URI, "version": 2}
+        changes = [{"text": text}]
+        self.notify(
+            "textDocument/didChange", textDocument=document, contentChanges=changes
+        )
+        return self._wait_for_diagnostics()
+
+    def _wait_for_diagnostics(self):
+        published = "textDocument/publishDiagnostics"
+        return self._wait(lambda m: m.get("method") == published)["params"]["diagnostics"]
+
+    def ask(self, what, line, character):
+        """A request about a place, which counts from 0."""
+        position = {"line": line, "character": character}
+        return self.request(
+            f"textDocument/{what}", textDocument={"uri": URI}, position=position
+        )
+
+    def close(self):
+        self.request("shutdown")
+        self.notify("exit")
+        return self._server.wait(SECONDS)
+
+
+@pytest.fixture
+def editor():
+    editor = Editor()
+    yield editor
+    assert editor.close() == 0
+
+
+def get_place(text, what):
+    """The line and the character of the first ``what``, counted from 0."""
+    before = text[: text.index(what)]
+    return before.count("\n"), len(before) - before.rfind("\n") - 1
+
+
+def test_a_type_error_is_shown_where_it_is(editor):
+    wrong = SOURCE.replace("!cache, %b", "index, %b").replace(": !cache", ": index")
+    (diagnostic,) = editor.open(wrong)
+    line, _ = get_place(wrong, "kvcache.cache_length")
+    assert diagnostic["range"]["start"]["line"] == line
+    assert diagnostic["severity"] == 1  # an error
+    assert "'kvcache.cache_length' op operand #0 must be" in diagnostic["message"]
+
+
+def test_a_type_that_differs_from_its_value_s_is_shown_where_it_is(editor):
+    wrong = SOURCE.replace("[%b] : !cache", "[%b] : !kvcache.token")
+    (diagnostic,) = editor.open(wrong)
+    line, _ = get_place(wrong, "[%b] : !kvcache.token")
+    assert diagnostic["range"]["start"]["line"] == line
+    assert "use of value '%keys' expects different type" in diagnostic["message"]
+
+
+def test_an_error_of_a_type_is_shown_where_it_is(editor):
+    wrong = SOURCE.replace("page_size = 64", "page_size = 0")
+    diagnostics = editor.open(wrong)
+    line, _ = get_place(wrong, "page_size = 0")
+    (message,) = [
+        diagnostic["message"]
+        for diagnostic in diagnostics
+        if diagnostic["range"]["start"]["line"] == line
+    ]
+    assert "expects page_size to be positive, got 0" in message
+
+
+def test_a_mended_error_goes_away(editor):
+    assert editor.open(SOURCE.replace("%length : index", "%length : i32"))
+    assert editor.change(SOURCE) == []
+
+
+def test_the_pointer_over_a_value_shows_its_operation(editor):
+    assert editor.open(SOURCE) == []
+    shown = editor.ask("hover", *get_place(SOURCE, "%length = "))
+    assert "kvcache.cache_length" in shown["contents"]["value"]
+
+
+def test_a_use_leads_to_its_definition(editor):
+    assert editor.capabilities["definitionProvider"]
+    assert editor.open(SOURCE) == []
+    line, character = get_place(SOURCE, "return %length")
+    (found,) = editor.ask("definition", line, character + len("return %"))
+    start = found["range"]["start"]
+    assert (start["line"], start["character"]) == get_place(SOURCE, "%length = ")
