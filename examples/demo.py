@@ -16,23 +16,16 @@ import sys
 import time
 from pathlib import Path
 
+from console import fail, fail_to_import, print_table, progress
+
 EXAMPLES = Path(__file__).resolve().parent
-
-
-def fail(message):
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(2)
-
 
 try:
     import kvcache
     import ml_dtypes
     import numpy as np
 except ImportError as error:
-    fail(
-        f"{error}\n  scripts/demo builds what is needed and runs this; or, in a built"
-        " tree:\n  PYTHONPATH=build/python build/venv/bin/python examples/demo.py"
-    )
+    fail_to_import(error)
 
 import reference
 
@@ -66,23 +59,6 @@ FP8_FUNCTIONS = [  # scales of a token's head, and what appends and attends
 
 def source(name):
     return EXAMPLES / f"{name}.mlir"
-
-
-def progress(what, items):
-    """Passes the items on and says how far it is, on stderr."""
-    terminal = sys.stderr.isatty()
-    shown = time.monotonic()
-    for i, item in enumerate(items, start=1):
-        yield item
-        if terminal:
-            sys.stderr.write(f"\r{what}: {i}/{len(items)}\033[K")
-            sys.stderr.flush()
-        elif time.monotonic() - shown > 2:
-            print(f"{what}: {i}/{len(items)}", file=sys.stderr)
-            shown = time.monotonic()
-    if terminal:
-        sys.stderr.write("\r\033[K")
-        sys.stderr.flush()
 
 
 # --- For GPUs: compile ------------------------------------------------------------
@@ -120,19 +96,6 @@ def compile_examples(chips):
                 )
             )
     print_table(columns, rows)
-
-
-def print_table(columns, rows):
-    """Text to the left, numbers to the right."""
-    is_text = [isinstance(cell, str) for cell in rows[0]]
-    rows = [tuple("-" if cell is None else cell for cell in row) for row in rows]
-    widths = [max(len(str(cell)) for cell in cells) for cells in zip(columns, *rows)]
-    for row in [columns, *rows]:
-        cells = [
-            str(cell).ljust(width) if text else str(cell).rjust(width)
-            for cell, width, text in zip(row, widths, is_text)
-        ]
-        print("  ".join(cells).rstrip())
 
 
 # --- On the CPU: run and compare --------------------------------------------------

@@ -4,6 +4,7 @@
 #
 #   kvcache_setup   Debian packages and the Python environment in build/venv
 #   kvcache_build   configure and compile into build/
+#   kvcache_encoder the model that some examples run, into build/venv
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that a script's own output stays clean.
@@ -186,6 +187,12 @@ kvcache_venv() {
 kvcache_setup() {
   kvcache_packages
   kvcache_venv
+}
+
+kvcache_encoder() {
+  kvcache_step encoder "$KVCACHE_VENV/bin/python" -I -m pip install \
+    --disable-pip-version-check --no-deps --only-binary :all: \
+    -r "$KVCACHE_ROOT/examples/requirements.txt"
 }
 
 # --- Build -------------------------------------------------------------------

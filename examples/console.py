@@ -1,0 +1,72 @@
+"""What the examples say on the terminal: errors, how far they are, tables."""
+
+import sys
+import time
+from pathlib import Path
+
+
+def fail(message):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def fail_to_import(error):
+    """Ends the program where a package is missing, with how to run it."""
+    name = Path(sys.argv[0]).stem
+    fail(
+        f"{error}\n  scripts/example {name} builds what is needed and runs this; or, in"
+        f" a built tree:\n  PYTHONPATH=build/python build/venv/bin/python"
+        f" examples/{name}.py"
+    )
+
+
+def progress(what, items, total=None):
+    """Passes the items on and says how far it is, on stderr.
+
+    What is not a sequence needs ``total``, the number of items.
+    """
+    total = len(items) if total is None else total
+    terminal = sys.stderr.isatty()
+    shown = time.monotonic()
+    for i, item in enumerate(items, start=1):
+        yield item
+        if terminal:
+            sys.stderr.write(f"\r{what}: {i}/{total}\033[K")
+            sys.stderr.flush()
+        elif time.monotonic() - shown > 2:
+            print(f"{what}: {i}/{total}", file=sys.stderr)
+            shown = time.monotonic()
+    if terminal:
+        sys.stderr.write("\r\033[K")
+        sys.stderr.flush()
+
+
+def print_table(columns, rows, markdown=False):
+    """Text to the left, numbers to the right, and a dash for None."""
+    rows = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    is_text = [not all(map(_is_number, cells)) for cells in zip(*rows)]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows)]
+    lines = [
+        [
+            cell.ljust(width) if text else cell.rjust(width)
+            for cell, width, text in zip(row, widths, is_text)
+        ]
+        for row in [columns, *rows]
+    ]
+    if not markdown:
+        print("\n".join("  ".join(cells).rstrip() for cells in lines))
+        return
+    rule = [
+        "-" * width if text else "-" * (width - 1) + ":"
+        for width, text in zip(widths, is_text)
+    ]
+    lines.insert(1, rule)
+    print("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return cell == "-"
+    return True
