@@ -18,9 +18,12 @@ from typing import NamedTuple
 # On a busy machine, threads of such small products mostly wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
+from console import fail, fail_to_import
 
-from console import fail
+try:
+    import numpy as np
+except ImportError as error:
+    fail_to_import(error)
 
 TEXT = Path(__file__).resolve().parent / "text.txt"
 PACKAGES = Path(__file__).resolve().parent / "requirements.txt"

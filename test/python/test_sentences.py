@@ -19,38 +19,39 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 import encoder_kernels
 import sentences
-from encoder import Attention, Encoder, attend_within_texts, attention
+from encoder import Encoder, attention
 
 HEADS, HEAD_SIZE, VOCABULARY = 3, 32, 50
 HIDDEN = HEADS * HEAD_SIZE
+LINEAR = {
+    **{f"attention.self.{role}": (HIDDEN, HIDDEN) for role in ("query", "key", "value")},
+    "attention.output.dense": (HIDDEN, HIDDEN),
+    "intermediate.dense": (2 * HIDDEN, HIDDEN),
+    "output.dense": (HIDDEN, 2 * HIDDEN),
+}
 WORDS = "a few plain words that begin every text and fill more than one page".split()
 # Different ends of the same beginning, and one text of a single token.
 TEXTS = [" ".join([*WORDS[: 3 * i], f"end{i}"]) for i in range(5)] * 2 + ["alone"]
 
 
 def make_weights(layers):
-    """Names and shapes as in the real model, and numbers that make attention matter."""
+    """Random numbers by the names that the real model's weights have."""
     rng = np.random.default_rng(5)
-    linear = {"intermediate.dense": (2 * HIDDEN, HIDDEN), "output.dense": (HIDDEN, 2 * HIDDEN)}
-    for name in ("self.query", "self.key", "self.value", "output.dense"):
-        linear[f"attention.{name}"] = HIDDEN, HIDDEN
-    norms = ["attention.output.LayerNorm", "output.LayerNorm"]
     shapes = {
         "embeddings.word_embeddings.weight": (VOCABULARY, HIDDEN),
         "embeddings.position_embeddings.weight": (64, HIDDEN),
         "embeddings.token_type_embeddings.weight": (2, HIDDEN),
     }
-    for i in range(layers):
-        for name, shape in linear.items():
-            shapes[f"encoder.layer.{i}.{name}.weight"] = shape
-            shapes[f"encoder.layer.{i}.{name}.bias"] = shape[:1]
-    weights = {
-        name: rng.standard_normal(shape, np.float32) * np.float32(HIDDEN**-0.5)
-        for name, shape in shapes.items()
-    }
-    for norm in ["embeddings.LayerNorm", *(f"encoder.layer.{i}.{n}" for i in range(layers) for n in norms)]:
-        weights[f"{norm}.weight"] = np.ones(HIDDEN, np.float32)
-        weights[f"{norm}.bias"] = np.zeros(HIDDEN, np.float32)
+    norms = ["embeddings.LayerNorm"]
+    for layer in (f"encoder.layer.{i}" for i in range(layers)):
+        norms += [f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"]
+        for name, shape in LINEAR.items():
+            shapes[f"{layer}.{name}.weight"] = shape
+            shapes[f"{layer}.{name}.bias"] = shape[:1]
+    weights = {norm + ".weight": np.ones(HIDDEN, np.float32) for norm in norms}
+    weights |= {norm + ".bias": np.zeros(HIDDEN, np.float32) for norm in norms}
+    for name, shape in shapes.items():
+        weights[name] = rng.standard_normal(shape, np.float32) * np.float32(HIDDEN**-0.5)
     return weights
 
 
@@ -273,9 +274,10 @@ def test_the_real_model_agrees_and_docs_show_it():
         [sys.executable, ROOT / "examples/sentences.py"], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    _, docs = (ROOT / "docs/quantization.md").read_text().split("scripts/example sentences")
+    docs = (ROOT / "docs/quantization.md").read_text()
     for line in result.stdout.splitlines()[3:6]:
-        name, *numbers = re.split(r" {2,}", line)[:5]
-        (shown,) = re.findall(rf"\| {re.escape(name)} +\| (.*) \|", docs)
+        name, size, of_f32, *cosines = re.split(r" {2,}", line)[:5]
+        _, shown = docs.split(f"| {name} | {size} | {of_f32} |")
+        shown = shown.splitlines()[0].strip(" |").split("|")
         # Where a processor adds up in another order, some values are rounded otherwise.
-        assert np.allclose(np.array(shown.split("|"), float), np.array(numbers, float), 0, 1e-5)
+        np.testing.assert_allclose(np.array(cosines, float), np.array(shown, float), rtol=1e-5)
