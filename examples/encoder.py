@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from console import fail, fail_to_import
+
 # On a busy machine, threads of such small products mostly wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-from console import fail, fail_to_import
 
 try:
     import numpy as np
