@@ -1,6 +1,7 @@
 """The lit test suite: one folder per layer, files named for the behaviour."""
 
 import os
+import shlex
 import shutil
 
 import lit.formats
@@ -32,6 +33,9 @@ config.substitutions.append(("%fake_cuda", os.path.join(runtime_tests, "libfake_
 config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%cmake_options", " ".join(map(shlex.quote, config.cmake_options))))
+config.substitutions.append(("%cmake", config.cmake))
+config.substitutions.append(("%build", config.kvcache_build_dir))
 
 # Assembling is checked wherever ptxas is, which `scripts/setup.sh` installs.
 ptxas = shutil.which("ptxas", path=config.environment["PATH"])
