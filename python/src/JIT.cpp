@@ -10,12 +10,11 @@
 #include "CheckedCall.h"
 #include "Guard.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/ExecutionEngine/CRunnerUtils.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/DynamicLibrary.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <dlfcn.h>
@@ -39,23 +38,16 @@ void __truncdfhf2();
 }
 #endif
 
-/// MLIR's libraries of helper functions, which lie beside MLIR's own.
-static std::vector<std::string> getHelperLibraries() {
-  std::vector<std::string> libraries;
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void *>(&makeOptimizingTransformer), &info))
-    return libraries;
-  SmallString<256> folder;
-  if (llvm::sys::fs::real_path(info.dli_fname, folder))
-    return libraries;
-  llvm::sys::path::remove_filename(folder);
-  for (StringRef name : {"libmlir_float16_utils", "libmlir_c_runner_utils"}) {
-    SmallString<256> path(folder);
-    llvm::sys::path::append(path, name + KVCACHE_SHARED_LIBRARY_SUFFIX);
-    if (llvm::sys::fs::exists(path))
-      libraries.push_back(path.str().str());
-  }
-  return libraries;
+/// MLIR's library of helper functions, which finds those that it needs itself.
+/// Told by an address and not by a name: only the copy that this library is
+/// linked to works with the one LLVM of the process.
+static const std::string &getHelperLibrary() {
+  static const std::string path = [] {
+    Dl_info info;
+    bool found = dladdr(reinterpret_cast<void *>(&memrefCopy), &info);
+    return std::string(found ? info.dli_fname : "");
+  }();
+  return path;
 }
 
 /// Functions of this library that compiled code may call.
@@ -114,9 +106,11 @@ bool Symbols::find(StringRef name) {
 }
 
 LogicalResult Symbols::add(ModuleOp module) {
-  static const bool hasProcess =
-      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
-  (void)hasProcess;
+  static const bool areLibrariesLoaded =
+      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr) &&
+      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(
+          getHelperLibrary().c_str());
+  (void)areLibrariesLoaded;
   bool failed = false;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     StringRef name = function.getName();
@@ -196,14 +190,13 @@ createEngine(ModuleOp module, unsigned optLevel) {
   auto machine = createHostMachine(codeGenOptLevel);
   if (!machine)
     return machine.takeError();
-  static const std::vector<std::string> libraries = getHelperLibraries();
-  SmallVector<StringRef> libraryPaths(libraries.begin(), libraries.end());
   auto transformer =
       makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
   ExecutionEngineOptions options;
   options.transformer = transformer;
   options.jitCodeGenOptLevel = codeGenOptLevel;
-  options.sharedLibPaths = libraryPaths;
+  StringRef helperLibrary = getHelperLibrary();
+  options.sharedLibPaths = helperLibrary;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   return ExecutionEngine::create(module, options, std::move(*machine));
