@@ -1,6 +1,6 @@
 # Finds MLIR 22.1 and makes sure that only its shared library is ever linked:
 # two copies of MLIR in one process have two sets of type ids and fail oddly.
-find_package(MLIR 22.1 REQUIRED CONFIG)
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)  # Debian's place
 message(STATUS "MLIR ${MLIR_VERSION} in ${MLIR_DIR}")
 
 if(NOT TARGET MLIR)

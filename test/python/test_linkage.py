@@ -5,13 +5,11 @@ options, and fail in ways that are hard to read. Component archives (MLIRIR,
 MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
 """
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from binaries import is_elf, needed_libraries, run_tool
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 
@@ -25,48 +23,12 @@ CORE_SYMBOLS = (
 )
 
 
-def llvm_tool(name):
-    """Path of an LLVM 22 tool or of its GNU counterpart."""
-    mlir_dir = os.environ.get("MLIR_DIR")
-    candidates = [f"llvm-{name}-22", f"llvm-{name}", name]
-    if mlir_dir:
-        candidates.insert(0, str(Path(mlir_dir, "../../../bin", f"llvm-{name}")))
-    for candidate in candidates:
-        path = shutil.which(candidate)
-        if path:
-            return path
-    pytest.fail(f"none of {', '.join(candidates)} found: install llvm-22")
-
-
-def run_tool(name, *arguments):
-    command = [llvm_tool(name), *map(str, arguments)]
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
-
-
-def needed_libraries(path):
-    lines = run_tool("readelf", "--dynamic", "--wide", path).splitlines()
-    return [
-        line[line.index("[") + 1 : line.rindex("]")]
-        for line in lines
-        if "(NEEDED)" in line
-    ]
-
-
 def symbols(path, kind):
     """Mangled names, from the full and from the dynamic symbol table."""
     tables = run_tool("nm", kind, path) + run_tool("nm", "--dynamic", kind, path)
     return {
         line.split()[-1].split("@")[0] for line in tables.splitlines() if line.strip()
     }
-
-
-def is_elf(path):
-    if not path.is_file() or path.is_symlink():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
 
 
 def built_binaries():
