@@ -12,6 +12,16 @@ function(kvcache_add_library name)
   endif()
 endfunction()
 
+# kvcache_add_tool(NAME SOURCE... [LINK LIB...])
+# A program in build/bin, in wheels, and for other projects.
+function(kvcache_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  kvcache_export(${name})
+  kvcache_install_on_path(${name})
+endfunction()
+
 # kvcache_tablegen(FILE.td OUTPUT ARG... ...): pairs of an output file and the
 # mlir-tblgen arguments that make it, written as "OUTPUT|ARG|ARG".
 function(kvcache_tablegen target td)
@@ -22,11 +32,4 @@ function(kvcache_tablegen target td)
     mlir_tablegen(${output} ${pair})
   endforeach()
   add_public_tablegen_target(${target})
-endfunction()
-
-# kvcache_add_tool(NAME LIB): a program of one file of its name.
-function(kvcache_add_tool name library)
-  add_executable(${name} ${name}.cpp)
-  target_link_libraries(${name} PRIVATE ${library})
-  kvcache_export(${name})
 endfunction()
