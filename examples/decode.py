@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""Serves a small language model: prompts in, tokens out, through a paged KV cache.
+
+The model is NumPy (transformer.py), with random weights. Its keys and values go into
+pages that `kvcache.PagedKVCacheManager` hands out, and attention reads them there, by
+the compiled functions of decode.mlir. Prompts begin alike and share those pages; requests
+join and leave at every step (batching.py). Every token and its logits are compared with
+what the model gives without a cache. Exits with 1 where they disagree, with 2 where it
+cannot run.
+"""
+
+import argparse
+import dataclasses
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console import fail, print_table, progress
+
+try:
+    import kvcache
+    import numpy as np
+    from kvcache import dtypes
+except ImportError as error:
+    fail(
+        f"{error}\n  scripts/setup.sh --build builds what is needed; then run\n"
+        "  PYTHONPATH=build/python build/venv/bin/python examples/decode.py"
+    )
+
+import reference
+from batching import Batcher, Request
+from transformer import Attention, Sizes, Transformer, causal_attention
+
+SOURCE = Path(__file__).resolve().with_suffix(".mlir")
+SEED = 2026
+PAGE_SIZE = 16
+BATCH_SIZE = 8  # sequences that take part in a step
+PROMPT_TOKENS = 64  # new ones, from which on a step takes no further prompt
+SWAP_SPACE_GB = 1 / 64
+TOLERANCES = {"f32": 1e-3, "bf16": 0.1, "f8E4M3FN": 0.5}  # of logits
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What there is to do, and with how many pages.
+
+    Each prompt has the same ``prefix`` tokens, and up to ``own`` more.
+    """
+
+    sizes: Sizes = Sizes()
+    prompts: int = 12
+    new_tokens: int = 32
+    pages: int = 32
+    prefix: int = 72
+    own: int = 40
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a sequence at most."""
+        return self.prefix + self.own + self.new_tokens
+
+
+QUICK = Workload(
+    Sizes(2, 64, query_heads=4, kv_heads=2, head_size=32, mlp=128, vocabulary=64),
+    prompts=6,
+    new_tokens=8,
+    pages=9,
+    prefix=24,
+    own=12,
+)
+
+# --- The model's cache and kernels ------------------------------------------------
+
+
+def cache_params(sizes: Sizes, dtype: str) -> kvcache.KVCacheParams:
+    """The cache of the model; an 8-bit one has a scale for each head of a token."""
+    config = None
+    if dtype == "f8E4M3FN":
+        config = kvcache.KVCacheQuantizationConfig(np.float32, sizes.head_size)
+    return kvcache.KVCacheParams(
+        dtype,
+        sizes.kv_heads,
+        sizes.head_size,
+        page_size=PAGE_SIZE,
+        total_num_layers=sizes.layers,
+        kvcache_quant_config=config,
+        enable_prefix_caching=True,
+        enable_kvcache_swapping_to_host=True,
+        host_kvcache_swap_space_gb=SWAP_SPACE_GB,
+    )
+
+
+def row_dtype(params: kvcache.KVCacheParams) -> np.dtype:
+    """What `append` takes: the cache's dtype, or f32 where it quantizes."""
+    return np.dtype(np.float32) if params.kvcache_quant_config else params.dtype
+
+
+def kernels(params: kvcache.KVCacheParams, query_heads: int) -> str:
+    """decode.mlir for a cache and its model: with their types, and scales if any."""
+    row = f"{params.head_dim}x{dtypes.mlir_name(row_dtype(params))}"
+    aliases = {
+        "#kv": params.params_attribute,
+        "!collection": params.collection_type,
+        "!cache": params.cache_type,
+        "!blocks": params.blocks_type,
+        "!new_rows": f"memref<?x{params.n_kv_heads_per_device}x{row}>",
+        "!new_row": f"vector<{row}>",
+        "!queries": f"memref<?x{query_heads}x{params.head_dim}xf32>",
+        "!head": f"vector<{params.head_dim}xf32>",
+    }
+    text = SOURCE.read_text()
+    if params.kvcache_quant_config:
+        aliases["!scales"] = params.scales_type
+    else:
+        scales = r"_quantized\b|%scales: !scales, | scales %scales|, !scales\b"
+        text = re.sub(scales, "", text)
+    for name, definition in aliases.items():
+        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {definition}", text)
+    return text
+
+
+def paged_attention(
+    program: kvcache.JitModule, inputs: kvcache.StepInputs, dtype: np.dtype
+) -> Attention:
+    """Attention to what is in the pages, after the new keys and values went there."""
+
+    def attention(
+        layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        cache = *inputs.collection(), layer
+        new = keys.astype(dtype), values.astype(dtype)
+        program.call("append", *cache, *new, inputs.row_offsets)
+        out = np.empty_like(queries)
+        scale = queries.shape[-1] ** -0.5
+        program.call("attention", *cache, scale, queries, inputs.row_offsets, out)
+        return out
+
+    return attention
+
+
+def positions(inputs: kvcache.StepInputs) -> np.ndarray:
+    """Where in its sequence each token of a step stands, [tokens]."""
+    offsets = inputs.row_offsets.astype(np.int64)
+    starts = inputs.lengths.astype(np.int64) - offsets[:-1]
+    return np.repeat(starts, np.diff(offsets)) + np.arange(offsets[-1])
+
+
+# --- Serving ----------------------------------------------------------------------
+
+
+def make_requests(rng: np.random.Generator, work: Workload) -> list[Request]:
+    """Prompts of random tokens; requests stop after a different number of new ones."""
+
+    def tokens(count: int) -> np.ndarray:
+        return rng.integers(work.sizes.vocabulary, size=count)
+
+    prefix = tokens(work.prefix)
+    return [
+        Request(
+            f"request {i}",
+            np.concatenate([prefix, tokens(rng.integers(1, work.own + 1))]),
+            int(rng.integers((work.new_tokens + 1) // 2, work.new_tokens + 1)),
+        )
+        for i in range(work.prompts)
+    ]
+
+
+@dataclass
+class Usage:
+    """Pages when sequences had the most: how many sequences, theirs, distinct ones."""
+
+    sequences: int = 0
+    pages: int = 0
+    distinct: int = 0
+
+    def note(self, snapshot: kvcache.CacheSnapshot) -> None:
+        resident = [each for each in snapshot.sequences if each.is_resident]
+        pages = [page for sequence in resident for page in sequence.pages]
+        if len(pages) > self.pages:
+            self.sequences, self.pages = len(resident), len(pages)
+            self.distinct = len(set(pages))
+
+
+@dataclass
+class Server:
+    """Serves requests in batches; keeps the logits from which each token was taken."""
+
+    model: Transformer
+    cache: kvcache.PagedKVCacheManager
+    program: kvcache.JitModule
+    batcher: Batcher
+    logits: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+    def serve(self) -> Iterator[Request]:
+        """Passes each request on when it has all its tokens."""
+        while batch := self.batcher.next_batch():
+            self.usage.note(self.cache.snapshot())
+            inputs = self.cache.inputs([request.name for request in batch])
+            dtype = row_dtype(self.cache.params)
+            attention = paged_attention(self.program, inputs, dtype)
+            logits = self.model.logits(inputs.tokens, positions(inputs), attention)
+            last = logits[inputs.row_offsets[1:] - 1]
+            for request, row in zip(batch, last):
+                self.logits.setdefault(request.name, []).append(row)
+            self.batcher.finish_step(last.argmax(axis=-1))
+            yield from (request for request in batch if request.is_done)
+
+
+# --- Comparing --------------------------------------------------------------------
+
+
+@dataclass
+class Comparison:
+    """Tokens that are the model's own choice without a cache, and how logits differ."""
+
+    tokens: int = 0
+    same: int = 0
+    largest: float = 0.0
+
+    def add(
+        self,
+        model: Transformer,
+        request: Request,
+        logits: list[np.ndarray],
+        stored: Callable[[np.ndarray], np.ndarray],
+    ) -> None:
+        """Computes a request again. Attention is causal: a row is what follows the tokens
+        so far, whatever comes later, so that all tokens are checked at once."""
+        tokens = request.tokens[:-1]
+        attention = causal_attention(stored)
+        rows = model.logits(tokens, np.arange(len(tokens)), attention)
+        rows = rows[len(request.prompt) - 1 :]
+        self.tokens += len(rows)
+        self.same += int((rows.argmax(axis=-1) == request.generated).sum())
+        self.largest = max(self.largest, float(np.abs(rows - logits).max()))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.same} of {self.tokens} tokens are the same, logits differ by"
+            f" {self.largest:.1e} at most"
+        )
+
+
+def unchanged(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def stored_as(params: kvcache.KVCacheParams) -> Callable[[np.ndarray], np.ndarray]:
+    """What a cache makes of keys or values."""
+    if params.kvcache_quant_config:
+        return lambda x: reference.dequantize(*reference.quantize(x, groups=1))
+    return lambda x: x.astype(params.dtype).astype(np.float64)
+
+
+def compare(server: Server, requests: list[Request], dtype: str) -> bool:
+    """Prints how the tokens compare, and returns whether they are right.
+
+    In f32 all must be the same. Where the cache rounds, the model without one rounds
+    keys and values likewise; then a sum in another order may round the other way.
+    """
+    rounded, exact = Comparison(), Comparison()
+    stored = stored_as(server.cache.params)
+    for request in progress("comparing", requests):
+        logits = server.logits[request.name]
+        rounded.add(server.model, request, logits, stored)
+        if dtype != "f32":
+            exact.add(server.model, request, logits, unchanged)
+    agrees = rounded.largest <= TOLERANCES[dtype]
+    if dtype == "f32":
+        agrees &= rounded.same == rounded.tokens
+    print(f"{'agrees' if agrees else 'DISAGREES'} with no cache: {rounded}")
+    if dtype != "f32":
+        print(f"what {dtype} costs, against f32: {exact}")
+    return agrees
+
+
+# --- The tables -------------------------------------------------------------------
+
+
+def print_workload(work: Workload, params: kvcache.KVCacheParams) -> None:
+    sizes = work.sizes
+    print(
+        f"{sizes.layers} layers, {sizes.query_heads} query heads over {sizes.kv_heads}"
+        f" KV heads of {sizes.head_size}, {dtypes.mlir_name(params.dtype)};"
+        f" {work.pages} pages of {PAGE_SIZE} tokens, {params.bytes_per_block / 1024:g}"
+        f" KiB each\n{work.prompts} prompts of {work.prefix + 1} to"
+        f" {work.prefix + work.own} tokens, {work.prefix} of them shared; up to"
+        f" {work.new_tokens} new tokens each\n"
+    )
+
+
+def print_memory(work: Workload, usage: Usage, params: kvcache.KVCacheParams) -> None:
+    continuous = usage.sequences * -(-work.longest // PAGE_SIZE)
+    rows = [
+        ("continuous, each as long as the longest", continuous),
+        ("paged, nothing shared", usage.pages),
+        ("paged, with shared prefixes", usage.distinct),
+    ]
+    print_table(
+        (f"cache of {usage.sequences} sequences, at most", "pages", "KiB", "%"),
+        [
+            (
+                name,
+                pages,
+                f"{pages * params.bytes_per_block / 1024:g}",
+                round(100 * pages / continuous),
+            )
+            for name, pages in rows
+        ],
+    )
+    print()
+
+
+def print_speed(server: Server, seconds: float) -> None:
+    counts = server.batcher.counts
+    new_tokens = sum(map(len, server.logits.values()))
+    columns = "steps", "prompt tokens", "shared tokens", "swapped out", "restarted"
+    print_table(
+        (*columns, "new tokens", "steps/s", "new tokens/s"),
+        [
+            (
+                *(counts[name] for name in columns),
+                new_tokens,
+                round(counts["steps"] / seconds),
+                round(new_tokens / seconds),
+            )
+        ],
+    )
+    print()
+
+
+# --- The program ------------------------------------------------------------------
+
+
+def run(work: Workload, dtype: str, target: str) -> bool:
+    """Whether serving the requests gives what the model gives without a cache."""
+    params = cache_params(work.sizes, dtype)
+    print_workload(work, params)
+    cache = kvcache.PagedKVCacheManager(
+        params,
+        max_batch_size=BATCH_SIZE,
+        max_seq_len=work.longest,
+        num_pages=work.pages,
+    )
+    source = kernels(params, work.sizes.query_heads)
+    program = kvcache.jit(source, target=target, filename=SOURCE.name)
+    requests = make_requests(np.random.default_rng(SEED), work)
+    batcher = Batcher(cache, requests, PROMPT_TOKENS)
+    server = Server(Transformer(work.sizes, SEED), cache, program, batcher)
+    start = time.perf_counter()
+    for _ in progress("serving", server.serve(), total=len(requests)):
+        pass
+    seconds = time.perf_counter() - start
+    print_memory(work, server.usage, params)
+    print_speed(server, seconds)
+    return compare(server, requests, dtype)
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expects a positive integer, got {text!r}")
+    return int(text)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Serves a small language model with random weights through a paged KV"
+        " cache: prefix caching, continuous batching, swapping to host memory. Compares"
+        " every token with what the model gives without a cache.",
+        epilog="example: decode.py --prompts 20 --pages 24 --dtype f8E4M3FN",
+    )
+    counts = {
+        "prompts": "how many there are",
+        "new-tokens": "how many may follow a prompt",
+        "pages": f"pages of {PAGE_SIZE} tokens on the device",
+    }
+    for name, text in counts.items():
+        field_name = name.replace("-", "_")
+        default, quick = (getattr(work, field_name) for work in (Workload(), QUICK))
+        text += f", default {default} ({quick} with --quick)"
+        parser.add_argument(f"--{name}", type=positive, metavar="N", help=text)
+    parser.add_argument(
+        "--dtype", choices=TOLERANCES, default="f32", help="of the cache, default f32"
+    )
+    parser.add_argument(
+        "--target",
+        default="cpu",
+        help="what runs the kernels: cpu, the default, or emulator:CHIP, such as"
+        " emulator:sm_90a, which is slow: take --quick",
+    )
+    parser.add_argument("--quick", action="store_true", help="a tiny model, few prompts")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse_options()
+    given = {
+        name: value
+        for name in ("prompts", "new_tokens", "pages")
+        if (value := getattr(options, name)) is not None
+    }
+    work = dataclasses.replace(QUICK if options.quick else Workload(), **given)
+    try:
+        agrees = run(work, options.dtype, options.target)
+    except (kvcache.Error, ValueError) as error:
+        fail(error)
+    return 0 if agrees else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""A small language model in plain NumPy, of Llama's kind, with random weights.
+
+RMSNorm, rotary positions, grouped-query attention, SwiGLU. What attention does with
+keys and values is up to the caller: `causal_attention` has no cache and recomputes all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Attention = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""Takes a layer, and f32 [tokens, heads, head_size] queries, keys and values of the new
+tokens; gives [tokens, query heads, head_size]."""
+
+ROPE_BASE = 10000.0
+EPSILON = np.float32(1e-5)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a model; ``mlp`` is the width between the SwiGLU's matrices."""
+
+    layers: int = 4
+    hidden: int = 512
+    query_heads: int = 8
+    kv_heads: int = 2
+    head_size: int = 64
+    mlp: int = 1408
+    vocabulary: int = 512
+
+
+class Transformer:
+    """The model: weights made from a seed, and what comes after given tokens."""
+
+    def __init__(self, sizes: Sizes, seed: int) -> None:
+        self.sizes = sizes
+        rng = np.random.default_rng(seed)
+        queries = sizes.query_heads * sizes.head_size
+        keys = sizes.kv_heads * sizes.head_size
+        shapes = {
+            "queries": (sizes.hidden, queries),
+            "keys": (sizes.hidden, keys),
+            "values": (sizes.hidden, keys),
+            "attended": (queries, sizes.hidden),
+            "gate": (sizes.hidden, sizes.mlp),
+            "up": (sizes.hidden, sizes.mlp),
+            "down": (sizes.mlp, sizes.hidden),
+        }
+        self._layers = [
+            {name: _random_matrix(rng, *shape) for name, shape in shapes.items()}
+            for _ in range(sizes.layers)
+        ]
+        self._embedding = rng.standard_normal(
+            (sizes.vocabulary, sizes.hidden), np.float32
+        )
+        self._unembedding = _random_matrix(rng, sizes.hidden, sizes.vocabulary)
+
+    def logits(
+        self, tokens: np.ndarray, positions: np.ndarray, attention: Attention
+    ) -> np.ndarray:
+        """What may follow each token: f32 [tokens, vocabulary].
+
+        Args:
+            tokens: Ids, [tokens]; of several sequences, if ``attention`` can tell.
+            positions: Where in its sequence each token stands.
+            attention: What a layer's new queries find, with the new keys and values.
+        """
+        x = self._embedding[tokens]
+        for layer, weights in enumerate(self._layers):
+            x = x + self._attend(layer, weights, normalize(x), positions, attention)
+            x = x + _swiglu(weights, normalize(x))
+        return normalize(x) @ self._unembedding
+
+    def _attend(
+        self,
+        layer: int,
+        weights: dict[str, np.ndarray],
+        x: np.ndarray,
+        positions: np.ndarray,
+        attention: Attention,
+    ) -> np.ndarray:
+        queries, keys, values = (
+            (x @ weights[name]).reshape(len(x), -1, self.sizes.head_size)
+            for name in ("queries", "keys", "values")
+        )
+        queries, keys = rotate(queries, positions), rotate(keys, positions)
+        attended = attention(layer, queries, keys, values)
+        return attended.reshape(len(x), -1) @ weights["attended"]
+
+
+def _random_matrix(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """Keeps the size of what it multiplies."""
+    return rng.standard_normal((rows, columns), np.float32) * np.float32(rows**-0.5)
+
+
+def normalize(x: np.ndarray) -> np.ndarray:
+    """RMSNorm of the last dimension, without weights."""
+    return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + EPSILON)
+
+
+def rotate(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Rotary positions: turns element i with i + head_size / 2, [tokens, heads, …]."""
+    half = x.shape[-1] // 2
+    angles = positions[:, None, None] * ROPE_BASE ** (-np.arange(half) / half)
+    sin, cos = np.sin(angles).astype(x.dtype), np.cos(angles).astype(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+
+def _swiglu(weights: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    gate = x @ weights["gate"]
+    return (gate / (1 + np.exp(-gate)) * (x @ weights["up"])) @ weights["down"]
+
+
+def causal_attention(stored: Callable[[np.ndarray], np.ndarray]) -> Attention:
+    """Attention within one sequence, all of whose tokens are new, in float64.
+
+    Args:
+        stored: What the format of a cache makes of keys or values.
+    """
+
+    def attention(
+        layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        tokens, heads, head_size = keys.shape
+        grouped = queries.reshape(tokens, heads, -1, head_size).astype(np.float64)
+        scores = np.einsum("qhgd,khd->hgqk", grouped, stored(keys)) * head_size**-0.5
+        scores[..., ~np.tri(tokens, dtype=bool)] = -np.inf
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        result = np.einsum("hgqk,khd->qhgd", weights, stored(values))
+        return result.reshape(queries.shape).astype(queries.dtype)
+
+    return attention
