@@ -78,8 +78,6 @@ func.func @attention(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?
   %lowest = arith.constant -1.0e30 : f32
   %zeros = arith.constant dense<0.0> : !head
   %log2e = arith.constant 1.44269504 : f32
-  %scale_log2 = arith.mulf %scale, %log2e : f32
-  %factors = vector.broadcast %scale_log2 : f32 to !head
   %batch = memref.dim %lengths, %c0 : memref<?xi32>
   %most = arith.index_castui %max_seq : i32 to index
   %heads = memref.dim %q, %c1 : !queries
@@ -92,6 +90,8 @@ func.func @attention(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?
       scf.if %is_new {
         %h = arith.divui %head, %group : index
         %q_row = vector.load %q[%row, %head, %c0] {alignment = 16 : i64} : !queries, !head
+        %scale_log2 = arith.mulf %scale, %log2e : f32
+        %factors = vector.broadcast %scale_log2 : f32 to !head
         %query = arith.mulf %q_row, %factors : !head
         %collection = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache scales %scales
             : !blocks, memref<?xi32>, memref<?x?xi32>, !scales -> !collection

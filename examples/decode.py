@@ -11,6 +11,7 @@ cannot run.
 
 import argparse
 import dataclasses
+import os
 import re
 import sys
 import time
@@ -19,6 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console import fail, print_table, progress
+
+# On a busy machine, threads of such small products mostly wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 try:
     import kvcache
@@ -40,7 +44,7 @@ PAGE_SIZE = 16
 BATCH_SIZE = 8  # sequences that take part in a step
 PROMPT_TOKENS = 64  # new ones, from which on a step takes no further prompt
 SWAP_SPACE_GB = 1 / 64
-TOLERANCES = {"f32": 1e-3, "bf16": 0.1, "f8E4M3FN": 0.5}  # of logits
+TOLERANCES = {"f32": 1e-4, "bf16": 5e-3, "f8E4M3FN": 0.05}  # of logits, mostly below 4
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def kernels(params: kvcache.KVCacheParams, query_heads: int) -> str:
     if params.kvcache_quant_config:
         aliases["!scales"] = params.scales_type
     else:
-        scales = r"_quantized\b|%scales: !scales, | scales %scales|, !scales\b"
+        scales = "!scales = .*\n|%scales: !scales, | scales %scales|, !scales|_quantized"
         text = re.sub(scales, "", text)
     for name, definition in aliases.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {definition}", text)
@@ -228,8 +232,16 @@ class Comparison:
         logits: list[np.ndarray],
         stored: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        """Computes a request again. Attention is causal: a row is what follows the tokens
-        so far, whatever comes later, so that all tokens are checked at once."""
+        """Computes all tokens of a request again, at once.
+
+        Attention is causal: what follows a token does not depend on later ones.
+
+        Args:
+            model: The model that served it.
+            request: The prompt, and what was generated.
+            logits: Those from which each token was taken.
+            stored: What a cache's format makes of keys or values.
+        """
         tokens = request.tokens[:-1]
         attention = causal_attention(stored)
         rows = model.logits(tokens, np.arange(len(tokens)), attention)
@@ -336,10 +348,10 @@ def print_speed(server: Server, seconds: float) -> None:
 # --- The program ------------------------------------------------------------------
 
 
-def run(work: Workload, dtype: str, target: str) -> bool:
-    """Whether serving the requests gives what the model gives without a cache."""
-    params = cache_params(work.sizes, dtype)
-    print_workload(work, params)
+def make_server(
+    work: Workload, params: kvcache.KVCacheParams, target: str
+) -> tuple[Server, list[Request]]:
+    """A model with its cache and kernels, and the requests that wait for it."""
     cache = kvcache.PagedKVCacheManager(
         params,
         max_batch_size=BATCH_SIZE,
@@ -350,7 +362,14 @@ def run(work: Workload, dtype: str, target: str) -> bool:
     program = kvcache.jit(source, target=target, filename=SOURCE.name)
     requests = make_requests(np.random.default_rng(SEED), work)
     batcher = Batcher(cache, requests, PROMPT_TOKENS)
-    server = Server(Transformer(work.sizes, SEED), cache, program, batcher)
+    return Server(Transformer(work.sizes, SEED), cache, program, batcher), requests
+
+
+def run(work: Workload, dtype: str, target: str) -> bool:
+    """Whether serving the requests gives what the model gives without a cache."""
+    params = cache_params(work.sizes, dtype)
+    print_workload(work, params)
+    server, requests = make_server(work, params, target)
     start = time.perf_counter()
     for _ in progress("serving", server.serve(), total=len(requests)):
         pass
@@ -373,16 +392,19 @@ def parse_options() -> argparse.Namespace:
         " every token with what the model gives without a cache.",
         epilog="example: decode.py --prompts 20 --pages 24 --dtype f8E4M3FN",
     )
-    counts = {
+    numbers = {
         "prompts": "how many there are",
-        "new-tokens": "how many may follow a prompt",
+        "new_tokens": "how many may follow a prompt",
         "pages": f"pages of {PAGE_SIZE} tokens on the device",
     }
-    for name, text in counts.items():
-        field_name = name.replace("-", "_")
-        default, quick = (getattr(work, field_name) for work in (Workload(), QUICK))
-        text += f", default {default} ({quick} with --quick)"
-        parser.add_argument(f"--{name}", type=positive, metavar="N", help=text)
+    for name, text in numbers.items():
+        default, quick = getattr(Workload, name), getattr(QUICK, name)
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=positive,
+            metavar="N",
+            help=f"{text}, default {default}, with --quick {quick}",
+        )
     parser.add_argument(
         "--dtype", choices=TOLERANCES, default="f32", help="of the cache, default f32"
     )
@@ -390,7 +412,7 @@ def parse_options() -> argparse.Namespace:
         "--target",
         default="cpu",
         help="what runs the kernels: cpu, the default, or emulator:CHIP, such as"
-        " emulator:sm_90a, which is slow: take --quick",
+        " emulator:sm_90a, best with --quick",
     )
     parser.add_argument("--quick", action="store_true", help="a tiny model, few prompts")
     return parser.parse_args()
