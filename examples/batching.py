@@ -65,8 +65,7 @@ class Batcher:
         """
         self._resume()
         for request in list(self._running):
-            if request in self._running:  # it may have made room for another
-                self._grow(request)
+            self._grow(request)
         self._admit()
         return list(self._running)
 
@@ -93,7 +92,7 @@ class Batcher:
             self._running.append(self._swapped.popleft())
 
     def _grow(self, request: Request) -> None:
-        """Makes room for the latest token of a request, which may cost others theirs."""
+        """Makes room for a request's latest token, unless the request has to make room."""
         while request in self._running:
             try:
                 self._cache.grow(request.name, request.generated[-1:])

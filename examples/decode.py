@@ -3,10 +3,10 @@
 
 The model is NumPy (transformer.py), with random weights. Its keys and values go into
 pages that `kvcache.PagedKVCacheManager` hands out, and attention reads them there, by
-the compiled functions of decode.mlir. Prompts begin alike and share those pages; requests
-join and leave at every step (batching.py). Every token and its logits are compared with
-what the model gives without a cache. Exits with 1 where they disagree, with 2 where it
-cannot run.
+the compiled functions of decode.mlir. Prompts begin alike and share the pages of that;
+requests join and leave at every step (batching.py). Every token and its logits are
+compared with what the model gives without a cache. Exits with 1 where they disagree,
+with 2 where it cannot run.
 """
 
 import argparse
@@ -119,8 +119,8 @@ def kernels(params: kvcache.KVCacheParams, query_heads: int) -> str:
     if params.kvcache_quant_config:
         aliases["!scales"] = params.scales_type
     else:
-        scales = "!scales = .*\n|%scales: !scales, | scales %scales|, !scales|_quantized"
-        text = re.sub(scales, "", text)
+        scales = "!scales = .*\n|%scales: !scales, | scales %scales|, !scales"
+        text = re.sub(f"{scales}|_quantized", "", text)
     for name, definition in aliases.items():
         text = re.sub(rf"(?m)^{name} = .*", f"{name} = {definition}", text)
     return text
@@ -387,8 +387,8 @@ def positive(text: str) -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Serves a small language model with random weights through a paged KV"
-        " cache: prefix caching, continuous batching, swapping to host memory. Compares"
+        description="Serves a small language model with random weights through a paged"
+        " KV cache: prefix caching, continuous batching, swapping to host memory. Compares"
         " every token with what the model gives without a cache.",
         epilog="example: decode.py --prompts 20 --pages 24 --dtype f8E4M3FN",
     )
@@ -414,7 +414,9 @@ def parse_options() -> argparse.Namespace:
         help="what runs the kernels: cpu, the default, or emulator:CHIP, such as"
         " emulator:sm_90a, best with --quick",
     )
-    parser.add_argument("--quick", action="store_true", help="a tiny model, few prompts")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tiny model, fewer prompts and pages"
+    )
     return parser.parse_args()
 
 

@@ -160,7 +160,7 @@ def test_no_more_requests_take_part_than_a_batch_has():
     assert agrees(server, requests)
 
 
-@pytest.mark.parametrize("pages", [3, 4, 6, 9])
+@pytest.mark.parametrize("pages", [3, 5, 9])
 def test_requests_are_swapped_where_pages_run_out(pages):
     server, requests = serve(dataclasses.replace(QUICK, pages=pages))
     assert server.batcher.counts["swapped out"] > 0
@@ -168,11 +168,12 @@ def test_requests_are_swapped_where_pages_run_out(pages):
     assert agrees(server, requests)
 
 
-@pytest.mark.parametrize("pages", [3, 6])
+@pytest.mark.parametrize("pages", [6, 16])
 def test_requests_start_again_where_the_host_is_full_as_well(pages):
     one_page = PARAMS.bytes_per_block / 2**30
     params = dataclasses.replace(PARAMS, host_kvcache_swap_space_gb=one_page)
-    server, requests = serve(dataclasses.replace(QUICK, pages=pages), params)
+    work = dataclasses.replace(QUICK, prompts=8, new_tokens=40, pages=pages)
+    server, requests = serve(work, params)
     assert server.batcher.counts["restarted"] > 0
     assert agrees(server, requests)
 

@@ -58,9 +58,9 @@ def test_readme_ptx_is_what_the_compiler_makes():
 
 
 def test_readme_python_runs(monkeypatch, capsys):
-    (program,) = fences("python")
     monkeypatch.chdir(ROOT)
-    exec(compile(program, "README.md", "exec"), {})
+    for program in fences("python"):
+        exec(compile(program, "README.md", "exec"), {})
     assert "copy_keys_kernel" in capsys.readouterr().out
 
 
