@@ -2,15 +2,20 @@
 
 import sys
 import time
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn, TypeVar
+
+Item = TypeVar("Item")
 
 
-def fail(message):
+def fail(message: object) -> NoReturn:
+    """Ends the program with an error and exit status 2: it cannot run."""
     print(f"error: {message}", file=sys.stderr)
     sys.exit(2)
 
 
-def fail_to_import(error):
+def fail_to_import(error: ImportError) -> NoReturn:
     """Ends the program where a package is missing, with how to run it."""
     name = Path(sys.argv[0]).stem
     fail(
@@ -20,10 +25,12 @@ def fail_to_import(error):
     )
 
 
-def progress(what, items, total=None):
+def progress(
+    what: str, items: Collection[Item] | Iterator[Item], total: int | None = None
+) -> Iterator[Item]:
     """Passes the items on and says how far it is, on stderr.
 
-    What is not a sequence needs ``total``, the number of items.
+    For an iterator ``total`` is the number of items.
     """
     total = len(items) if total is None else total
     terminal = sys.stderr.isatty()
@@ -41,7 +48,9 @@ def progress(what, items, total=None):
         sys.stderr.flush()
 
 
-def print_table(columns, rows, markdown=False):
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], markdown: bool = False
+) -> None:
     """Text to the left, numbers to the right, and a dash for None."""
     rows = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     is_text = [not all(map(_is_number, cells)) for cells in zip(*rows)]
@@ -64,7 +73,7 @@ def print_table(columns, rows, markdown=False):
     print("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
 
 
-def _is_number(cell):
+def _is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:

@@ -388,8 +388,8 @@ def positive(text: str) -> int:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Serves a small language model with random weights through a paged"
-        " KV cache: prefix caching, continuous batching, swapping to host memory. Compares"
-        " every token with what the model gives without a cache.",
+        " KV cache: prefix caching, continuous batching, swapping to host memory."
+        " Compares every token with what the model gives without a cache.",
         epilog="example: decode.py --prompts 20 --pages 24 --dtype f8E4M3FN",
     )
     numbers = {
