@@ -92,7 +92,7 @@ class Batcher:
             self._running.append(self._swapped.popleft())
 
     def _grow(self, request: Request) -> None:
-        """Makes room for a request's latest token, or takes the request's pages away."""
+        """Makes room for a request's latest token, or takes all its pages away."""
         while request in self._running:
             try:
                 self._cache.grow(request.name, request.generated[-1:])

@@ -13,8 +13,8 @@
 //   program.call("append", *inputs.collection(), layer, new_keys, new_values, inputs.row_offsets)
 //   program.call("attention", *inputs.collection(), layer, scale, q, inputs.row_offsets, out)
 
-// All that is particular to a model and its cache: decode.py puts its own here. For a cache without scales it also removes
-// every "scales" operand below, and "_quantized" from the stores.
+// All that is particular to a model and its cache: decode.py puts its own here. For a cache without scales it also
+// removes the scales below, and "_quantized" from the stores.
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 64>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 64>
