@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from console import fail, print_table, progress
+from console import fail, fail_to_import, print_table, progress
 
 # On a busy machine, threads of such small products mostly wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,10 +29,7 @@ try:
     import numpy as np
     from kvcache import dtypes
 except ImportError as error:
-    fail(
-        f"{error}\n  scripts/setup.sh --build builds what is needed; then run\n"
-        "  PYTHONPATH=build/python build/venv/bin/python examples/decode.py"
-    )
+    fail_to_import(error)
 
 import reference
 from batching import Batcher, Request
