@@ -1,0 +1,358 @@
+"""A page manager that is held to its model: each operation checks all there is to see."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from manager_model import Contents, Sequence
+
+from kvcache import OutOfPagesError, Place
+
+
+class CheckedManager:
+    """A manager, what it should hold, and a count of what has happened in it.
+
+    With a twin, another manager goes through the changes only, without the calls that
+    fail and those that only look: it must come to the same pages.
+    """
+
+    def __init__(self, configuration, manager=None, memory=None, has_twin=False):
+        self.page_size = configuration.page_size
+        self.columns = configuration.lut_columns
+        self.can_swap = configuration.host_pages > 0
+        self.shares = configuration.prefix_caching
+        self.manager = configuration.make(manager, memory)
+        self.twin = configuration.make(manager) if has_twin else None
+        self.contents = Contents(self.manager)
+        self.sequences = {}  # request: Sequence
+        self.kept = {}  # address of a page that can be found: the values of its tokens
+        self.ever_kept = set()  # the values of all tokens in pages that were ever cached
+        self.events = Counter()
+        self.snapshot = None
+        self.check()
+
+    # --- Operations ---------------------------------------------------------------
+    # Those that need pages return whether there were enough.
+
+    def claim(self, request, tokens=(), salt=b""):
+        sequence = Sequence(salt, tokens)
+        if self.add_tokens("claim", sequence, len(tokens), request, tokens, salt=salt):
+            self.sequences[request] = sequence
+            self.check()
+            return True
+        return False
+
+    def grow(self, request, tokens):
+        sequence = self.sequences[request].copy()
+        sequence.grow(tokens)
+        if self.add_tokens("grow", sequence, len(tokens), request, tokens):
+            self.sequences[request] = sequence
+            self.check()
+            return True
+        return False
+
+    def add_tokens(self, name, sequence, count, request, *arguments, **options):
+        """Claims or grows a sequence, which has ``count`` new tokens in the model.
+
+        They are looked up where a page begins and nothing was pending.
+        """
+        pages = self.get_pages(request)
+        is_cut = sequence.length % self.page_size > 0
+        is_looked_up = sequence.pending == count and not is_cut
+        kept = self.find_kept(sequence) if is_looked_up else []
+        used = sum(self.users[address] > 0 for address in kept)
+        waiting = sum(not self.users[a] and self.pages[a].references > 0 for a in kept)
+        is_copied = False
+        if is_cut and count:
+            written = pages[sequence.length // self.page_size]
+            is_copied = self.pages[written].references > 1
+        needed = self.count_pages(len(sequence.tokens)) - len(pages) + is_copied - used
+        available = self.count_available(waiting)
+        has_more_room = is_looked_up and needed < available
+        least, most = self.count_shareable(sequence, len(kept), has_more_room)
+        done, shared = self.attempt(
+            name,
+            request,
+            *arguments,
+            needed=needed - waiting,
+            available=available,
+            **options,
+        )
+        if done:
+            assert least <= shared <= most, f"{shared} tokens shared"
+            sequence.length += shared
+            found = shared // self.page_size
+            self.events["pages in use shared"] += used
+            self.events["pages kept found"] += len(kept) - used
+            self.events["pages on the host found"] += found - len(kept)
+            self.events["pages begun by copies"] += shared % self.page_size > 0
+            self.events["pages copied before a write"] += is_copied
+        return done
+
+    def step(self, requests):
+        """Writes what is pending, as a kernel would, and makes the step."""
+        inputs = self.manager.inputs(requests)
+        self.check_inputs(inputs, requests)
+        self.write_pending(inputs, requests)
+        self.attempt("step", requests)
+        for request in requests:
+            sequence = self.sequences[request]
+            sequence.length = len(sequence.tokens)
+        self.check()
+
+    def fork(self, request, new_request):
+        self.attempt("fork", request, new_request)
+        self.sequences[new_request] = self.sequences[request].copy()
+        self.check()
+
+    def truncate(self, request, length):
+        self.attempt("truncate", request, length)
+        self.sequences[request].truncate(length)
+        self.check()
+
+    def release(self, request):
+        self.attempt("release", request)
+        del self.sequences[request]
+        self.check()
+
+    def swap_out(self, request):
+        needed = sum(self.users[address] == 1 for address in self.get_pages(request))
+        done, _ = self.attempt("swap_out", request, needed=needed, available=self.host_room)
+        if done:
+            self.sequences[request].is_resident = False
+            self.check()
+            places = [a.place for a in self.get_pages(request) if not self.users[a]]
+            assert set(places) <= {Place.HOST}
+        return done
+
+    def swap_in(self, request):
+        pages = self.get_pages(request)
+        needed = sum(address.place is Place.HOST for address in pages)
+        waiting = len(pages) - needed - sum(self.users[a] > 0 for a in pages)
+        available = self.count_available(waiting)
+        done, _ = self.attempt("swap_in", request, needed=needed, available=available)
+        if done:
+            self.sequences[request].is_resident = True
+            self.check()
+        return done
+
+    def reset_prefix_cache(self):
+        self.attempt("reset_prefix_cache")
+        self.check()
+        assert all(page.references for page in self.snapshot.pages)
+
+    def misuse(self, error, message, name, *args, **options):
+        """A call without a meaning says so, and leaves everything as it was."""
+        with pytest.raises(error, match=message):
+            getattr(self.manager, name)(*args, **options)
+        self.events["misuse"] += 1
+        self.check_unchanged()
+
+    def attempt(self, name, *args, needed=0, available=0, **options):
+        """Calls the manager, which must do it if enough pages are available.
+
+        Returns whether it did, and the result.
+        """
+        try:
+            result = getattr(self.manager, name)(*args, **options)
+        except OutOfPagesError as error:
+            assert needed > available, f"{name}: {error}, but {needed} of {available} do"
+            assert error.needed > error.available
+            self.events[f"{name} out of pages"] += 1
+            self.check_unchanged()
+            return False, None
+        assert needed <= available, f"{name} found {needed} of {available} pages"
+        self.events[name] += 1
+        if self.twin:
+            assert getattr(self.twin, name)(*args, **options) == result
+            assert self.twin.snapshot() == self.manager.snapshot()
+        return True, result
+
+    def check_unchanged(self):
+        assert self.manager.snapshot() == self.snapshot
+        self.check()
+
+    # --- Predictions --------------------------------------------------------------
+
+    def count_pages(self, tokens):
+        return -(-tokens // self.page_size)
+
+    def get_pages(self, request):
+        return next((s.pages for s in self.snapshot.sequences if s.request == request), ())
+
+    def count_available(self, kept=0):
+        """Pages of the device to be had, if so many that only wait for the host stay."""
+        held = [a for a, page in self.pages.items() if page.references]
+        held = [a for a in held if a.place is Place.DEVICE]
+        waiting = sum(not self.users[a] for a in held)
+        free = self.manager.num_pages - len(held)
+        return free + min(waiting - kept, self.host_room)
+
+    @property
+    def host_room(self):
+        """Pages of the host that hold nothing that a sequence has."""
+        held = [page for page in self.snapshot.pages if page.references]
+        on_host = sum(page.address.place is Place.HOST for page in held)
+        return self.manager.num_host_pages - on_host
+
+    def find_kept(self, sequence):
+        """The pages on the device that hold a sequence's next tokens, but for the last."""
+        kept = {v[-1]: a for a, v in self.kept.items() if a.place is Place.DEVICE}
+        pages, end = [], sequence.length + self.page_size
+        while end < len(sequence.tokens) and sequence.values[end - 1] in kept:
+            pages.append(kept[sequence.values[end - 1]])
+            end += self.page_size
+        return pages
+
+    def count_shareable(self, sequence, kept, has_more_room):
+        """The fewest and the most pending tokens that must and may be shared.
+
+        Pages on the device must be found, and with a page more than needed, so that it
+        can be copied, also the beginning of one. What never was in the cache can't be.
+        """
+        least = most = sequence.length + kept * self.page_size
+        last = len(sequence.tokens) - 1
+        begun = {value for values in self.kept.values() for value in values}
+        if has_more_room and not self.can_swap:
+            while least < last and sequence.values[least] in begun:
+                least += 1
+        while most < last and sequence.values[most] in self.ever_kept:
+            most += 1
+        return least - sequence.length, most - sequence.length
+
+    # --- Steps --------------------------------------------------------------------
+
+    def check_inputs(self, inputs, requests):
+        sequences = [self.sequences[request] for request in requests]
+        pending = [sequence.pending for sequence in sequences]
+        tokens = [s.tokens[s.length :] for s in sequences]
+        assert inputs.requests == tuple(requests)
+        check_array(inputs.tokens, np.int64, sum(tokens, []))
+        check_array(inputs.row_offsets, np.uint32, np.cumsum([0, *pending]))
+        check_array(inputs.lengths, np.uint32, [s.length for s in sequences])
+        assert inputs.max_seq_length == max(pending)
+        assert inputs.max_cache_length == max(s.length for s in sequences)
+        pages = [self.get_pages(request) for request in requests]
+        table = np.full((len(pages), self.columns), self.manager.null_page)
+        for row, addresses in zip(table, pages):
+            row[: len(addresses)] = [address.index for address in addresses]
+        check_array(inputs.lut, np.uint32, table)
+
+    def write_pending(self, inputs, requests):
+        pages, offsets, values = [], [], []
+        for request, row in zip(requests, inputs.lut.tolist()):
+            sequence = self.sequences[request]
+            for t in range(sequence.length, len(sequence.tokens)):
+                pages.append(row[t // self.page_size])
+                offsets.append(t % self.page_size)
+            values += sequence.values[sequence.length :]
+        self.contents.write(pages, offsets, values)
+
+    # --- What holds at any time ---------------------------------------------------
+
+    def check(self):
+        before, self.snapshot = self.snapshot, self.manager.snapshot()
+        self.pages = {page.address: page for page in self.snapshot.pages}
+        self.check_pages()
+        self.check_sequences()
+        self.check_references()
+        written = self.collect_written()
+        self.check_kept(written, find_origins(before, self.snapshot))
+        self.check_contents(written)
+
+    def check_pages(self):
+        snapshot, pages = self.snapshot, self.snapshot.pages
+        assert snapshot.page_size == self.page_size
+        assert snapshot.null_page == snapshot.num_pages == self.manager.null_page
+        assert len(self.pages) == len(pages)
+        order = [(p.address.place is Place.HOST, p.address.index) for p in pages]
+        assert order == sorted(order)
+        sizes = {Place.DEVICE: snapshot.num_pages, Place.HOST: snapshot.num_host_pages}
+        for (place, index), page in self.pages.items():
+            assert 0 <= index < sizes[place]
+            assert page.references or page.is_cached
+            assert self.shares or not page.is_cached
+
+    def check_sequences(self):
+        manager, sequences = self.manager, self.sequences
+        assert len(manager) == len(sequences)
+        assert [s.request for s in self.snapshot.sequences] == list(sequences)
+        for state in self.snapshot.sequences:
+            sequence = sequences[state.request]
+            assert state.request in manager
+            assert (state.length, state.pending) == (sequence.length, sequence.pending)
+            assert manager.tokens(state.request).tolist() == sequence.tokens
+            assert len(state.pages) == self.count_pages(len(sequence.tokens))
+            assert state.is_resident == sequence.is_resident
+            if state.is_resident:
+                assert all(place is Place.DEVICE for place, _ in state.pages)
+            if sequence.pending:
+                for address in state.pages[sequence.length // self.page_size :]:
+                    page = self.pages[address]
+                    assert page.references == 1 and not page.is_cached, "will be written"
+
+    def check_references(self):
+        references, self.users = Counter(), Counter()
+        for state in self.snapshot.sequences:
+            assert len(set(state.pages)) == len(state.pages)
+            references.update(state.pages)
+            if state.is_resident:
+                self.users.update(state.pages)
+        assert {a: page.references for a, page in self.pages.items() if page.references} == references
+        assert self.manager.num_free_pages == self.count_available()
+
+    def collect_written(self):
+        """The values in each page that a sequence has, as far as any of them has come."""
+        written, size = {}, self.page_size
+        for state in self.snapshot.sequences:
+            sequence = self.sequences[state.request]
+            for i, address in enumerate(state.pages):
+                values = sequence.values[i * size : min((i + 1) * size, sequence.length)]
+                others = written.setdefault(address, values)
+                common = min(len(values), len(others))
+                assert values[:common] == others[:common], "shared by different tokens"
+                if len(values) > len(others):
+                    written[address] = values
+        return written
+
+    def check_kept(self, written, origins):
+        """Full pages are cached, once for the same tokens, and keep what they hold."""
+        kept, places = {}, {}
+        for address, page in self.pages.items():
+            values = written.get(address, [])
+            is_full = len(values) == self.page_size
+            if self.shares and is_full:
+                assert page.is_cached, "full, and can't be shared"
+                assert places.setdefault(values[-1], address) == address, "kept twice"
+            assert page.tokens == (self.page_size if page.is_cached else len(values))
+            if page.is_cached and (page.references or address.place is Place.DEVICE):
+                origin = origins.get(address, address)
+                kept[address] = values if is_full else self.kept[origin]
+                self.ever_kept.update(kept[address])
+        self.kept = kept
+
+    def check_contents(self, written):
+        pages, offsets, expected = [], [], []
+        for address, values in (written | self.kept).items():
+            if address.place is Place.DEVICE:
+                pages += [address.index] * len(values)
+                offsets += range(len(values))
+                expected += values
+        wrong = self.contents.find_wrong(pages, offsets, expected)
+        assert not wrong, f"(page, offset) pairs with other contents: {sorted(wrong)}"
+        assert self.contents.is_zero(self.manager.null_page), "the null page was written"
+
+
+def find_origins(before, after):
+    """Where the pages of sequences were before."""
+    pages = {s.request: s.pages for s in before.sequences} if before else {}
+    return {
+        now: then
+        for sequence in after.sequences
+        for then, now in zip(pages.get(sequence.request, ()), sequence.pages)
+    }
+
+
+def check_array(array, dtype, expected):
+    assert array.dtype == dtype
+    np.testing.assert_array_equal(array, expected)
