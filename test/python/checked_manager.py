@@ -1,12 +1,35 @@
 """A page manager that is held to its model: each operation checks all there is to see."""
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from manager_model import Contents, Sequence
 
 from kvcache import OutOfPagesError, Place
+
+
+class Room(NamedTuple):
+    """What adding tokens to a sequence comes to.
+
+    Attributes:
+        needed: Pages that are not in use.
+        available: Pages that there are for it.
+        least: Pending tokens that must be shared.
+        most: Pending tokens that may be shared.
+        kept: Whole pages of the tokens on the device.
+        used: Those of them that others use.
+        is_copied: Whether the last page is copied before it is written.
+    """
+
+    needed: int
+    available: int
+    least: int
+    most: int
+    kept: int
+    used: int
+    is_copied: bool
 
 
 class CheckedManager:
@@ -32,62 +55,40 @@ class CheckedManager:
         self.check()
 
     # --- Operations ---------------------------------------------------------------
-    # Those that need pages return whether there were enough.
+    # Those that need pages return None where there are not enough.
 
     def claim(self, request, tokens=(), salt=b""):
+        """Returns how many tokens are shared."""
         sequence = Sequence(salt, tokens)
-        if self.add_tokens("claim", sequence, len(tokens), request, tokens, salt=salt):
-            self.sequences[request] = sequence
-            self.check()
-            return True
-        return False
+        return self.add_tokens("claim", sequence, request, tokens, salt=salt)
 
     def grow(self, request, tokens):
+        """Returns how many tokens are shared."""
         sequence = self.sequences[request].copy()
         sequence.grow(tokens)
-        if self.add_tokens("grow", sequence, len(tokens), request, tokens):
-            self.sequences[request] = sequence
-            self.check()
-            return True
-        return False
+        return self.add_tokens("grow", sequence, request, tokens)
 
-    def add_tokens(self, name, sequence, count, request, *arguments, **options):
-        """Claims or grows a sequence, which has ``count`` new tokens in the model.
-
-        They are looked up where a page begins and nothing was pending.
-        """
-        pages = self.get_pages(request)
-        is_cut = sequence.length % self.page_size > 0
-        is_looked_up = sequence.pending == count and not is_cut
-        kept = self.find_kept(sequence) if is_looked_up else []
-        used = sum(self.users[address] > 0 for address in kept)
-        waiting = sum(not self.users[a] and self.pages[a].references > 0 for a in kept)
-        is_copied = False
-        if is_cut and count:
-            written = pages[sequence.length // self.page_size]
-            is_copied = self.pages[written].references > 1
-        needed = self.count_pages(len(sequence.tokens)) - len(pages) + is_copied - used
-        available = self.count_available(waiting)
-        has_more_room = is_looked_up and needed < available
-        least, most = self.count_shareable(sequence, len(kept), has_more_room)
+    def add_tokens(self, name, sequence, request, tokens, **options):
+        """Claims or grows what is to become the ``sequence``."""
+        room = self.predict_room(sequence, self.get_pages(request), len(tokens))
         done, shared = self.attempt(
-            name,
-            request,
-            *arguments,
-            needed=needed - waiting,
-            available=available,
-            **options,
+            name, request, tokens, needed=room.needed, available=room.available, **options
         )
-        if done:
-            assert least <= shared <= most, f"{shared} tokens shared"
-            sequence.length += shared
-            found = shared // self.page_size
-            self.events["pages in use shared"] += used
-            self.events["pages kept found"] += len(kept) - used
-            self.events["pages on the host found"] += found - len(kept)
-            self.events["pages begun by copies"] += shared % self.page_size > 0
-            self.events["pages copied before a write"] += is_copied
-        return done
+        if not done:
+            return None
+        assert room.least <= shared <= room.most, f"{shared} tokens shared"
+        before, is_cut = self.kept, sequence.length % self.page_size > 0
+        sequence.length += shared
+        self.sequences[request] = sequence
+        self.events["pages in use shared"] += room.used
+        self.events["pages kept found"] += room.kept - room.used
+        self.events["pages of the host found"] += shared // self.page_size - room.kept
+        self.events["pages begun by copies"] += shared % self.page_size > 0
+        self.events["pages copied before a write"] += room.is_copied
+        self.check()
+        if room.is_copied or not is_cut:  # else its own page is forgotten, to be written
+            self.check_evicted(before)
+        return shared
 
     def step(self, requests):
         """Writes what is pending, as a kernel would, and makes the step."""
@@ -116,25 +117,31 @@ class CheckedManager:
         self.check()
 
     def swap_out(self, request):
+        """Returns how many pages move."""
         needed = sum(self.users[address] == 1 for address in self.get_pages(request))
         done, _ = self.attempt("swap_out", request, needed=needed, available=self.host_room)
-        if done:
-            self.sequences[request].is_resident = False
-            self.check()
-            places = [a.place for a in self.get_pages(request) if not self.users[a]]
-            assert set(places) <= {Place.HOST}
-        return done
+        if not done:
+            return None
+        self.sequences[request].is_resident = False
+        self.check()
+        pages = self.get_pages(request)
+        assert [a.place for a in pages if not self.users[a]] == [Place.HOST] * needed
+        return needed
 
     def swap_in(self, request):
+        """Returns how many pages move."""
         pages = self.get_pages(request)
         needed = sum(address.place is Place.HOST for address in pages)
         waiting = len(pages) - needed - sum(self.users[a] > 0 for a in pages)
         available = self.count_available(waiting)
         done, _ = self.attempt("swap_in", request, needed=needed, available=available)
-        if done:
-            self.sequences[request].is_resident = True
-            self.check()
-        return done
+        if not done:
+            return None
+        before = self.kept
+        self.sequences[request].is_resident = True
+        self.check()
+        self.check_evicted(before)
+        return needed
 
     def reset_prefix_cache(self):
         self.attempt("reset_prefix_cache")
@@ -203,6 +210,26 @@ class CheckedManager:
             pages.append(kept[sequence.values[end - 1]])
             end += self.page_size
         return pages
+
+    def predict_room(self, sequence, pages, count):
+        """What a sequence with ``pages``, of which ``count`` tokens are new, will need.
+
+        They are looked up where a page begins and nothing was pending.
+        """
+        is_cut = sequence.length % self.page_size > 0
+        is_looked_up = sequence.pending == count and not is_cut
+        kept = self.find_kept(sequence) if is_looked_up else []
+        used = sum(self.users[address] > 0 for address in kept)
+        waiting = sum(not self.users[a] and self.pages[a].references > 0 for a in kept)
+        is_copied = False
+        if is_cut and count:
+            written = pages[sequence.length // self.page_size]
+            is_copied = self.pages[written].references > 1
+        needed = self.count_pages(len(sequence.tokens)) - len(pages) + is_copied - used
+        available = self.count_available(waiting)
+        has_more_room = is_looked_up and needed < available
+        least, most = self.count_shareable(sequence, len(kept), has_more_room)
+        return Room(needed - waiting, available, least, most, len(kept), used, is_copied)
 
     def count_shareable(self, sequence, kept, has_more_room):
         """The fewest and the most pending tokens that must and may be shared.
@@ -298,7 +325,8 @@ class CheckedManager:
             references.update(state.pages)
             if state.is_resident:
                 self.users.update(state.pages)
-        assert {a: page.references for a, page in self.pages.items() if page.references} == references
+        held = {a: page.references for a, page in self.pages.items() if page.references}
+        assert held == references
         assert self.manager.num_free_pages == self.count_available()
 
     def collect_written(self):
@@ -341,6 +369,16 @@ class CheckedManager:
         wrong = self.contents.find_wrong(pages, offsets, expected)
         assert not wrong, f"(page, offset) pairs with other contents: {sorted(wrong)}"
         assert self.contents.is_zero(self.manager.null_page), "the null page was written"
+
+
+    def check_evicted(self, before):
+        """Pages that are kept leave the device only when no other is free."""
+        places = {values[-1] for a, values in self.kept.items() if a.place is Place.DEVICE}
+        lost = {v[-1] for a, v in before.items() if a.place is Place.DEVICE} - places
+        if lost:
+            self.events["pages evicted"] += len(lost)
+            used = sum(address.place is Place.DEVICE for address in self.pages)
+            assert used == self.manager.num_pages, "evicted while others are free"
 
 
 def find_origins(before, after):

@@ -3,12 +3,19 @@
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
 from checked_manager import CheckedManager
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_model import FORMATS, Configuration
 from programs import examples
+
+import kvcache
+from kvcache.memory import NumPyMemory
+from kvcache.pages import PagePool
+from kvcache.prefixes import Prefix
 
 # Python's hashes of the first and the last are equal.
 ALPHABET = (0, 1, 2**61 - 1)
@@ -141,4 +148,224 @@ class History:
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
 @examples(12)
 def test_histories(configuration, seed):
-    History(seed, configuration, has_twin=True).run(300)
+    """Failing calls, and those that only look, change nothing that comes later."""
+    History(seed, configuration, has_twin=True).run(250)
+
+
+@pytest.mark.slow
+@given(configuration=configurations(), seed=st.integers(0, 2**32))
+@examples(16)
+def test_long_histories(configuration, seed):
+    History(seed, configuration).run(10_000)
+
+
+def test_histories_come_across_everything():
+    events = Counter()
+    for host_pages in (0, 4):
+        for seed in range(4):
+            configuration = Configuration(num_pages=7, host_pages=host_pages)
+            events += History(seed, configuration).run(500)
+    assert set(events) == {
+        *("claim", "grow", "step", "fork", "truncate", "release", "swap_out", "swap_in"),
+        *("reset_prefix_cache", "misuse", "claim out of pages", "grow out of pages"),
+        *("swap_out out of pages", "swap_in out of pages", "pages in use shared"),
+        *("pages kept found", "pages of the host found", "pages begun by copies"),
+        *("pages copied before a write", "pages evicted"),
+    }
+
+
+class ManagerMachine(RuleBasedStateMachine):
+    """Short histories that Hypothesis chooses, and shortens where they fail."""
+
+    tokens = st.lists(st.sampled_from(ALPHABET), max_size=8)
+    indices = st.integers(0, 5)
+
+    @initialize(configuration=configurations())
+    def begin(self, configuration):
+        self.checked = CheckedManager(configuration)
+        self.count = 0
+
+    def choose(self, index, is_wanted=lambda sequence: True):
+        """A request whose sequence is as it has to be, or None."""
+        sequences = self.checked.sequences
+        wanted = [request for request in sequences if is_wanted(sequences[request])]
+        return wanted[index % len(wanted)] if wanted else None
+
+    def new_request(self):
+        self.count += 1
+        return self.count
+
+    @rule(tokens=tokens, salt=st.sampled_from(SALTS))
+    def claim(self, tokens, salt):
+        tokens = tokens[: self.checked.manager.max_seq_len]
+        self.checked.claim(self.new_request(), tokens, salt)
+
+    @rule(index=indices, tokens=tokens)
+    def grow(self, index, tokens):
+        if request := self.choose(index, lambda s: s.is_resident):
+            length = len(self.checked.sequences[request].tokens)
+            room = self.checked.manager.max_seq_len - length
+            self.checked.grow(request, tokens[:room])
+
+    @rule(index=indices, count=st.integers(1, 4))
+    def step(self, index, count):
+        sequences = self.checked.sequences.items()
+        ready = [r for r, s in sequences if s.is_resident and s.pending]
+        if batch := ready[index:][: min(count, self.checked.manager.max_batch_size)]:
+            self.checked.step(batch)
+
+    @rule(index=indices)
+    def fork(self, index):
+        if request := self.choose(index, lambda s: not s.pending):
+            self.checked.fork(request, self.new_request())
+
+    @rule(index=indices, length=st.integers(0, 16))
+    def truncate(self, index, length):
+        if request := self.choose(index):
+            length = min(length, len(self.checked.sequences[request].tokens))
+            self.checked.truncate(request, length)
+
+    @rule(index=indices)
+    def release(self, index):
+        if request := self.choose(index):
+            self.checked.release(request)
+
+    @rule(index=indices)
+    def swap_out(self, index):
+        if self.checked.can_swap and (request := self.choose(index, lambda s: s.is_resident)):
+            self.checked.swap_out(request)
+
+    @rule(index=indices)
+    def swap_in(self, index):
+        if request := self.choose(index, lambda s: not s.is_resident):
+            self.checked.swap_in(request)
+
+    @rule()
+    def reset(self):
+        self.checked.reset_prefix_cache()
+
+
+TestManagerMachine = ManagerMachine.TestCase
+TestManagerMachine.settings = settings(examples(40), stateful_step_count=25)
+
+
+# Managers that are wrong in one place
+
+
+def nothing(*arguments):
+    pass
+
+
+def claim_without_salt(claim):
+    return lambda self, request, tokens=(), salt=b"": claim(self, request, tokens)
+
+
+def evict_latest(settle):
+    def changed(self, page):
+        settle(self, page)
+        for cached in self._cached.values():
+            if page in cached:
+                cached.move_to_end(page, last=False)
+
+    return changed
+
+
+class Hashed(dict):
+    """Finds tokens by a hash of them."""
+
+    def get(self, tokens):
+        return super().get(self.hash(tokens))
+
+    def __setitem__(self, tokens, prefix):
+        super().__setitem__(self.hash(tokens), prefix)
+
+    def __delitem__(self, tokens):
+        super().__delitem__(self.hash(tokens))
+
+    def hash(self, tokens):
+        return hash(tuple(np.frombuffer(tokens, np.int64).tolist()))
+
+
+def find_by_hash(initialize):
+    def changed(self, *arguments):
+        initialize(self, *arguments)
+        self.children = Hashed()
+
+    return changed
+
+
+def disturb_on_failure(claim):
+    def changed(self, *arguments, **options):
+        try:
+            return claim(self, *arguments, **options)
+        except kvcache.OutOfPagesError:
+            for cached in self._pool._cached.values():
+                if cached:
+                    cached.move_to_end(next(iter(cached)))
+            raise
+
+    return changed
+
+
+def forget_on_failure(claim):
+    def changed(self, *arguments, **options):
+        try:
+            return claim(self, *arguments, **options)
+        except kvcache.OutOfPagesError:
+            self.reset_prefix_cache()
+            raise
+
+    return changed
+
+
+def reverse_table(inputs):
+    def changed(self, requests):
+        result = inputs(self, requests)
+        result.lut[:] = result.lut[::-1].copy()
+        return result
+
+    return changed
+
+
+def ignore(function):
+    return nothing
+
+
+Manager = kvcache.PagedKVCacheManager
+FAULTS = {
+    "writes to shared pages": (Manager, "_make_writeable", ignore),
+    "copies nothing": (NumPyMemory, "copy_page", ignore),
+    "copies nothing to the host": (NumPyMemory, "read_page", ignore),
+    "copies nothing from the host": (NumPyMemory, "write_page", ignore),
+    "ignores salts": (Manager, "claim", claim_without_salt),
+    "finds tokens by hash": (Prefix, "__init__", find_by_hash),
+    "counts no second reference": (PagePool, "refer", ignore),
+    "releases nothing": (PagePool, "release", ignore),
+    "merges without a reference": (PagePool, "merge", ignore),
+    "forgets nothing that is written": (PagePool, "forget", ignore),
+    "leaves pages on the host": (PagePool, "bring", ignore),
+    "evicts the latest": (PagePool, "_settle", evict_latest),
+    "publishes nothing": (Manager, "_publish", ignore),
+    "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
+    "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
+    "reverses the table": (Manager, "inputs", reverse_table),
+}
+
+
+def run_some():
+    for seed in range(8):
+        for host_pages in (0, 4):
+            configuration = Configuration(num_pages=7, host_pages=host_pages)
+            History(seed, configuration, has_twin=True).run(150)
+
+
+def test_the_right_manager_passes():
+    run_some()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wrong_managers_are_found(monkeypatch, fault):
+    owner, name, change = FAULTS[fault]
+    monkeypatch.setattr(owner, name, change(getattr(owner, name)))
+    with pytest.raises(AssertionError):
+        run_some()
