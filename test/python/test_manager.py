@@ -1,0 +1,656 @@
+"""Page managers: named cases, and each error."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from checked_manager import CheckedManager
+from manager_model import FORMATS, Configuration, Contents
+
+import kvcache
+from kvcache import OutOfPagesError, PageAddress, PageState, Place, SequenceState
+from kvcache.memory import NumPyMemory
+
+
+def make(**options):
+    return CheckedManager(Configuration(**options), has_twin=True)
+
+
+def fill(checked, request, tokens, salt=b""):
+    """Claims a sequence and makes its step; returns how many tokens were shared."""
+    shared = checked.claim(request, tokens, salt)
+    checked.step([request])
+    return shared
+
+
+def pages_of(checked, request):
+    return [address.index for address in checked.get_pages(request)]
+
+
+def on_device(*indices):
+    return tuple(PageAddress(Place.DEVICE, index) for index in indices)
+
+
+# Memory
+
+SHAPES = {
+    "f32": ([2, 2, 3, 2, 2], np.float32, None, None),
+    "bf16": ([2, 2, 3, 2, 4], ml_dtypes.bfloat16, None, None),
+    "fp8": ([2, 2, 3, 2, 8], ml_dtypes.float8_e4m3fn, [2, 2, 3, 2, 2], np.float32),
+    "nvfp4": ([2, 2, 3, 2, 8], np.int8, [2, 2, 3, 2, 1], ml_dtypes.float8_e4m3fn),
+}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("format", FORMATS)
+def test_each_device_has_zeros_for_pages_and_the_null_page(format, devices):
+    """Two devices have one of the two heads each."""
+    configuration = Configuration(format=format, page_size=3, devices=devices)
+    manager = configuration.make()
+    shape, dtype, scale_shape, scale_dtype = SHAPES[format]
+    assert len(manager.blocks) == devices
+    assert len(manager.scales) == (devices if scale_shape else 0)
+    for tensors, (kinds, layers, page, heads, last), element in (
+        (manager.blocks, shape, dtype),
+        (manager.scales, scale_shape or shape, scale_dtype),
+    ):
+        for tensor in tensors:
+            assert tensor.shape == (9, kinds, layers, page, heads // devices, last)
+            assert tensor.dtype == element
+            assert not tensor.view(np.uint8).any()
+    assert (manager.num_pages, manager.null_page, manager.num_host_pages) == (8, 8, 0)
+
+
+def test_mla_has_one_row_for_a_token():
+    (blocks,) = Configuration(is_mla=True).make().blocks
+    assert blocks.shape == (9, 1, 2, 2, 1, 2)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_pages_by_bytes_fit_with_the_null_page(format):
+    params = Configuration(format=format, devices=2).params
+    sizes = {"max_batch_size": 1, "max_seq_len": 8}
+    page_bytes = kvcache.PagedKVCacheManager(params, num_pages=1, **sizes)
+    page_bytes = sum(t[0].nbytes for t in page_bytes.blocks + page_bytes.scales)
+    for more, expected in ((-1, 9), (0, 10), (1, 10)):
+        cache_bytes = 11 * page_bytes + more
+        manager = kvcache.PagedKVCacheManager(params, cache_bytes=cache_bytes, **sizes)
+        assert manager.num_pages == expected
+        used = sum(tensor.nbytes for tensor in manager.blocks + manager.scales)
+        assert used == (expected + 1) * page_bytes
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        ({}, ValueError, "expects either 'num_pages' or 'cache_bytes'"),
+        ({"num_pages": 1, "cache_bytes": 999}, ValueError, "expects either"),
+        ({"num_pages": 0}, ValueError, "expects 'num_pages' to be positive, got 0"),
+        ({"num_pages": 1.5}, TypeError, "expects 'num_pages' to be an integer, got 1.5"),
+        ({"num_pages": True}, TypeError, "expects 'num_pages' to be an integer"),
+        ({"cache_bytes": 0}, ValueError, "expects 'cache_bytes' to be positive, got 0"),
+        ({"cache_bytes": 255}, ValueError, "one page and the null page of 128 bytes"),
+        ({"num_pages": 1, "max_batch_size": 0}, ValueError, "'max_batch_size' to be pos"),
+        ({"num_pages": 1, "max_seq_len": -1}, ValueError, "'max_seq_len' to be positive"),
+    ],
+)
+def test_sizes_that_make_no_cache(sizes, error, message):
+    params = Configuration().params
+    with pytest.raises(error, match=message):
+        kvcache.PagedKVCacheManager(params, **{"max_batch_size": 1, "max_seq_len": 8, **sizes})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"total_num_layers": None}, "needs 'total_num_layers'"),
+        ({"page_size": None, "cache_strategy": "model_default"}, "needs 'page_size'"),
+        ({"page_size": None, "cache_strategy": "continuous"}, "expects 'params' of a paged"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*CONTINUOUS is deprecated")
+def test_params_without_pages(options, message):
+    params = {"n_kv_heads": 1, "head_dim": 2, "page_size": 2, "total_num_layers": 1}
+    params = kvcache.KVCacheParams("f32", **params | options)
+    with pytest.raises(ValueError, match=message):
+        kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=8, num_pages=1)
+
+
+class CountedMemory(NumPyMemory):
+    def __init__(self):
+        self.uploads = []
+        self.allocated = []
+
+    def upload(self, array):
+        self.uploads.append(super().upload(array))
+        return self.uploads[-1]
+
+    def allocate(self, shape, dtype):
+        self.allocated.append(super().allocate(shape, dtype))
+        return self.allocated[-1]
+
+
+def test_tensors_are_those_of_the_memory():
+    memory = CountedMemory()
+    manager = Configuration(format="fp8", devices=2).make(memory=memory)
+    manager.claim("a", [1, 2, 3])
+    inputs = manager.inputs(["a"])
+    assert [id(t) for t in memory.allocated] == list(map(id, manager.blocks + manager.scales))
+    assert any(array is inputs.lut for array in memory.uploads)
+    assert any(array is inputs.lengths for array in memory.uploads)
+
+
+# Steps
+
+
+def test_a_ragged_batch():
+    manager = Configuration(max_seq_len=20, num_pages=20, prefix_caching=False).make()
+    manager.claim("a", [5, 6, 7])
+    manager.step(["a"])
+    manager.grow("a", [8])
+    manager.claim("b", np.array([1, 2, 3, 4, 5], np.int32))
+    manager.claim("c", [9])
+    inputs = manager.inputs(["c", "a", "b"])
+    assert inputs.requests == ("c", "a", "b")
+    assert inputs.tokens.tolist() == [9, 8, 1, 2, 3, 4, 5]
+    assert inputs.tokens.dtype == np.int64
+    assert inputs.row_offsets.tolist() == [0, 1, 2, 7]
+    assert inputs.lengths.tolist() == [0, 3, 0]
+    assert (inputs.max_seq_length, inputs.max_cache_length) == (5, 3)
+    assert {inputs.row_offsets.dtype, inputs.lengths.dtype, inputs.lut.dtype} == {
+        np.dtype(np.uint32)
+    }
+    # 10 pages, rounded up to 16, and 16 more.
+    assert inputs.lut.shape == (3, 32)
+    assert (inputs.lut != 20).sum(1).tolist() == [1, 2, 3]
+    assert (inputs.lut[:, 3:] == 20).all()
+    used = inputs.lut[inputs.lut != 20]
+    assert len(set(used)) == 6
+
+
+@pytest.mark.parametrize(("format", "operands"), [("bf16", 5), ("fp8", 6)])
+def test_operands_of_a_collection(format, operands):
+    manager = Configuration(format=format, devices=2).make()
+    manager.claim("a", [5, 6, 7])
+    inputs = manager.inputs(["a"])
+    for device in range(2):
+        collection = inputs.collection(device)
+        assert len(collection) == operands
+        assert collection[0] is manager.blocks[device]
+        assert collection[1] is inputs.lengths
+        assert collection[2] is inputs.lut
+        assert collection[3:5] == (3, 0)
+        assert operands == 5 or collection[5] is manager.scales[device]
+    assert inputs.collection()[0] is manager.blocks[0]
+
+
+def test_tokens_pile_up_until_they_are_stepped():
+    checked = make(prefix_caching=False)
+    assert checked.claim("a") == 0
+    checked.misuse(ValueError, "'a' has no pending tokens", "inputs", ["a"])
+    assert checked.grow("a", [1, 2]) == 0
+    assert checked.grow("a", [3]) == 0
+    assert checked.manager.tokens("a").tolist() == [1, 2, 3]
+    assert checked.manager.tokens("a").dtype == np.int64
+    assert checked.manager.snapshot().sequences == (
+        SequenceState("a", checked.get_pages("a"), 0, 3, True),
+    )
+    checked.step(["a"])
+    assert checked.manager.snapshot().sequences == (
+        SequenceState("a", checked.get_pages("a"), 3, 0, True),
+    )
+
+
+def test_requests_have_any_name():
+    manager = Configuration().make()
+    for request in ("a", 7, ("user", 3), None):
+        assert request not in manager
+        manager.claim(request, [1])
+        assert request in manager
+    assert len(manager) == 4
+    assert manager.inputs([None, 7]).requests == (None, 7)
+
+
+def test_a_manager_says_what_it_is():
+    manager = Configuration().make()
+    manager.claim("a", [1, 2, 3])
+    assert repr(manager) == "<kvcache.PagedKVCacheManager of 8 pages, 6 free, 1 sequences>"
+
+
+# Prefixes
+
+
+def test_sequences_that_begin_alike_share_pages():
+    checked = make()
+    assert fill(checked, "a", [1, 2, 3, 4, 5]) == 0
+    assert checked.claim("b", [1, 2, 3, 4, 9, 9]) == 4
+    assert pages_of(checked, "a")[:2] == pages_of(checked, "b")[:2]
+    assert checked.manager.num_free_pages == 8 - 3 - 1
+
+
+def test_pages_outlive_their_sequences():
+    checked = make()
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    pages = pages_of(checked, "a")
+    checked.release("a")
+    assert checked.manager.num_free_pages == 8
+    assert checked.snapshot.pages == tuple(
+        PageState(address, 0, True, 2) for address in sorted(on_device(*pages[:2]))
+    )
+    assert fill(checked, "b", [1, 2, 3, 4, 5]) == 4
+    assert pages_of(checked, "b")[:2] == pages[:2]
+
+
+def test_one_token_is_always_left():
+    """A whole page of it is copied, but for the last token."""
+    checked = make(page_size=4)
+    fill(checked, "a", [1, 2, 3, 4, 5, 6, 7, 8])
+    assert checked.claim("b", [1, 2, 3, 4, 5, 6, 7, 8]) == 7
+    assert checked.manager.inputs(["b"]).tokens.tolist() == [8]
+    first, second = pages_of(checked, "b")
+    assert [first] == pages_of(checked, "a")[:1]
+    assert second not in pages_of(checked, "a")
+    checked.step(["b"])
+    assert pages_of(checked, "b") == pages_of(checked, "a")
+
+
+def test_a_page_that_begins_alike_is_copied():
+    checked = make(page_size=4)
+    fill(checked, "a", [1, 2, 3, 4, 5, 6, 7, 8])
+    fill(checked, "b", [1, 2, 3, 4, 5, 7, 7, 8])
+    assert checked.claim("c", [1, 2, 3, 4, 5, 7, 1]) == 6
+
+
+def test_nothing_is_shared_without_prefix_caching():
+    checked = make(prefix_caching=False)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    assert fill(checked, "b", [1, 2, 3, 4, 5]) == 0
+    assert not set(pages_of(checked, "a")) & set(pages_of(checked, "b"))
+    checked.release("a")
+    assert checked.manager.num_free_pages == 5
+    assert len(checked.snapshot.pages) == 3
+
+
+def test_salts_keep_sequences_apart():
+    checked = make()
+    fill(checked, "a", [1, 2, 3], b"one")
+    assert fill(checked, "b", [1, 2, 3], b"two") == 0
+    assert fill(checked, "c", [1, 2, 3]) == 0
+    assert fill(checked, "d", [1, 2, 3], b"two") == 2
+    assert pages_of(checked, "d")[0] == pages_of(checked, "b")[0]
+
+
+def test_tokens_with_equal_hashes_are_different():
+    one, other = (5, 7), (5 + 2**61 - 1, 7)
+    assert hash(one) == hash(other)
+    checked = make()
+    fill(checked, "a", [*one, 1])
+    assert checked.claim("b", [*other, 1]) == 0
+
+
+def test_the_same_tokens_behind_others_are_different():
+    checked = make()
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    assert checked.claim("b", [3, 4, 5]) == 0
+    assert checked.claim("c", [9, 9, 3, 4, 5]) == 0
+
+
+def test_equal_prompts_in_one_step_share_afterwards():
+    checked = make()
+    checked.claim("a", [1, 2, 3])
+    checked.claim("b", [1, 2, 4])
+    assert not set(pages_of(checked, "a")) & set(pages_of(checked, "b"))
+    checked.step(["a", "b"])
+    assert pages_of(checked, "a")[0] == pages_of(checked, "b")[0]
+    assert checked.manager.num_free_pages == 8 - 3
+
+
+def test_pending_tokens_can_not_be_found():
+    checked = make()
+    checked.claim("a", [1, 2, 3])
+    assert checked.claim("b", [1, 2, 3]) == 0
+
+
+def test_tokens_that_come_later_are_looked_up_too():
+    checked = make()
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    checked.claim("b")
+    assert checked.grow("b", [1, 2, 3, 4, 5]) == 4
+    fill(checked, "c", [1, 2])
+    assert checked.grow("c", [3, 4, 6]) == 2
+
+
+def test_what_was_used_last_stays_longest():
+    checked = make(num_pages=3)
+    for request, token in (("a", 1), ("b", 2), ("c", 3)):
+        fill(checked, request, [token, token])
+    pages = {request: pages_of(checked, request)[0] for request in "abc"}
+    for request in ("b", "a", "c"):
+        checked.release(request)
+    for token, left in ((4, "ac"), (5, "c"), (6, "")):
+        checked.claim(token, [token])
+        kept = {p.address.index for p in checked.snapshot.pages if not p.references}
+        assert kept == {pages[request] for request in left}
+
+
+def test_a_prefix_loses_its_end_first():
+    checked = make(num_pages=4)
+    fill(checked, "a", [1, 2, 3, 4, 5, 6])
+    checked.release("a")
+    fill(checked, "b", [7, 7, 7, 7])
+    checked.release("b")
+    assert checked.claim("c", [1, 2, 3, 4, 5, 6]) == 4
+
+
+def test_a_reset_forgets_what_no_sequence_has():
+    checked = make()
+    fill(checked, "a", [1, 2, 3, 4])
+    fill(checked, "b", [1, 2, 5, 6])
+    checked.release("b")
+    checked.reset_prefix_cache()
+    assert checked.claim("c", [1, 2, 5, 6, 7]) == 2
+    assert checked.claim("d", [1, 2, 3, 4, 7]) == 4
+
+
+# Forks and truncation
+
+
+@pytest.mark.parametrize("prefix_caching", [True, False])
+def test_a_fork_shares_pages_until_one_writes(prefix_caching):
+    checked = make(prefix_caching=prefix_caching)
+    fill(checked, "a", [1, 2, 3])
+    checked.fork("a", "b")
+    assert checked.get_pages("a") == checked.get_pages("b")
+    pages = pages_of(checked, "a")
+    checked.grow("b", [4])
+    assert pages_of(checked, "a") == pages
+    assert pages_of(checked, "b")[0] == pages[0] != pages_of(checked, "b")[1]
+    checked.grow("a", [5])
+    assert pages_of(checked, "a") == pages
+    checked.step(["a", "b"])
+    assert checked.manager.tokens("b").tolist() == [1, 2, 3, 4]
+
+
+def test_a_fork_needs_a_page_to_write():
+    checked = make(num_pages=2)
+    fill(checked, "a", [1, 2, 3])
+    checked.fork("a", "b")
+    with pytest.raises(OutOfPagesError, match="1 needed, 0 available") as caught:
+        checked.manager.grow("b", [4])
+    assert (caught.value.needed, caught.value.available) == (1, 0)
+    checked.check_unchanged()
+    checked.release("a")
+    assert checked.grow("b", [4]) == 0
+
+
+def test_truncation_gives_pages_back():
+    checked = make(prefix_caching=False)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    checked.grow("a", [6, 7])
+    for length, free in ((7, 4), (6, 5), (5, 5), (4, 6), (1, 7), (0, 8)):
+        checked.truncate("a", length)
+        assert checked.manager.num_free_pages == free
+        assert checked.manager.tokens("a").tolist() == [1, 2, 3, 4, 5, 6, 7][:length]
+
+
+def test_writing_into_a_truncated_page_keeps_it_for_others():
+    checked = make(page_size=4)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    fill(checked, "b", [1, 2, 3, 4, 6])
+    checked.truncate("b", 2)
+    assert pages_of(checked, "a")[0] == pages_of(checked, "b")[0]
+    checked.grow("b", [9])
+    checked.step(["b"])
+    assert pages_of(checked, "a")[0] != pages_of(checked, "b")[0]
+    assert checked.claim("c", [1, 2, 3, 4, 5]) == 4
+
+
+def test_a_truncated_page_is_written_in_place_and_can_not_be_found():
+    checked = make(page_size=4, num_pages=2)
+    fill(checked, "a", [1, 2, 3, 4])
+    checked.truncate("a", 2)
+    checked.grow("a", [9])
+    assert checked.claim("b", [1, 2, 3, 4]) == 0
+
+
+# Swapping
+
+
+def test_pages_come_back_from_the_host():
+    checked = make(num_pages=3, host_pages=3)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    checked.grow("a", [6])
+    assert checked.swap_out("a") == 3
+    assert not checked.manager.snapshot().sequences[0].is_resident
+    assert {address.place for address in checked.get_pages("a")} == {Place.HOST}
+    fill(checked, "b", [7, 7, 7, 7, 7])
+    assert checked.swap_in("a") is None
+    checked.release("b")
+    assert checked.swap_in("a") == 3
+    checked.step(["a"])
+
+
+def test_pages_that_others_use_stay_on_the_device():
+    checked = make(host_pages=4)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    fill(checked, "b", [1, 2, 3, 4, 6])
+    assert checked.swap_out("a") == 1
+    assert [a.place for a in checked.get_pages("a")] == [Place.DEVICE] * 2 + [Place.HOST]
+    assert checked.swap_out("b") == 3
+    assert {address.place for address in checked.get_pages("a")} == {Place.HOST}
+    checked.swap_in("b")
+    assert checked.swap_in("a") == 1
+
+
+def test_pages_of_swapped_out_sequences_are_kept():
+    """Others need the host's room as well, but these pages stay."""
+    checked = make(num_pages=3, host_pages=4)
+    fill(checked, "a", [1, 2, 3, 4])
+    checked.swap_out("a")
+    for token in range(5, 15):
+        fill(checked, "b", [token] * 6)
+        checked.release("b")
+    assert checked.swap_in("a") == 2
+
+
+def test_a_full_host_takes_no_more():
+    checked = make(num_pages=6, host_pages=2)
+    fill(checked, "a", [1, 2, 3])
+    fill(checked, "b", [4, 5, 6])
+    checked.swap_out("a")
+    with pytest.raises(OutOfPagesError, match="swap space has no room: 2 needed, 0 avail"):
+        checked.manager.swap_out("b")
+    checked.check_unchanged()
+    checked.truncate("a", 0)
+    assert checked.swap_out("b") == 2
+
+
+def test_cached_pages_go_to_the_host_and_come_back():
+    checked = make(num_pages=3, host_pages=2)
+    fill(checked, "a", [1, 2, 3, 4])
+    checked.release("a")
+    fill(checked, "b", [5, 5, 5, 5, 5])
+    places = [page.address.place for page in checked.snapshot.pages if not page.references]
+    assert places == [Place.HOST] * 2
+    checked.release("b")
+    assert fill(checked, "c", [1, 2, 3, 4, 5]) == 4
+
+
+def test_with_room_on_the_host_everything_is_found_again():
+    checked = make(num_pages=4, max_seq_len=8, host_pages=300)
+    prompts = [[i % 2, i // 2 % 2, i // 4 % 2, i // 8, 7, 7, 7] for i in range(16)]
+    for prompt in prompts:
+        fill(checked, "a", prompt)
+        checked.release("a")
+    for prompt in prompts:
+        assert fill(checked, "a", prompt) == 6
+        checked.release("a")
+    checked.reset_prefix_cache()
+    assert checked.claim("a", prompts[0]) == 0
+
+
+def test_swapped_out_sequences_can_be_cut_forked_and_released():
+    checked = make(host_pages=4)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    checked.swap_out("a")
+    checked.truncate("a", 3)
+    checked.fork("a", "b")
+    assert checked.swap_in("b") == 2
+    checked.grow("b", [9])
+    checked.step(["b"])
+    checked.release("b")
+    assert checked.swap_in("a") == 0
+    checked.release("a")
+
+
+# What is wrong
+
+TOKENS = {
+    "floats": ([1.0, 2.0], TypeError, "got an array of float64 with shape \\(2,\\)"),
+    "bools": ([True], TypeError, "got an array of bool"),
+    "matrix": ([[1, 2]], TypeError, "with shape \\(1, 2\\)"),
+    "number": (3, TypeError, "with shape \\(\\)"),
+    "text": ("abc", TypeError, "expects 'tokens' to be a sequence of integers"),
+    "ragged": ([[1], [2, 3]], TypeError, "expects 'tokens' to be a sequence of integers"),
+    "negative": ([1, -2], ValueError, "got -2"),
+    "large": (np.array([1, 2**63], np.uint64), ValueError, "below 2\\^63, got 9223372036854775808"),
+    "huge": ([2**70], TypeError, "expects 'tokens' to be a sequence of integers"),
+}
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_tokens_are_integers(kind):
+    tokens, error, message = TOKENS[kind]
+    checked = make()
+    fill(checked, "a", [1, 2, 3])
+    checked.misuse(error, message, "grow", "a", tokens)
+    checked.misuse(error, message, "claim", "b", tokens)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64, np.int64])
+def test_tokens_of_each_integer_type(dtype):
+    manager = Configuration().make()
+    manager.claim("a", np.arange(10, dtype=dtype)[::2])
+    manager.grow("a", (100, 2**63 - 1))
+    manager.grow("a", range(3))
+    expected = [0, 2, 4, 6, 8, 100, 2**63 - 1, 0, 1, 2]
+    assert manager.tokens("a").tolist() == expected
+
+
+@pytest.mark.parametrize("salt", [5, "adapter", None, [1]])
+def test_salts_are_bytes(salt):
+    checked = make()
+    checked.misuse(TypeError, "expects 'salt' to be bytes", "claim", "a", [1], salt=salt)
+
+
+def test_requests_that_are_not_known():
+    checked = make(host_pages=4)
+    for name, *rest in (
+        ("grow", [1]),
+        ("truncate", 0),
+        ("release",),
+        ("fork", "b"),
+        ("swap_out",),
+        ("swap_in",),
+        ("tokens",),
+    ):
+        checked.misuse(ValueError, "there is no request 'x'", name, "x", *rest)
+    for name in ("inputs", "step"):
+        checked.misuse(ValueError, "there is no request 'x'", name, ["x"])
+
+
+def test_requests_that_are_known_already():
+    checked = make()
+    fill(checked, "a", [1, 2, 3])
+    message = "request 'a' has been claimed already"
+    checked.misuse(ValueError, message, "claim", "a", [1])
+    checked.misuse(ValueError, message, "fork", "a", "a")
+
+
+def test_sequences_that_are_too_long():
+    checked = make(max_seq_len=5)
+    message = "at most 'max_seq_len' \\(5\\) tokens, got 6"
+    checked.misuse(ValueError, message, "claim", "a", [1] * 6)
+    checked.claim("a", [1] * 5)
+    checked.misuse(ValueError, message, "grow", "a", [1])
+
+
+def test_batches_that_make_no_step():
+    checked = make(max_batch_size=2, host_pages=4)
+    for request in "abc":
+        checked.claim(request, [1])
+    for name in ("inputs", "step"):
+        range_message = "expects 1 to 'max_batch_size' \\(2\\) requests, got "
+        checked.misuse(ValueError, range_message + "3", name, ["a", "b", "c"])
+        checked.misuse(ValueError, range_message + "0", name, [])
+        checked.misuse(ValueError, "'a' is twice in the batch", name, ["a", "a"])
+    checked.step(["a"])
+    checked.swap_out("b")
+    for name in ("inputs", "step"):
+        checked.misuse(ValueError, "'a' has no pending tokens", name, ["c", "a"])
+        checked.misuse(ValueError, "'b' is swapped out: swap it in first", name, ["c", "b"])
+
+
+@pytest.mark.parametrize(
+    ("length", "error", "message"),
+    [
+        (4, ValueError, "expects 'length' to be 0 to 3 for request 'a', got 4"),
+        (-1, ValueError, "got -1"),
+        (1.0, TypeError, "expects 'length' to be an integer, got 1.0"),
+        (True, TypeError, "expects 'length' to be an integer, got True"),
+    ],
+)
+def test_lengths_that_can_not_be_cut_to(length, error, message):
+    checked = make()
+    fill(checked, "a", [1, 2, 3])
+    checked.misuse(error, message, "truncate", "a", length)
+
+
+def test_pending_tokens_can_not_be_forked():
+    checked = make()
+    checked.claim("a", [1, 2, 3])
+    message = "'a' has 3 pending tokens: step or truncate it before fork"
+    checked.misuse(ValueError, message, "fork", "a", "b")
+
+
+def test_sequences_that_are_not_where_they_must_be():
+    checked = make(host_pages=4)
+    fill(checked, "a", [1, 2, 3])
+    checked.misuse(ValueError, "'a' is not swapped out", "swap_in", "a")
+    checked.swap_out("a")
+    message = "'a' is swapped out: swap it in first"
+    checked.misuse(ValueError, message, "swap_out", "a")
+    checked.misuse(ValueError, message, "grow", "a", [1])
+
+
+@pytest.mark.parametrize("name", ["swap_out", "swap_in"])
+def test_swapping_is_asked_for(name):
+    checked = make()
+    fill(checked, "a", [1, 2, 3])
+    message = "swapping needs 'enable_kvcache_swapping_to_host'"
+    checked.misuse(ValueError, message, name, "a")
+
+
+def test_more_tokens_than_pages():
+    checked = make(num_pages=2)
+    with pytest.raises(OutOfPagesError, match="out of pages: 3 needed, 2 available"):
+        checked.manager.claim("a", [1] * 5)
+    checked.check_unchanged()
+    assert "a" not in checked.manager
+    fill(checked, "a", [1, 2, 3, 4])
+    with pytest.raises(OutOfPagesError, match="1 needed, 0 available"):
+        checked.manager.grow("a", [5])
+    checked.check_unchanged()
+
+
+def test_the_check_of_contents_sees_each_byte():
+    """What all tests here rely on."""
+    manager = Configuration(format="fp8", devices=2).make()
+    contents = Contents(manager)
+    contents.write([3], [1], [77])
+    assert not contents.find_wrong([3], [1], [77])
+    assert contents.find_wrong([3], [1], [78]) == {(3, 1)}
+    for slots in contents.slots:
+        for place in np.ndindex(slots.shape[2:]):
+            slots[(3, 1, *place)] ^= 1
+            assert contents.find_wrong([3], [1], [77]) == {(3, 1)}
+            slots[(3, 1, *place)] ^= 1
