@@ -130,11 +130,14 @@ class PagedKVCacheManager:
 
         Raises:
             ValueError: There is such a sequence, or ``grow`` raises it.
+            TypeError: The salt is not bytes, or ``grow`` raises it.
             OutOfPagesError: As for ``grow``; there is no sequence then.
         """
         if request in self._sequences:
             raise ValueError(f"request {request!r} has been claimed already")
-        sequence = _Sequence(self._roots.setdefault(bytes(salt), Prefix()))
+        if not isinstance(salt, bytes):
+            raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
+        sequence = _Sequence(self._roots.setdefault(salt, Prefix()))
         found = self._grow(sequence, self._parse_tokens(tokens))
         self._sequences[request] = sequence
         return found
