@@ -49,7 +49,7 @@ class SequenceState:
         pages: Its pages in the order of its tokens.
         length: Tokens in the cache.
         pending: Tokens after those, which have room and come with the next step.
-        is_resident: Whether all its pages are on the device.
+        is_resident: Whether it is not swapped out: all its pages are on the device then.
     """
 
     request: Hashable
