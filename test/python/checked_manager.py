@@ -295,8 +295,8 @@ class CheckedManager:
         order = [(p.address.place is Place.HOST, p.address.index) for p in pages]
         assert order == sorted(order)
         sizes = {Place.DEVICE: snapshot.num_pages, Place.HOST: snapshot.num_host_pages}
-        for (place, index), page in self.pages.items():
-            assert 0 <= index < sizes[place]
+        for address, page in self.pages.items():
+            assert 0 <= address.index < sizes[address.place]
             assert page.references or page.is_cached
             assert self.shares or not page.is_cached
 
@@ -312,7 +312,7 @@ class CheckedManager:
             assert len(state.pages) == self.count_pages(len(sequence.tokens))
             assert state.is_resident == sequence.is_resident
             if state.is_resident:
-                assert all(place is Place.DEVICE for place, _ in state.pages)
+                assert all(a.place is Place.DEVICE for a in state.pages)
             if sequence.pending:
                 for address in state.pages[sequence.length // self.page_size :]:
                     page = self.pages[address]

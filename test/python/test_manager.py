@@ -26,10 +26,6 @@ def pages_of(checked, request):
     return [address.index for address in checked.get_pages(request)]
 
 
-def on_device(*indices):
-    return tuple(PageAddress(Place.DEVICE, index) for index in indices)
-
-
 # Memory
 
 SHAPES = {
@@ -234,7 +230,8 @@ def test_pages_outlive_their_sequences():
     checked.release("a")
     assert checked.manager.num_free_pages == 8
     assert checked.snapshot.pages == tuple(
-        PageState(address, 0, True, 2) for address in sorted(on_device(*pages[:2]))
+        PageState(PageAddress(Place.DEVICE, index), 0, True, 2)
+        for index in sorted(pages[:2])
     )
     assert fill(checked, "b", [1, 2, 3, 4, 5]) == 4
     assert pages_of(checked, "b")[:2] == pages[:2]
@@ -510,7 +507,7 @@ TOKENS = {
     "matrix": ([[1, 2]], TypeError, "with shape \\(1, 2\\)"),
     "number": (3, TypeError, "with shape \\(\\)"),
     "text": ("abc", TypeError, "expects 'tokens' to be a sequence of integers"),
-    "ragged": ([[1], [2, 3]], TypeError, "expects 'tokens' to be a sequence of integers"),
+    "ragged": ([[1], [2, 3]], ValueError, "inhomogeneous shape"),
     "negative": ([1, -2], ValueError, "got -2"),
     "large": (np.array([1, 2**63], np.uint64), ValueError, "below 2\\^63, got 9223372036854775808"),
     "huge": ([2**70], TypeError, "expects 'tokens' to be a sequence of integers"),

@@ -284,6 +284,10 @@ def evict_latest(settle):
     return changed
 
 
+def forget_only_unused(forget):
+    return lambda self, page: None if page.references else forget(self, page)
+
+
 class Hashed(dict):
     """Finds tokens by a hash of them."""
 
@@ -356,7 +360,7 @@ FAULTS = {
     "counts no second reference": (PagePool, "refer", ignore),
     "releases nothing": (PagePool, "release", ignore),
     "merges without a reference": (PagePool, "merge", ignore),
-    "forgets nothing that is written": (PagePool, "forget", ignore),
+    "forgets nothing that is written": (PagePool, "forget", forget_only_unused),
     "leaves pages on the host": (PagePool, "bring", ignore),
     "evicts the latest": (PagePool, "_settle", evict_latest),
     "publishes nothing": (Manager, "_publish", ignore),
