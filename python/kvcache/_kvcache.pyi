@@ -5,6 +5,16 @@ from .errors import RawDiagnostic
 def access_bytes(chip: str) -> int:
     """Returns the bytes of a chip's widest access of global memory."""
 
+def cache_type(
+    text: bytes,
+) -> tuple[
+    tuple[str, int, int, bool, int | None, str | None, int | None] | None,
+    list[RawDiagnostic],
+]:
+    """Returns what the type of a cache says: its elements, heads, head size, whether it
+    is latent, page size, scales and granularity. None for another type and on errors.
+    """
+
 def chips() -> list[str]: ...
 def compile(
     source: bytes, filename: str, passes: str

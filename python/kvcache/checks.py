@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import numbers
+import sys
+
 import numpy as np
 
 
@@ -19,3 +22,21 @@ def check_positive(**values: int) -> None:
     for name, value in values.items():
         if value <= 0:
             raise ValueError(f"expects {name!r} to be positive, got {value}")
+
+
+def check_positive_real(**values: object) -> None:
+    """Raises ``TypeError`` for what is no number, ``ValueError`` unless 0 < x < inf."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"expects {name!r} to be a number, got {value!r}")
+        if not 0 < value <= sys.float_info.max:
+            raise ValueError(
+                f"expects {name!r} to be positive and finite, got {value!r}"
+            )
+
+
+def check_flag(**values: object) -> None:
+    """Raises ``TypeError`` for what is neither True nor False."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"expects {name!r} to be True or False, got {value!r}")

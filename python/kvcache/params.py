@@ -4,22 +4,33 @@
 from __future__ import annotations
 
 import math
-import numbers
+import sys
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
 from . import dtypes
-from .checks import check_integer, check_positive
+from .cache_types import CacheType
+from .checks import check_flag, check_integer, check_positive, check_positive_real
 from .dtypes import DTypeLike
 
 _GIB = 1 << 30
-_FLOATS = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
-_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
 _SCALES = ("f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN")
-_FP4_SCALES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
+_FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
+_POSITIVE = (
+    "n_kv_heads",
+    "head_dim",
+    "page_size",
+    "n_devices",
+    "pipeline_parallel_degree",
+    "total_num_layers",
+)
+# Numbers in a type take 64 bits.
+_MAX_GRANULARITY = 2**63
 
 
 class KVCacheStrategy(str, Enum):
@@ -29,7 +40,7 @@ class KVCacheStrategy(str, Enum):
     """As the model wants it; paged, wherever there is a page size."""
 
     CONTINUOUS = "continuous"
-    """One block for each sequence, as long as the longest. Deprecated: use ``PAGED``."""
+    """A block as long as the longest sequence for each. Deprecated: use ``PAGED``."""
 
     PAGED = "paged"
     """Pages of a fixed number of tokens, found through a lookup table."""
@@ -48,20 +59,33 @@ class KVCacheQuantizationConfig:
     """How a quantized cache is scaled.
 
     Attributes:
-        scale_dtype: Of the scales.
+        scale_dtype: Of the scales: float32, float16, bfloat16, float8_e8m0fnu or
+            float8_e4m3fn.
         quantization_granularity: Elements of a head that share a scale.
+
+    Raises:
+        ValueError: No cache has such scales.
+        TypeError: For a dtype or a number that is none.
     """
 
     scale_dtype: DTypeLike = np.float32
     quantization_granularity: int = 128
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale_dtype", dtypes.dtype(self.scale_dtype))
         check_positive(quantization_granularity=self.quantization_granularity)
-        if (name := dtypes.mlir_name(self.scale_dtype)) not in _SCALES:
+        granularity = int(self.quantization_granularity)
+        if granularity >= _MAX_GRANULARITY:
             raise ValueError(
-                f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got {name}"
+                "expects 'quantization_granularity' to be below 2^63, got "
+                f"{granularity}"
             )
+        scale_dtype = _parse_dtype("scale_dtype", self.scale_dtype)
+        if (scale_name := dtypes.mlir_name(scale_dtype)) not in _SCALES:
+            raise ValueError(
+                f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got "
+                f"{scale_name}"
+            )
+        _set(self, quantization_granularity=granularity, scale_dtype=scale_dtype)
 
 
 @dataclass(frozen=True)
@@ -87,13 +111,14 @@ class KVCacheParams:
         kvcache_quant_config: The scales of a quantized cache.
         is_mla: Whether the cache has one latent row for a token (multi-head latent
             attention), instead of keys and values.
-        n_kv_heads_per_device: Derived: heads on one device, at least 1.
+        n_kv_heads_per_device: Derived: heads on one device, at least 1; 1 for MLA,
+            where every device has the latent row.
         n_layers_per_stage: Derived: layers of a stage, at least 1; all without
             pipeline parallelism; None if ``total_num_layers`` is not known.
 
     Raises:
         ValueError: For a wrong combination, with what is wrong and what would do.
-        TypeError: For a dtype or a number that is none.
+        TypeError: For a dtype, a number or a switch that is none.
     """
 
     dtype: DTypeLike
@@ -114,42 +139,85 @@ class KVCacheParams:
     n_layers_per_stage: int | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._set(cache_strategy=KVCacheStrategy(self.cache_strategy))
-        self._set(dtype=dtypes.dtype(dtypes.mlir_name(self.dtype)))
-        self._check_sizes()
+        self._normalize()
         self._check_strategy()
         self._check_swapping()
         self._check_parallelism()
-        self._check_quantization()
-        self._set(n_kv_heads_per_device=self._divide_heads())
-        self._set(n_layers_per_stage=self._divide_layers())
+        _set(self, n_kv_heads_per_device=self._divide_heads())
+        _set(self, n_layers_per_stage=self._divide_layers())
+        # What the dialect has no type for can't be cached.
+        _ = self._type
 
-    # The dataclass is frozen for those who use it.
-    def _set(self, **fields: object) -> None:
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+    @classmethod
+    def from_type(cls, text: str, **fields: Any) -> KVCacheParams:
+        """The parameters of a cache whose type is known.
+
+        Args:
+            text: The type of a collection or a view, without aliases, such as
+                ``collection_type``.
+            fields: What a type doesn't say, ``total_num_layers`` for example. Without
+                ``n_kv_heads`` each device has heads of its own.
+
+        Raises:
+            CompileError: The text is not that of a type.
+            ValueError: The type is not that of a cache, the fields contradict it, or a
+                latent cache has several heads.
+            TypeError: As of the constructor.
+        """
+        said = CacheType.parse(text)
+        strategy = KVCacheStrategy.PAGED
+        if said.page_size is None:
+            strategy = KVCacheStrategy.CONTINUOUS
+        config = None
+        if said.scale_dtype and said.granularity:
+            config = KVCacheQuantizationConfig(said.scale_dtype, said.granularity)
+        result = cls(
+            **{
+                "dtype": said.dtype,
+                "n_kv_heads": said.n_kv_heads * _count_shares(fields, said),
+                "head_dim": said.head_dim,
+                "is_mla": said.is_mla,
+                "page_size": said.page_size,
+                "cache_strategy": strategy,
+                "kvcache_quant_config": config,
+                **fields,
+            }
+        )
+        if result._decided_type != said:
+            raise ValueError(
+                f"no parameters with these fields make {text}: they make "
+                f"{result.collection_type}"
+            )
+        return result
 
     # --- Rules --------------------------------------------------------------------
 
-    def _check_sizes(self) -> None:
-        check_positive(
-            n_kv_heads=self.n_kv_heads,
-            head_dim=self.head_dim,
-            n_devices=self.n_devices,
-            pipeline_parallel_degree=self.pipeline_parallel_degree,
-        )
-        if self.page_size is not None:
-            check_positive(page_size=self.page_size)
-        if self.total_num_layers is not None:
-            check_positive(total_num_layers=self.total_num_layers)
+    def _normalize(self) -> None:
+        """Gives the fields the types that they are declared with."""
+        _set(self, dtype=_parse_dtype("dtype", self.dtype))
+        _set(self, cache_strategy=_parse_strategy(self.cache_strategy))
+        self._normalize_fields(_POSITIVE, check_positive, int)
+        self._normalize_fields(["stage_id"], check_integer, int)
+        self._normalize_fields(_FLAGS, check_flag, bool)
+        space = "host_kvcache_swap_space_gb"
+        self._normalize_fields([space], check_positive_real, float)
+        config = self.kvcache_quant_config
+        if not isinstance(config, KVCacheQuantizationConfig | None):
+            raise TypeError(
+                "expects 'kvcache_quant_config' to be a KVCacheQuantizationConfig, got "
+                f"{config!r}"
+            )
+
+    def _normalize_fields(
+        self, names: Iterable[str], check: Callable[..., None], convert: type
+    ) -> None:
+        for name in names:
+            value, is_optional = getattr(self, name), getattr(type(self), name, 0) is None
+            if not (value is None and is_optional):
+                check(**{name: value})
+                _set(self, **{name: convert(value)})
 
     def _check_strategy(self) -> None:
-        if self.cache_strategy is KVCacheStrategy.CONTINUOUS:
-            warnings.warn(
-                "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED",
-                DeprecationWarning,
-                stacklevel=4,  # the caller of the dataclass's __init__
-            )
         is_paged = self.cache_strategy is KVCacheStrategy.PAGED
         if is_paged and self.page_size is None:
             raise ValueError("the paged cache strategy needs 'page_size'")
@@ -157,6 +225,14 @@ class KVCacheParams:
             raise ValueError(self._only_for_pages("enable_prefix_caching"))
         if self.enable_kvcache_swapping_to_host and not is_paged:
             raise ValueError(self._only_for_pages("enable_kvcache_swapping_to_host"))
+        if self.cache_strategy is KVCacheStrategy.CONTINUOUS:
+            if self.kvcache_quant_config is not None:
+                raise ValueError(self._only_for_pages("kvcache_quant_config"))
+            warnings.warn(
+                "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED",
+                DeprecationWarning,
+                stacklevel=_count_own_frames() + 1,
+            )
 
     def _only_for_pages(self, name: str) -> str:
         return (
@@ -165,17 +241,6 @@ class KVCacheParams:
         )
 
     def _check_swapping(self) -> None:
-        space = self.host_kvcache_swap_space_gb
-        if space is not None:
-            if isinstance(space, bool) or not isinstance(space, numbers.Real):
-                raise TypeError(
-                    f"expects 'host_kvcache_swap_space_gb' to be a number, got {space!r}"
-                )
-            if not (math.isfinite(space) and space > 0):
-                raise ValueError(
-                    "expects 'host_kvcache_swap_space_gb' to be positive and finite, "
-                    f"got {space!r}"
-                )
         if not self.enable_kvcache_swapping_to_host:
             return
         if not self.enable_prefix_caching:
@@ -183,7 +248,7 @@ class KVCacheParams:
                 "'enable_kvcache_swapping_to_host' is only possible with "
                 "'enable_prefix_caching'"
             )
-        if space is None:
+        if self.host_kvcache_swap_space_gb is None:
             raise ValueError(
                 "'enable_kvcache_swapping_to_host' needs 'host_kvcache_swap_space_gb'"
             )
@@ -194,53 +259,16 @@ class KVCacheParams:
             raise ValueError(
                 f"'pipeline_parallel_degree' of {degree} needs 'total_num_layers'"
             )
-        if self.stage_id is not None:
-            check_integer(stage_id=self.stage_id)
-            if not 0 <= self.stage_id < degree:
-                raise ValueError(
-                    "expects 'stage_id' to be below 'pipeline_parallel_degree' "
-                    f"({degree}) and not negative, got {self.stage_id}"
-                )
-        divided = degree == 1 and not self.is_mla and self.n_kv_heads > self.n_devices
-        if divided and self.n_kv_heads % self.n_devices:
+        if self.stage_id is not None and not 0 <= self.stage_id < degree:
+            raise ValueError(
+                "expects 'stage_id' to be below 'pipeline_parallel_degree' "
+                f"({degree}) and not negative, got {self.stage_id}"
+            )
+        devices = 1 if self.is_mla else self.n_devices_per_stage
+        if self.n_kv_heads > devices and self.n_kv_heads % devices:
             raise ValueError(
                 f"expects 'n_kv_heads' ({self.n_kv_heads}) to be a multiple of "
                 f"'n_devices' ({self.n_devices}), or not above it"
-            )
-
-    def _check_quantization(self) -> None:
-        config, name = self.kvcache_quant_config, dtypes.mlir_name(self.dtype)
-        known = _FLOATS if config is None else _QUANTIZED
-        if name not in known:
-            with_scales = "without scales" if config is None else "with scales"
-            needed = "; it needs 'kvcache_quant_config'" if name in _QUANTIZED else ""
-            raise ValueError(
-                f"expects the 'dtype' of a cache {with_scales} to be one of "
-                f"{', '.join(known)}, got {name}{needed}"
-            )
-        if config is None:
-            return
-        if not isinstance(config, KVCacheQuantizationConfig):
-            raise TypeError(
-                "expects 'kvcache_quant_config' to be a KVCacheQuantizationConfig, got "
-                f"{config!r}"
-            )
-        if self.cache_strategy is KVCacheStrategy.CONTINUOUS:
-            raise ValueError(self._only_for_pages("kvcache_quant_config"))
-        if name == "f4E2M1FN":
-            self._check_fp4(config)
-
-    def _check_fp4(self, config: KVCacheQuantizationConfig) -> None:
-        scale = dtypes.mlir_name(config.scale_dtype)
-        if _FP4_SCALES.get(scale) != config.quantization_granularity:
-            raise ValueError(
-                "expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN "
-                "(NVFP4), or 32 and f8E8M0FNU (MX), got "
-                f"{config.quantization_granularity} and {scale}"
-            )
-        if self.head_dim % 2:
-            raise ValueError(
-                f"expects 'head_dim' to be even for f4E2M1FN, got {self.head_dim}"
             )
 
     # --- Derived sizes ------------------------------------------------------------
@@ -248,14 +276,17 @@ class KVCacheParams:
     def _divide_heads(self) -> int:
         if self.is_mla:
             return 1
-        if self.pipeline_parallel_degree > 1:
-            return self.n_kv_heads
-        return max(self.n_kv_heads // self.n_devices, 1)
+        return max(self.n_kv_heads // self.n_devices_per_stage, 1)
 
     def _divide_layers(self) -> int | None:
         if self.total_num_layers is None:
             return None
         return max(self.total_num_layers // self.pipeline_parallel_degree, 1)
+
+    @property
+    def n_devices_per_stage(self) -> int:
+        """Devices that share the heads of a layer."""
+        return self.n_devices if self.pipeline_parallel_degree == 1 else 1
 
     @property
     def layers(self) -> range:
@@ -264,25 +295,26 @@ class KVCacheParams:
         Layers that can't be divided evenly go to the last stage. Raises ``ValueError``
         where ``total_num_layers``, or one of several stages, is not given.
         """
-        share = self._needed_layers()
+        if self.total_num_layers is None or self.n_layers_per_stage is None:
+            raise ValueError("the layers of a cache need 'total_num_layers'")
+        total, share = self.total_num_layers, self.n_layers_per_stage
         if self.pipeline_parallel_degree == 1:
-            return range(share)
+            return range(total)
         if self.stage_id is None:
             raise ValueError("the layers of a stage need 'stage_id'")
-        total = self.total_num_layers or 0
         is_last = self.stage_id == self.pipeline_parallel_degree - 1
         first = min(self.stage_id * share, total)
         return range(first, total if is_last else min(first + share, total))
-
-    def _needed_layers(self) -> int:
-        if self.n_layers_per_stage is None:
-            raise ValueError("the shape of a page needs 'total_num_layers'")
-        return self.n_layers_per_stage
 
     @property
     def dtype_shorthand(self) -> str:
         """MLIR's name of the dtype, such as ``"bf16"``."""
         return dtypes.mlir_name(self.dtype)
+
+    @property
+    def storage_dtype(self) -> np.dtype:
+        """What the blocks' memory holds: ``dtype``, or bytes of two fp4 values."""
+        return self._type.storage_dtype
 
     @property
     def static_cache_shape(self) -> tuple[str, str, str, str, str]:
@@ -294,38 +326,29 @@ class KVCacheParams:
         """The shape of one page on one device: [2, layers, page_size, heads, head_dim].
 
         The first is 1 for MLA. Two values of float4_e2m1fn count as one: see
-        ``storage_dtype``. Raises ``ValueError`` without a page size or layers.
+        ``storage_dtype``. The layers are those of ``stage_id`` if it is given, and at
+        least 1. Raises ``ValueError`` without a page size or layers.
         """
-        layers = self._needed_layers()
-        if self.stage_id is not None:
-            layers = max(len(self.layers), 1)
-        kinds = 1 if self.is_mla else 2
-        packed = 2 if self.dtype_shorthand == "f4E2M1FN" else 1
-        row = self.n_kv_heads_per_device, self.head_dim // packed
-        return [kinds, layers, self._needed_page_size(), *row]
+        return self._get_shape(self._type.stored_head_dim)
 
     @property
     def shape_per_scale_block(self) -> list[int]:
-        """The same for a page's scales, whose last is those of a head."""
-        config = self._needed_quantization()
-        groups = -(-self.head_dim // config.quantization_granularity)
-        return [*self.shape_per_block[:-1], groups]
+        """The same for a page's scales: the last is those of a head.
 
-    def _needed_page_size(self) -> int:
+        Raises ``ValueError`` for a cache without.
+        """
+        return self._get_shape(self._type.n_groups)
+
+    def _get_shape(self, width: int) -> list[int]:
         if self.page_size is None:
             raise ValueError("the shape of a page needs 'page_size'")
-        return self.page_size
-
-    def _needed_quantization(self) -> KVCacheQuantizationConfig:
-        if self.kvcache_quant_config is None:
-            raise ValueError("a cache without 'kvcache_quant_config' has no scales")
-        return self.kvcache_quant_config
-
-    @property
-    def storage_dtype(self) -> np.dtype:
-        """What the blocks' memory holds: ``dtype``, or bytes of two fp4 values."""
-        packed = self.dtype_shorthand == "f4E2M1FN"
-        return np.dtype(np.int8) if packed else dtypes.dtype(self.dtype)
+        if self.n_layers_per_stage is None:
+            raise ValueError("the shape of a page needs 'total_num_layers'")
+        layers = self.n_layers_per_stage
+        if self.stage_id is not None:
+            layers = max(len(self.layers), 1)
+        heads = self.n_kv_heads_per_device
+        return [self._type.n_kinds, layers, self.page_size, heads, width]
 
     @property
     def bytes_per_block(self) -> int:
@@ -337,86 +360,122 @@ class KVCacheParams:
         return size * self.n_devices_per_stage
 
     @property
-    def n_devices_per_stage(self) -> int:
-        """Devices that share the heads of a layer."""
-        return self.n_devices if self.pipeline_parallel_degree == 1 else 1
-
-    @property
     def n_host_blocks(self) -> int:
         """Pages that the swap space holds; 0 without swapping.
 
         Raises ``ValueError`` where it holds less than one.
         """
-        if not self.enable_kvcache_swapping_to_host:
+        space = self.host_kvcache_swap_space_gb
+        if not self.enable_kvcache_swapping_to_host or space is None:
             return 0
-        space = int(float(self.host_kvcache_swap_space_gb or 0) * _GIB)
-        if space < self.bytes_per_block:
+        size = int(space * _GIB)
+        if size < self.bytes_per_block:
             raise ValueError(
                 f"expects 'host_kvcache_swap_space_gb' to hold at least one page of "
-                f"{self.bytes_per_block} bytes, got {space} bytes"
+                f"{self.bytes_per_block} bytes, got {size} bytes"
             )
-        return space // self.bytes_per_block
+        return size // self.bytes_per_block
 
     # --- Types of the dialect -----------------------------------------------------
+
+    @property
+    def _type(self) -> CacheType:
+        """What the types say; without a page size where the strategy is still open."""
+        config = self.kvcache_quant_config
+        is_continuous = self.cache_strategy is KVCacheStrategy.CONTINUOUS
+        return CacheType(
+            dtype=self.dtype_shorthand,
+            n_kv_heads=self.n_kv_heads_per_device,
+            head_dim=self.head_dim,
+            is_mla=self.is_mla,
+            page_size=None if is_continuous else self.page_size,
+            scale_dtype=dtypes.mlir_name(config.scale_dtype) if config else None,
+            granularity=config.quantization_granularity if config else None,
+        )
+
+    @property
+    def _decided_type(self) -> CacheType:
+        is_open = self.cache_strategy is KVCacheStrategy.MODEL_DEFAULT
+        if is_open and self.page_size is None:
+            raise ValueError(
+                "the model's default strategy needs 'page_size' to be known as "
+                "paged"
+            )
+        return self._type
 
     @property
     def is_paged(self) -> bool:
         """Whether kernels see pages: the model's default means pages, given a size.
 
-        Raises ``ValueError`` where only the model would know.
+        Raises ``ValueError`` where only the model would know, and so do the types.
         """
-        if self.cache_strategy is KVCacheStrategy.MODEL_DEFAULT:
-            if self.page_size is None:
-                raise ValueError(
-                    "the model's default strategy needs 'page_size'; or say "
-                    "KVCacheStrategy.PAGED or CONTINUOUS"
-                )
-            return True
-        return self.cache_strategy is KVCacheStrategy.PAGED
+        return self._decided_type.page_size is not None
 
     @property
     def params_attribute(self) -> str:
         """The dialect's ``#kvcache.params`` for the cache of one device."""
-        mla = ", is_mla = true" if self.is_mla else ""
-        heads = f"num_heads = {self.n_kv_heads_per_device}"
-        return f"#kvcache.params<{heads}, head_size = {self.head_dim}{mla}>"
+        return self._type.params_attribute
 
     @property
     def collection_type(self) -> str:
         """The dialect's type of the cache of all layers on one device."""
-        return self._cache_type("_collection")
+        return self._decided_type.collection
 
     @property
     def cache_type(self) -> str:
         """The dialect's type of one layer's keys or values on one device."""
-        return self._cache_type("")
-
-    def _cache_type(self, suffix: str) -> str:
-        fields = f"{self.dtype_shorthand}, {self.params_attribute}"
-        if not self.is_paged:
-            return f"!kvcache.continuous{suffix}<{fields}>"
-        fields += f", page_size = {self.page_size}"
-        if config := self.kvcache_quant_config:
-            scale = dtypes.mlir_name(config.scale_dtype)
-            granularity = config.quantization_granularity
-            fields += f", scale = {scale}, granularity = {granularity}"
-        return f"!kvcache.paged{suffix}<{fields}>"
+        return self._decided_type.view
 
     @property
     def blocks_type(self) -> str:
         """The memref of blocks that a collection is made of, on one device."""
-        packed = 2 if self.dtype_shorthand == "f4E2M1FN" else 1
-        return self._memref_type(self.head_dim // packed, self.storage_dtype)
+        return self._decided_type.blocks
 
     @property
     def scales_type(self) -> str:
         """The memref of scales; ``ValueError`` for a cache without."""
-        config = self._needed_quantization()
-        groups = -(-self.head_dim // config.quantization_granularity)
-        return self._memref_type(groups, config.scale_dtype)
+        return self._decided_type.scales
 
-    def _memref_type(self, last: int, dtype: DTypeLike) -> str:
-        kinds = 1 if self.is_mla else 2
-        page_size = self.page_size if self.is_paged else "?"
-        shape = f"?x{kinds}x?x{page_size}x{self.n_kv_heads_per_device}x{last}"
-        return f"memref<{shape}x{dtypes.mlir_name(dtype)}>"
+
+def _set(instance: object, **fields: object) -> None:
+    """Sets fields of a dataclass that is frozen for those who use it."""
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
+
+
+def _parse_dtype(name: str, spec: DTypeLike) -> np.dtype:
+    try:
+        result = dtypes.dtype(spec)
+    except TypeError as error:
+        raise TypeError(f"{name!r}: {error}") from None
+    if result.kind == "u":
+        # MLIR's integers have no sign of their own; a cache's bytes are signed.
+        raise ValueError(f"expects {name!r} to be signed or a float, got {result.name}")
+    return result
+
+
+def _parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:
+    try:
+        return KVCacheStrategy(strategy)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in KVCacheStrategy)
+        raise ValueError(
+            f"expects 'cache_strategy' to be one of {known}, got {strategy!r}"
+        ) from None
+
+
+def _count_shares(fields: dict[str, Any], said: CacheType) -> int:
+    """Devices that the heads of a type are a share of, unless they are all."""
+    is_staged = fields.get("pipeline_parallel_degree", 1) != 1
+    if said.is_mla or is_staged:
+        return 1
+    check_positive(n_devices=(devices := fields.get("n_devices", 1)))
+    return devices
+
+
+def _count_own_frames() -> int:
+    """Frames, from the caller's on, of this file and of what makes its dataclasses."""
+    count, frame = 0, sys._getframe(1)
+    while frame and frame.f_globals["__name__"] in (__name__, "dataclasses"):
+        count, frame = count + 1, frame.f_back
+    return count

@@ -14,8 +14,10 @@
 #include "Compile.h"
 #include "Geometry.h"
 #include "JIT.h"
+#include "Types.h"
 #include "kvcache/Target/Chip.h"
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -103,6 +105,19 @@ static nb::tuple pyCall(const JIT &jit, const std::string &name,
       launches);
 }
 
+static nb::tuple pyCacheType(nb::bytes text) {
+  ParsedType parsed = parseCacheType(toString(text));
+  nb::list diagnostics = toPython(parsed.diagnostics);
+  if (!parsed.cache)
+    return nb::make_tuple(nb::none(), diagnostics);
+  const CacheType &cache = *parsed.cache;
+  return nb::make_tuple(nb::make_tuple(cache.elementType, cache.numHeads,
+                                       cache.headSize, cache.isMLA,
+                                       cache.pageSize, cache.scale,
+                                       cache.granularity),
+                        diagnostics);
+}
+
 NB_MODULE(_kvcache, module) {
   module.def("chips", [] {
     nb::list names;
@@ -117,6 +132,7 @@ NB_MODULE(_kvcache, module) {
         return chip && chip->has(mlir::kvcache::Feature::Access256) ? 32 : 16;
       },
       nb::arg("chip"));
+  module.def("cache_type", &pyCacheType, nb::arg("text"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),

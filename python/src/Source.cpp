@@ -18,6 +18,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -25,7 +26,7 @@ using namespace mlir::kvcache::python;
 
 /// Passes register in a table of the process, dialects in one registry that all
 /// contexts copy.
-static const DialectRegistry &getRegistry() {
+const DialectRegistry &kvcache::python::getRegistry() {
   static const DialectRegistry registry = [] {
     kvcache::registerAllPasses();
     DialectRegistry registry;
@@ -72,9 +73,7 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 /// The parser recurses with every bracket, and would run out of stack.
 static constexpr unsigned kMaxNesting = 1000;
 
-/// Returns the first bracket in a text that is nested too deep, or null.
-/// Strings and comments are skipped.
-static const char *findDeepNesting(StringRef text) {
+const char *kvcache::python::findDeepNesting(StringRef text) {
   unsigned depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     StringRef rest = text.substr(i);
@@ -96,6 +95,10 @@ static const char *findDeepNesting(StringRef text) {
   return nullptr;
 }
 
+std::string kvcache::python::getNestingError() {
+  return llvm::formatv("brackets are nested more than {0} deep", kMaxNesting);
+}
+
 void Source::parse(StringRef contents, StringRef filename) {
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(contents, filename);
   bool isText = !isBytecode(*buffer);
@@ -106,7 +109,7 @@ void Source::parse(StringRef contents, StringRef filename) {
     auto [line, column] =
         sourceMgr.getLineAndColumn(SMLoc::getFromPointer(deep));
     emitError(FileLineColLoc::get(&context, filename, line, column))
-        << "brackets are nested more than " << kMaxNesting << " deep";
+        << getNestingError();
     return;
   }
 

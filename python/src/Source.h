@@ -16,6 +16,16 @@
 
 namespace mlir::kvcache::python {
 
+/// All dialects. The first call registers the passes of the process, too.
+const DialectRegistry &getRegistry();
+
+/// Returns the first bracket in a text that is nested too deep for the parser,
+/// or null. Strings and comments are skipped.
+const char *findDeepNesting(StringRef text);
+
+/// What is to be said of such a bracket.
+std::string getNestingError();
+
 /// A module parsed into a context of its own, so that any number of threads can
 /// compile at a time.
 class Source {

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The dialect's types of a cache: what they say, and their text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _native, dtypes
+
+_PLAIN = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
+_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
+_FP4_GRANULARITIES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
+
+# Offsets in a page take 32 bits.
+_MAX_ELEMENTS = 2**31
+
+
+@dataclass(frozen=True)
+class CacheType:
+    """What the types of one device's cache say. Its rules are those of the dialect.
+
+    Attributes:
+        dtype: MLIR's name of the elements' type.
+        n_kv_heads: Heads on the device.
+        head_dim: Elements of a head.
+        is_mla: Whether a token has one latent row, instead of a key and a value.
+        page_size: Tokens in a page; None for a continuous cache.
+        scale_dtype: MLIR's name of the scales' type; None without scales.
+        granularity: Elements of a head that share a scale; None without scales.
+
+    Raises:
+        ValueError: The dialect has no such type.
+    """
+
+    dtype: str
+    n_kv_heads: int
+    head_dim: int
+    is_mla: bool
+    page_size: int | None
+    scale_dtype: str | None
+    granularity: int | None
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_dtype()
+        if self._is_packed:
+            self._check_fp4()
+
+    @classmethod
+    def parse(cls, text: str) -> CacheType:
+        """What a type says: that of a collection or of a view, without aliases.
+
+        Raises:
+            CompileError: The text is not that of a type.
+            ValueError: The type is that of something else.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"expects the text of a type, got {text!r}")
+        contents, _ = _native.read_source(text, None)
+        said, diagnostics = _native.extension().cache_type(contents)
+        succeeded = said is not None or not diagnostics
+        _native.report(diagnostics, succeeded, stacklevel=3)
+        if said is None:
+            raise ValueError(f"expects the type of a cache, got {text}")
+        return cls(*said)
+
+    def _check_sizes(self) -> None:
+        row = self.n_kv_heads * self.head_dim
+        if row >= _MAX_ELEMENTS:
+            raise ValueError(
+                "expects 'head_dim' times the heads of a device to be below 2^31, got "
+                f"{self.head_dim} * {self.n_kv_heads}"
+            )
+        if self.page_size is not None and self.page_size * row >= _MAX_ELEMENTS:
+            raise ValueError(
+                "expects 'page_size' times 'head_dim' times the heads of a device to "
+                "be below 2^31, got "
+                f"{self.page_size} * {self.head_dim} * {self.n_kv_heads}"
+            )
+
+    def _check_dtype(self) -> None:
+        has_scales = self.scale_dtype is not None
+        known = _QUANTIZED if has_scales else _PLAIN
+        if self.dtype not in known:
+            scales = "with scales" if has_scales else "without scales"
+            needs_scales = not has_scales and self.dtype in _QUANTIZED
+            hint = "; it needs 'kvcache_quant_config'" if needs_scales else ""
+            raise ValueError(
+                f"expects the 'dtype' of a cache {scales} to be one of "
+                f"{', '.join(known)}, got {self.dtype}{hint}"
+            )
+
+    def _check_fp4(self) -> None:
+        if self.granularity != _FP4_GRANULARITIES.get(self.scale_dtype or ""):
+            raise ValueError(
+                "expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN "
+                "(NVFP4), or 32 and f8E8M0FNU (MX), got "
+                f"{self.granularity} and {self.scale_dtype}"
+            )
+        if self.head_dim % 2:
+            raise ValueError(
+                f"expects 'head_dim' to be even for f4E2M1FN, got {self.head_dim}"
+            )
+
+    # --- Sizes --------------------------------------------------------------------
+
+    @property
+    def n_kinds(self) -> int:
+        """2 for keys and values, 1 for MLA."""
+        return 1 if self.is_mla else 2
+
+    @property
+    def storage_dtype(self) -> np.dtype:
+        """What blocks hold in memory: bytes of two values for fp4."""
+        return dtypes.dtype("i8" if self._is_packed else self.dtype)
+
+    @property
+    def stored_head_dim(self) -> int:
+        """Elements of ``storage_dtype`` in a head."""
+        return self.head_dim // 2 if self._is_packed else self.head_dim
+
+    @property
+    def n_groups(self) -> int:
+        """Scales of a head. Raises ``ValueError`` for a cache without."""
+        if self.granularity is None:
+            raise ValueError("a cache without 'kvcache_quant_config' has no scales")
+        return -(-self.head_dim // self.granularity)
+
+    @property
+    def _is_packed(self) -> bool:
+        return self.dtype == "f4E2M1FN"
+
+    # --- Text ---------------------------------------------------------------------
+
+    @property
+    def params_attribute(self) -> str:
+        """``#kvcache.params``, a part of the types."""
+        mla = ", is_mla = true" if self.is_mla else ""
+        sizes = f"num_heads = {self.n_kv_heads}, head_size = {self.head_dim}"
+        return f"#kvcache.params<{sizes}{mla}>"
+
+    @property
+    def collection(self) -> str:
+        """The type of the cache of all layers."""
+        return self._get_text("_collection")
+
+    @property
+    def view(self) -> str:
+        """The type of one layer's keys or values."""
+        return self._get_text("")
+
+    def _get_text(self, suffix: str) -> str:
+        said = f"{self.dtype}, {self.params_attribute}"
+        if self.page_size is None:
+            return f"!kvcache.continuous{suffix}<{said}>"
+        said += f", page_size = {self.page_size}"
+        if self.scale_dtype is not None:
+            said += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
+        return f"!kvcache.paged{suffix}<{said}>"
+
+    @property
+    def blocks(self) -> str:
+        """The memref of blocks that a collection is made of."""
+        return self._get_memref(
+            self.stored_head_dim, dtypes.mlir_name(self.storage_dtype)
+        )
+
+    @property
+    def scales(self) -> str:
+        """The memref of scales. Raises ``ValueError`` for a cache without."""
+        return self._get_memref(self.n_groups, self.scale_dtype or "")
+
+    def _get_memref(self, width: int, dtype: str) -> str:
+        tokens = "?" if self.page_size is None else self.page_size
+        return f"memref<?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}>"
