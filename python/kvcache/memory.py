@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the tensors of a cache lie: NumPy's memory, or that of another array library."""
+"""Where the tensors of a cache lie: in NumPy's memory, or in an array library's."""
 
 from __future__ import annotations
 
@@ -15,38 +15,47 @@ class Memory(Protocol):
 
     Tensors have pages as their first dimension; what they are is up to the memory, but
     kernels must take them: NumPy arrays here, anything that speaks DLPack on a GPU.
+    Work on tensors happens in the order of these calls.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Returns a C-contiguous tensor of zeros."""
+        """Returns a C-contiguous tensor of zeros, of 1 dimension or more."""
 
     def upload(self, array: np.ndarray) -> Any:
-        """Returns the contents of a host array as a tensor of this memory."""
+        """Returns a tensor with the contents of a host array."""
 
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
-        """Copies a page to host memory; done when this returns."""
+        """Copies a page to C-contiguous host memory; done when this returns."""
 
     def write_page(self, tensor: Any, page: int, values: np.ndarray) -> None:
-        """Copies a page from host memory, before any later work on the tensor."""
+        """Copies a page from host memory, which may change when this returns."""
 
     def copy_page(self, tensor: Any, source: int, target: int) -> None:
-        """Copies one page over another, before any later work on the tensor."""
+        """Copies one page over another."""
 
 
 class NumPyMemory:
     """Host memory as NumPy arrays, at the boundaries of the machine's pages.
 
     So they are aligned for every access of a kernel, and pages of a cache that are
-    never written take no memory.
+    never written take no memory. ``MemoryError`` tells that there is no room.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         size = math.prod(shape) * dtype.itemsize
-        memory = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8, size)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        try:
+            mapping = mmap.mmap(-1, max(size, 1), flags)
+        except (OSError, OverflowError) as error:
+            message = f"no room for a tensor of {size} bytes, {shape} of {dtype.name}"
+            raise MemoryError(message) from error
+        memory = np.frombuffer(mapping, np.uint8, size)
         return memory.view(dtype).reshape(shape)
 
     def upload(self, array: np.ndarray) -> np.ndarray:
-        return array
+        tensor = self.allocate(array.shape, array.dtype)
+        tensor[...] = array
+        return tensor
 
     def read_page(self, tensor: np.ndarray, page: int, into: np.ndarray) -> None:
         into[...] = tensor[page]
@@ -61,9 +70,10 @@ class NumPyMemory:
 class ArrayMemory:
     """The memory of an array library: ``ArrayMemory(torch, device="cuda")``.
 
-    The library has ``zeros``, ``asarray`` and dtypes of NumPy's names; its arrays can be
-    indexed, assigned to, viewed as bytes, and exchanged by DLPack, as CuPy's and
-    PyTorch's can. A dtype that it does not have is kept as unsigned integers.
+    The library has ``zeros``, ``asarray`` and dtypes of NumPy's names; its arrays can
+    be indexed, assigned to, viewed as bytes, and exchanged by DLPack, as CuPy's and
+    PyTorch's can. A dtype that it does not have is kept as integers of its size. Work
+    is done on the library's current stream.
 
     Args:
         library: The module.
@@ -75,29 +85,36 @@ class ArrayMemory:
         self._options = options
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        return self._library.zeros(shape, dtype=self._native(dtype), **self._options)
+        # Zeros of bytes: a library need not be able to fill all that it has dtypes for.
+        in_bytes = *shape[:-1], shape[-1] * dtype.itemsize
+        zeros = self._library.zeros(
+            in_bytes, dtype=self._library.uint8, **self._options
+        )
+        return zeros.view(self._native(dtype))
 
     def upload(self, array: np.ndarray) -> Any:
-        return self._put(array).view(self._native(array.dtype))
+        # The library may go on using the memory that it is given.
+        copied = np.array(array, order="C")
+        return self._put(copied).view(self._native(array.dtype))
 
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
         into.view(np.uint8)[...] = _to_host(self._as_bytes(tensor[page]))
 
     def write_page(self, tensor: Any, page: int, values: np.ndarray) -> None:
-        self._as_bytes(tensor[page])[...] = self._put(values)
+        self._as_bytes(tensor[page])[...] = self._put(np.ascontiguousarray(values))
 
     def copy_page(self, tensor: Any, source: int, target: int) -> None:
-        tensor[target] = tensor[source]
+        self._as_bytes(tensor[target])[...] = self._as_bytes(tensor[source])
 
     def _native(self, dtype: np.dtype) -> Any:
         bits = 8 * dtype.itemsize
-        return getattr(self._library, dtype.name, None) or getattr(
-            self._library, f"uint{bits}"
-        )
+        for name in (dtype.name, f"uint{bits}", f"int{bits}"):
+            if hasattr(self._library, name):
+                return getattr(self._library, name)
+        raise TypeError(f"{self._library.__name__} has no dtype for {dtype.name}")
 
     def _put(self, array: np.ndarray) -> Any:
-        contents = np.ascontiguousarray(array).view(np.uint8)
-        return self._library.asarray(contents, **self._options)
+        return self._library.asarray(array.view(np.uint8), **self._options)
 
     def _as_bytes(self, tensor: Any) -> Any:
         return tensor.view(self._library.uint8)
