@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-import sys
 
 import numpy as np
 
@@ -29,7 +29,11 @@ def check_positive_real(**values: object) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"expects {name!r} to be a number, got {value!r}")
-        if not 0 < value <= sys.float_info.max:
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not 0 < number < math.inf:
             raise ValueError(
                 f"expects {name!r} to be positive and finite, got {value!r}"
             )

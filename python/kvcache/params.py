@@ -212,8 +212,8 @@ class KVCacheParams:
         self, names: Iterable[str], check: Callable[..., None], convert: type
     ) -> None:
         for name in names:
-            value, is_optional = getattr(self, name), getattr(type(self), name, 0) is None
-            if not (value is None and is_optional):
+            value, default = getattr(self, name), getattr(type(self), name, ...)
+            if not (value is None and default is None):
                 check(**{name: value})
                 _set(self, **{name: convert(value)})
 

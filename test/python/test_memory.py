@@ -1,0 +1,251 @@
+"""Memories that a cache can lie in: NumPy's, and those of array libraries."""
+
+import mmap
+import types
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kvcache import ArrayMemory, NumPyMemory, dtypes, placement
+
+DTYPES = [
+    np.dtype(dtype)
+    for dtype in (
+        np.float32,
+        np.float16,
+        ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float8_e5m2,
+        ml_dtypes.float8_e8m0fnu,
+        np.int8,
+        np.uint32,
+    )
+]
+
+
+class DeviceArray:
+    """An array that only its library can use, as those on a GPU are."""
+
+    def __init__(self, data, dtype):
+        self._data, self.dtype = data, dtype
+
+    @property
+    def shape(self):
+        return self._data.shape
+
+    def __getitem__(self, index):
+        return type(self)(self._data[index], self.dtype)
+
+    def __setitem__(self, index, value):
+        if type(value) is not type(self):
+            raise TypeError(f"implicit conversion of {type(value)} is not allowed")
+        assert value.dtype == self.dtype
+        self._data[index] = value._data
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("implicit conversion to a NumPy array is not allowed")
+
+
+class CuPyArray(DeviceArray):
+    """Its dtypes are NumPy's; ``get`` downloads."""
+
+    def view(self, dtype):
+        return CuPyArray(self._data.view(dtype), np.dtype(dtype))
+
+    def get(self):
+        return self._data.copy()
+
+
+def make_cupy():
+    names = ("float32", "float16", "int8", "uint8", "uint16", "uint32")
+    return types.SimpleNamespace(
+        __name__="cupy",
+        zeros=lambda shape, dtype: CuPyArray(np.zeros(shape, dtype), np.dtype(dtype)),
+        asarray=lambda array: CuPyArray(array.copy(), array.dtype),
+        **{name: getattr(np, name) for name in names},
+    )
+
+
+class TorchDType:
+    """PyTorch's dtypes are objects of its own."""
+
+    def __init__(self, numpy_dtype):
+        self.numpy_dtype = numpy_dtype
+
+
+class TorchTensor(DeviceArray):
+    """``cpu`` downloads to a tensor, which DLPack exports."""
+
+    device = "cuda"
+
+    def view(self, dtype):
+        return TorchTensor(self._data.view(dtype.numpy_dtype), dtype)
+
+    def cpu(self):
+        host = TorchTensor(self._data.copy(), self.dtype)
+        host.device = "cpu"
+        return host
+
+    def __dlpack__(self, **options):
+        if self.device != "cpu":
+            raise BufferError("this tensor is not in host memory")
+        return self._data.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0) if self.device == "cpu" else (2, 0)
+
+
+def make_torch(*missing):
+    """PyTorch without some of its dtypes."""
+    known = {
+        np.dtype(dtype).name: TorchDType(np.dtype(dtype))
+        for dtype in [*DTYPES, np.uint8, np.uint16, np.int16, np.int32]
+    }
+    by_dtype = {dtype.numpy_dtype: dtype for dtype in known.values()}
+
+    def zeros(shape, *, dtype, device):
+        assert device == "cuda:1"
+        return TorchTensor(np.zeros(shape, dtype.numpy_dtype), dtype)
+
+    def asarray(array, *, device):
+        # As on the CPU, memory may be shared, and read-only memory is none to share.
+        assert device == "cuda:1" and array.flags.writeable
+        return TorchTensor(array, by_dtype[array.dtype])
+
+    present = {name: dtype for name, dtype in known.items() if name not in missing}
+    return types.SimpleNamespace(
+        __name__="torch", zeros=zeros, asarray=asarray, **present
+    )
+
+
+MEMORIES = {
+    "numpy": NumPyMemory(),
+    "numpy library": ArrayMemory(np),
+    "cupy": ArrayMemory(make_cupy()),
+    "torch": ArrayMemory(make_torch(), device="cuda:1"),
+}
+each_memory = pytest.mark.parametrize("memory", MEMORIES.values(), ids=MEMORIES.keys())
+each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def random_page(dtype, shape=(2, 3, 4)):
+    bits = np.random.default_rng(7).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    return bits.view(dtype).reshape(shape)
+
+
+def read(memory, tensor, page, dtype):
+    into = np.full(tensor.shape[1:], 1, np.int8).astype(dtype)
+    memory.read_page(tensor, page, into)
+    return into.view(np.uint8)
+
+
+@each_memory
+@each_dtype
+def test_tensors_begin_as_zeros(memory, dtype):
+    tensor = memory.allocate((3, 2, 3, 4), dtype)
+    assert tuple(tensor.shape) == (3, 2, 3, 4)
+    for page in range(3):
+        assert not read(memory, tensor, page, dtype).any()
+
+
+@each_memory
+@each_dtype
+def test_pages_keep_their_bits(memory, dtype):
+    tensor = memory.allocate((4, 2, 3, 4), dtype)
+    values = random_page(dtype)
+    bits = values.view(np.uint8).copy()
+    memory.write_page(tensor, 1, values)
+    values.view(np.uint8)[...] = 0
+    memory.copy_page(tensor, 1, 3)
+    for page, expected in enumerate([bits * 0, bits, bits * 0, bits]):
+        np.testing.assert_array_equal(read(memory, tensor, page, dtype), expected)
+    memory.write_page(tensor, 1, values)
+    np.testing.assert_array_equal(read(memory, tensor, 3, dtype), bits)
+
+
+@each_memory
+def test_uploads_are_copies(memory):
+    array = np.arange(24, dtype=np.uint32).reshape(4, 6)[:, ::2]
+    expected = array.copy()
+    tensor = memory.upload(array)
+    array[...] = 0
+    assert tuple(tensor.shape) == (4, 3)
+    for page in range(4):
+        into = np.zeros(3, np.uint32)
+        memory.read_page(tensor, page, into)
+        np.testing.assert_array_equal(into, expected[page])
+
+
+@each_memory
+def test_uploads_of_read_only_arrays(memory):
+    array = np.array([[3, 1, 4]], np.uint32)
+    array.flags.writeable = False
+    into = np.zeros(3, np.uint32)
+    memory.read_page(memory.upload(array), 0, into)
+    np.testing.assert_array_equal(into, [3, 1, 4])
+
+
+@pytest.mark.parametrize(
+    "dtype, kept",
+    [
+        (ml_dtypes.bfloat16, "uint16"),
+        (ml_dtypes.float8_e4m3fn, "uint8"),
+        (np.float16, "float16"),
+    ],
+)
+def test_dtypes_that_a_library_lacks_are_integers(dtype, kept):
+    tensor = MEMORIES["cupy"].allocate((1, 8), np.dtype(dtype))
+    assert tensor.dtype.name == kept and tensor.shape == (1, 8)
+
+
+def test_dtypes_that_a_library_has_are_its_own():
+    library = make_torch()
+    tensor = ArrayMemory(library, device="cuda:1").allocate((1, 8), DTYPES[2])
+    assert tensor.dtype is library.bfloat16
+
+
+def test_signed_integers_where_there_are_no_unsigned_ones():
+    library = make_torch("uint32")
+    tensor = ArrayMemory(library, device="cuda:1").upload(np.array([7], np.uint32))
+    assert tensor.dtype is library.int32
+
+
+def test_a_library_without_a_fitting_dtype():
+    memory = ArrayMemory(make_torch("uint32", "int32"), device="cuda:1")
+    with pytest.raises(TypeError, match="torch has no dtype for uint32"):
+        memory.allocate((1, 8), np.dtype(np.uint32))
+
+
+@each_dtype
+def test_numpy_memory_needs_no_copies_on_the_emulator(dtype):
+    memory = NumPyMemory()
+    tensors = [memory.allocate((3, 5), dtype), memory.upload(random_page(dtype)[0, :2])]
+    for tensor in tensors:
+        assert tensor.ctypes.data % 4096 == 0
+    with placement.aligned_arrays(tensors, 256) as placed:
+        assert all(a is b for a, b in zip(placed, tensors, strict=True))
+
+
+def resident_pages():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def test_numpy_memory_that_is_not_written_takes_no_room():
+    before = resident_pages()
+    tensor = NumPyMemory().allocate((1 << 10, 1 << 20), np.dtype(np.int8))  # 1 GiB
+    tensor[-1] = 1
+    assert tensor[-1].sum() == 1 << 20 and not tensor[0].any()
+    assert (resident_pages() - before) * mmap.PAGESIZE < 64 << 20
+
+
+def test_numpy_memory_of_no_pages():
+    assert NumPyMemory().allocate((0, 2, 3), dtypes.dtype("bf16")).shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("pages", [1 << 50, 1 << 70])
+def test_numpy_memory_tells_that_there_is_no_room(pages):
+    message = rf"no room for a tensor of {pages * 8} bytes, \({pages}, 4\) of float16"
+    with pytest.raises(MemoryError, match=message):
+        NumPyMemory().allocate((pages, 4), np.dtype(np.float16))
