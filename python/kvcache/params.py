@@ -398,8 +398,7 @@ class KVCacheParams:
         is_open = self.cache_strategy is KVCacheStrategy.MODEL_DEFAULT
         if is_open and self.page_size is None:
             raise ValueError(
-                "the model's default strategy needs 'page_size' to be known as "
-                "paged"
+                "the model's default strategy needs 'page_size', to be a paged one"
             )
         return self._type
 

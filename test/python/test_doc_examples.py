@@ -1,4 +1,4 @@
-"""Every example in the documentation parses, verifies and lowers."""
+"""Every example in the documentation parses, verifies and lowers, and those in Python run."""
 
 import re
 import subprocess
@@ -12,6 +12,7 @@ TABLES = sorted((ROOT / "include" / "kvcache" / "IR").glob("*.td"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 
 EXAMPLE = re.compile(r"^( *)```mlir\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
 # No type or op is left after the lowering but checks and descriptors. Attributes may stay.
 LEFT_OVER = re.compile(r"[!#]kvcache\.(?!tma_tile\b)\w+|(?<!!)\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)")
@@ -84,3 +85,15 @@ def test_example_lowers(source):
     result = run_opt(source, *passes)
     assert result.returncode == 0, result.stderr
     assert LEFT_OVER.findall(result.stdout) == []
+
+
+def test_python_examples_run(monkeypatch):
+    """Those of the page are one program, from its top to its end."""
+    page = ROOT / "docs" / "python.md"
+    text = page.read_text()
+    names = {}
+    monkeypatch.chdir(ROOT)
+    for match in PROGRAM.finditer(text):
+        lines_before = "\n" * text.count("\n", 0, match.start(1))
+        exec(compile(lines_before + match[1], page, "exec"), names)
+    assert "manager" in names

@@ -1,4 +1,4 @@
-"""Parameters of a cache: their rules, what follows from them, and types of the dialect."""
+"""Parameters of a cache: rules, what follows from them, and types of the dialect."""
 
 import copy
 import dataclasses
@@ -58,7 +58,11 @@ def make(**fields):
 
 # What is fine, and what is not, with a part of the message.
 RULES = [
-    ({"page_size": 1}, {"page_size": None}, "the paged cache strategy needs 'page_size'"),
+    (
+        {"page_size": 1},
+        {"page_size": None},
+        "the paged cache strategy needs 'page_size'",
+    ),
     (
         {"page_size": None, "cache_strategy": CONTINUOUS},
         {"page_size": None, "cache_strategy": "paged"},
@@ -88,7 +92,7 @@ RULES = [
     (
         SWAPPING,
         {**SWAPPING, "enable_prefix_caching": False},
-        "'enable_kvcache_swapping_to_host' is only possible with 'enable_prefix_caching'",
+        "'enable_kvcache_swapping_to_host' is only possible with 'enable_prefix_ca",
     ),
     (
         {**SWAPPING, "host_kvcache_swap_space_gb": 0.5},
@@ -130,14 +134,18 @@ RULES = [
     (
         {"n_devices": 4},
         {"n_devices": 3},
-        r"expects 'n_kv_heads' \(8\) to be a multiple of 'n_devices' \(3\), or not above",
+        r"expects 'n_kv_heads' \(8\) to be a multiple of 'n_devices' \(3\), or not",
     ),
     (
         {"n_kv_heads": 3, "n_devices": 3},
         {"n_kv_heads": 4, "n_devices": 3},
         r"expects 'n_kv_heads' \(4\) to be a multiple of 'n_devices' \(3\)",
     ),
-    ({"dtype": "f8E5M2"}, {"dtype": "f8E4M3FNUZ"}, "without scales to be one of f32, f16"),
+    (
+        {"dtype": "f8E5M2"},
+        {"dtype": "f8E4M3FNUZ"},
+        "without scales to be one of f32, f16",
+    ),
     ({"dtype": np.float32}, {"dtype": float}, "without scales .*, got f64"),
     (scaled("i8"), {"dtype": "i8"}, "got i8; it needs 'kvcache_quant_config'"),
     (NVFP4, {"dtype": NVFP4["dtype"]}, "got f4E2M1FN; it needs 'kvcache_quant_config'"),
@@ -151,8 +159,8 @@ RULES = [
     (
         NVFP4,
         scaled("f4E2M1FN", "f8E4M3FN", 32),
-        r"expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN \(NVFP4\), or "
-        r"32 and f8E8M0FNU \(MX\), got 32 and f8E4M3FN",
+        r"expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN \(NVFP4\), "
+        r"or 32 and f8E8M0FNU \(MX\), got 32 and f8E4M3FN",
     ),
     (MX, scaled("f4E2M1FN", "f32", 32), r"\(MX\), got 32 and f32"),
     (
@@ -163,12 +171,12 @@ RULES = [
     (
         {"n_kv_heads": 1, "head_dim": 2**31 - 1, "page_size": 1},
         {"n_kv_heads": 1, "head_dim": 2**31, "page_size": 1},
-        r"'head_dim' times the heads of a device to be below 2\^31, got 2147483648 \* 1",
+        r"'head_dim' times the heads of a device .* below 2\^31, got 2147483648 \* 1",
     ),
     (
         {"n_kv_heads": 2, "n_devices": 2, "head_dim": 2**30, "page_size": 1},
         {"n_kv_heads": 2, "n_devices": 1, "head_dim": 2**30, "page_size": 1},
-        r"'head_dim' times the heads of a device to be below 2\^31, got 1073741824 \* 2",
+        r"'head_dim' times the heads of a device .* below 2\^31, got 1073741824 \* 2",
     ),
     (
         {"n_kv_heads": 1, "head_dim": 2**16, "page_size": 2**15 - 1},
@@ -199,7 +207,9 @@ FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("value", [0, -1, np.int64(-8)])
 def test_counts_are_positive(name, value):
-    with pytest.raises(ValueError, match=f"expects '{name}' to be positive, got {value}"):
+    with pytest.raises(
+        ValueError, match=f"expects '{name}' to be positive, got {value}"
+    ):
         make(**{name: value})
 
 
@@ -240,7 +250,9 @@ def test_dtypes_are_those_of_arrays(value):
 
 @pytest.mark.parametrize("value", ["block", None, [], 1])
 def test_strategies_are_known(value):
-    message = "'cache_strategy' to be one of 'model_default', 'continuous', 'paged', got"
+    message = (
+        "'cache_strategy' to be one of 'model_default', 'continuous', 'paged', got"
+    )
     with pytest.raises(ValueError, match=message):
         make(cache_strategy=value)
 
@@ -257,11 +269,19 @@ def test_quantization_is_a_configuration(value):
     [
         ({"scale_dtype": "f64"}, ValueError, "'scale_dtype' to be one of .*, got f64"),
         ({"scale_dtype": np.int8}, ValueError, "'scale_dtype' to be one of .*, got i8"),
-        ({"scale_dtype": np.uint8}, ValueError, "'scale_dtype' to be signed or a float"),
+        (
+            {"scale_dtype": np.uint8},
+            ValueError,
+            "'scale_dtype' to be signed or a float",
+        ),
         ({"quantization_granularity": 0}, ValueError, "to be positive, got 0"),
         ({"quantization_granularity": 1.5}, TypeError, "to be an integer, got 1.5"),
         ({"quantization_granularity": None}, TypeError, "to be an integer, got None"),
-        ({"quantization_granularity": 2**63}, ValueError, r"to be below 2\^63, got 9223"),
+        (
+            {"quantization_granularity": 2**63},
+            ValueError,
+            r"to be below 2\^63, got 9223",
+        ),
     ],
 )
 def test_rules_of_scales(fields, error, message):
@@ -332,7 +352,9 @@ def test_dtypes_compare_alike(dtype):
     assert make(dtype=dtype).dtype == np.dtype(ml_dtypes.bfloat16)
 
 
-@pytest.mark.parametrize("fields", [{}, FP8, NVFP4, SWAPPING, {"is_mla": True}], ids=str)
+@pytest.mark.parametrize(
+    "fields", [{}, FP8, NVFP4, SWAPPING, {"is_mla": True}], ids=str
+)
 def test_copies_are_equal(fields):
     params = make(**fields)
     assert pickle.loads(pickle.dumps(params)) == params
@@ -444,9 +466,13 @@ def test_sizes(fields, blocks, scales, bytes_):
     if scales:
         assert params.shape_per_scale_block == scales
     else:
-        with pytest.raises(ValueError, match="without 'kvcache_quant_config' has no scal"):
+        with pytest.raises(
+            ValueError, match="without 'kvcache_quant_config' has no scal"
+        ):
             _ = params.shape_per_scale_block
-        with pytest.raises(ValueError, match="without 'kvcache_quant_config' has no scal"):
+        with pytest.raises(
+            ValueError, match="without 'kvcache_quant_config' has no scal"
+        ):
             _ = params.scales_type
 
 
@@ -519,7 +545,9 @@ def test_stages_divide_the_layers(layers, degree):
         make(total_num_layers=layers, pipeline_parallel_degree=degree, stage_id=stage)
         for stage in range(degree)
     ]
-    assert list(itertools.chain(*(stage.layers for stage in stages))) == list(range(layers))
+    assert list(itertools.chain(*(stage.layers for stage in stages))) == list(
+        range(layers)
+    )
     for stage in stages:
         assert stage.n_kv_heads_per_device == 8
         assert stage.n_layers_per_stage == max(layers // degree, 1)
@@ -631,14 +659,19 @@ def test_rules_of_elements_and_scales_are_those_of_the_dialect(dtype):
 
 @pytest.mark.parametrize("heads, head_dim, page_size", PAGES)
 @pytest.mark.parametrize(
-    "dtype, scales", [("bf16", None), ("i8", ("f32", 1)), ("f4E2M1FN", ("f8E4M3FN", 16))]
+    "dtype, scales",
+    [("bf16", None), ("i8", ("f32", 1)), ("f4E2M1FN", ("f8E4M3FN", 16))],
 )
-def test_rules_of_sizes_are_those_of_the_dialect(dtype, scales, heads, head_dim, page_size):
+def test_rules_of_sizes_are_those_of_the_dialect(
+    dtype, scales, heads, head_dim, page_size
+):
     sizes = {"n_kv_heads": heads, "head_dim": head_dim, "page_size": page_size}
     for is_mla in [False, True] if heads == 1 else [False]:
         text = write_type("paged", dtype, heads, head_dim, page_size, scales, is_mla)
         expected = accepts(text)
-        assert is_accepted(scales, dtype=dtype, is_mla=is_mla, **sizes) == expected, text
+        assert (
+            is_accepted(scales, dtype=dtype, is_mla=is_mla, **sizes) == expected
+        ), text
 
 
 def list_valid_types():
@@ -714,7 +747,11 @@ def test_all_fields_come_back_with_the_number_of_heads(devices, **fields):
         devices = 1
     fields["n_kv_heads"] = fields.pop("heads")
     params = make(n_devices=devices, **fields)
-    rest = {"n_devices": devices, "n_kv_heads": fields["n_kv_heads"], "total_num_layers": 32}
+    rest = {
+        "n_devices": devices,
+        "n_kv_heads": fields["n_kv_heads"],
+        "total_num_layers": 32,
+    }
     assert KVCacheParams.from_type(params.collection_type, **rest) == params
 
 
@@ -736,7 +773,12 @@ PAGED = make().collection_type
         ("!kvcache.block<bf16>", 1, 10, "unknown  type `block` in dialect `kvcache`"),
         (PAGED + " x", 1, len(PAGED) + 2, "found trailing characters: 'x'"),
         ("\n" + PAGED.replace("bf16", "f64"), 2, 26, "expects an element type of f32"),
-        ("!kvcache.paged<bf16, #kv, page_size = 64>", 1, 25, "undefined symbol alias id"),
+        (
+            "!kvcache.paged<bf16, #kv, page_size = 64>",
+            1,
+            25,
+            "undefined symbol alias id",
+        ),
         ("\udcff", 1, 1, "unexpected character"),
         ("tuple<" * 100_000, 0, 0, "brackets are nested more than 1000 deep"),
     ],
@@ -778,7 +820,9 @@ def test_what_is_no_text(text):
     ids=str,
 )
 def test_fields_that_contradict_the_type(fields):
-    message = "no parameters with these fields make !kvcache.paged_collection<.*: they make"
+    message = (
+        "no parameters with these fields make !kvcache.paged_collection<.*: they make"
+    )
     with pytest.raises(ValueError, match=message):
         KVCacheParams.from_type(PAGED, **fields)
 
@@ -809,8 +853,16 @@ def test_a_model_decides_by_default():
     assert make(cache_strategy=MODEL_DEFAULT).collection_type == PAGED
     assert make().is_paged and not make(cache_strategy=CONTINUOUS).is_paged
     params = make(cache_strategy=MODEL_DEFAULT, page_size=None)
-    for name in ("is_paged", "collection_type", "cache_type", "blocks_type", "scales_type"):
-        with pytest.raises(ValueError, match="the model's default strategy needs 'page_s"):
+    for name in (
+        "is_paged",
+        "collection_type",
+        "cache_type",
+        "blocks_type",
+        "scales_type",
+    ):
+        with pytest.raises(
+            ValueError, match="the model's default strategy needs 'page_s"
+        ):
             getattr(params, name)
 
 
@@ -826,7 +878,8 @@ def test_memrefs():
 
 READ = """
 func.func @read(%blocks: {blocks}, %lengths: memref<?xi32>, %lut: {lut},
-                {declared} %layer: index, %b: index, %h: index, %t: index, %d: index) -> f32 {{
+                {declared} %layer: index, %b: index, %h: index, %t: index,
+                %d: index) -> f32 {{
   %one = arith.constant 1 : i32
   %all = kvcache.{kind}_collection %blocks, %lengths, %lut, %one, %one {passed}
       : {blocks}, memref<?xi32>, {lut} {scales} -> {collection}
