@@ -36,10 +36,12 @@ from .inputs import StepInputs
 from .kernels import CompiledModule, Kernel
 from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NumPyMemory
-from .params import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy
+from .params import KVCacheParams
 from .ptx import Parameter
+from .quantization import KVCacheQuantizationConfig
 from .runtime import JitModule, jit
 from .snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
+from .strategy import KVCacheStrategy
 
 __all__ = [
     "ArrayMemory",

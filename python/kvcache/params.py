@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from . import dtypes
 from .cache_types import CacheType
 from .checks import check_flag, check_integer, check_positive, check_positive_real
 from .dtypes import DTypeLike
+from .quantization import KVCacheQuantizationConfig, cached_dtype
+from .strategy import KVCacheStrategy
 
 _GIB = 1 << 30
-_SCALES = ("f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN")
 _FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
 _POSITIVE = (
     "n_kv_heads",
@@ -29,63 +29,6 @@ _POSITIVE = (
     "pipeline_parallel_degree",
     "total_num_layers",
 )
-# Numbers in a type take 64 bits.
-_MAX_GRANULARITY = 2**63
-
-
-class KVCacheStrategy(str, Enum):
-    """How the cache of a sequence is kept."""
-
-    MODEL_DEFAULT = "model_default"
-    """As the model wants it; paged, wherever there is a page size."""
-
-    CONTINUOUS = "continuous"
-    """A block as long as the longest sequence for each. Deprecated: use ``PAGED``."""
-
-    PAGED = "paged"
-    """Pages of a fixed number of tokens, found through a lookup table."""
-
-    def kernel_substring(self) -> str:
-        """What the names of this strategy's kernels have in common."""
-        return "continuous_batching" if self is self.CONTINUOUS else self.value
-
-    def uses_opaque(self) -> bool:
-        """Whether kernels take the cache as one value, which is always so."""
-        return True
-
-
-@dataclass(frozen=True)
-class KVCacheQuantizationConfig:
-    """How a quantized cache is scaled.
-
-    Attributes:
-        scale_dtype: Of the scales: float32, float16, bfloat16, float8_e8m0fnu or
-            float8_e4m3fn.
-        quantization_granularity: Elements of a head that share a scale.
-
-    Raises:
-        ValueError: No cache has such scales.
-        TypeError: For a dtype or a number that is none.
-    """
-
-    scale_dtype: DTypeLike = np.float32
-    quantization_granularity: int = 128
-
-    def __post_init__(self) -> None:
-        check_positive(quantization_granularity=self.quantization_granularity)
-        granularity = int(self.quantization_granularity)
-        if granularity >= _MAX_GRANULARITY:
-            raise ValueError(
-                "expects 'quantization_granularity' to be below 2^63, got "
-                f"{granularity}"
-            )
-        scale_dtype = _parse_dtype("scale_dtype", self.scale_dtype)
-        if (scale_name := dtypes.mlir_name(scale_dtype)) not in _SCALES:
-            raise ValueError(
-                f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got "
-                f"{scale_name}"
-            )
-        _set(self, quantization_granularity=granularity, scale_dtype=scale_dtype)
 
 
 @dataclass(frozen=True)
@@ -194,7 +137,7 @@ class KVCacheParams:
 
     def _normalize(self) -> None:
         """Gives the fields the types that they are declared with."""
-        _set(self, dtype=_parse_dtype("dtype", self.dtype))
+        _set(self, dtype=cached_dtype("dtype", self.dtype))
         _set(self, cache_strategy=_parse_strategy(self.cache_strategy))
         self._normalize_fields(_POSITIVE, check_positive, int)
         self._normalize_fields(["stage_id"], check_integer, int)
@@ -440,17 +383,6 @@ def _set(instance: object, **fields: object) -> None:
     """Sets fields of a dataclass that is frozen for those who use it."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
-
-
-def _parse_dtype(name: str, spec: DTypeLike) -> np.dtype:
-    try:
-        result = dtypes.dtype(spec)
-    except TypeError as error:
-        raise TypeError(f"{name!r}: {error}") from None
-    if result.kind == "u":
-        # MLIR's integers have no sign of their own; a cache's bytes are signed.
-        raise ValueError(f"expects {name!r} to be signed or a float, got {result.name}")
-    return result
 
 
 def _parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How the elements of a cache are scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import dtypes
+from .checks import check_positive
+from .dtypes import DTypeLike
+
+_SCALES = ("f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN")
+# Numbers in a type take 64 bits.
+_MAX_GRANULARITY = 2**63
+
+
+@dataclass(frozen=True)
+class KVCacheQuantizationConfig:
+    """How a quantized cache is scaled.
+
+    Attributes:
+        scale_dtype: Of the scales: float32, float16, bfloat16, float8_e8m0fnu or
+            float8_e4m3fn.
+        quantization_granularity: Elements of a head that share a scale.
+
+    Raises:
+        ValueError: No cache has such scales.
+        TypeError: For a dtype or a number that is none.
+    """
+
+    scale_dtype: DTypeLike = np.float32
+    quantization_granularity: int = 128
+
+    def __post_init__(self) -> None:
+        check_positive(quantization_granularity=self.quantization_granularity)
+        granularity = int(self.quantization_granularity)
+        if granularity >= _MAX_GRANULARITY:
+            raise ValueError(
+                "expects 'quantization_granularity' to be below 2^63, got "
+                f"{granularity}"
+            )
+        scale_dtype = cached_dtype("scale_dtype", self.scale_dtype)
+        if (scale_name := dtypes.mlir_name(scale_dtype)) not in _SCALES:
+            raise ValueError(
+                f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got "
+                f"{scale_name}"
+            )
+        # The dataclass is frozen for those who use it.
+        object.__setattr__(self, "scale_dtype", scale_dtype)
+        object.__setattr__(self, "quantization_granularity", granularity)
+
+
+def cached_dtype(name: str, spec: DTypeLike) -> np.dtype:
+    """The dtype of what a cache holds.
+
+    Raises ``TypeError`` if ``spec``, the field ``name``, is no dtype, ``ValueError`` if
+    it is unsigned: MLIR's integers have no sign of their own, those of caches do.
+    """
+    try:
+        result = dtypes.dtype(spec)
+    except TypeError as error:
+        raise TypeError(f"{name!r}: {error}") from None
+    if result.kind == "u":
+        raise ValueError(f"expects {name!r} to be signed or a float, got {result.name}")
+    return result
