@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -406,7 +407,8 @@ def _count_shares(fields: dict[str, Any], said: CacheType) -> int:
 
 def _count_own_frames() -> int:
     """Frames, from the caller's on, of this file and of what makes its dataclasses."""
-    count, frame = 0, sys._getframe(1)
+    count = 0
+    frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals["__name__"] in (__name__, "dataclasses"):
         count, frame = count + 1, frame.f_back
     return count

@@ -166,6 +166,16 @@ def test_pages_keep_their_bits(memory, dtype):
 
 
 @each_memory
+def test_pages_come_from_any_host_memory(memory):
+    values = np.arange(24, dtype=np.float32).reshape(4, 6).T
+    tensor = memory.allocate((2, 6, 4), values.dtype)
+    memory.write_page(tensor, 1, values)
+    into = np.zeros((6, 4), np.float32)
+    memory.read_page(tensor, 1, into)
+    np.testing.assert_array_equal(into, values)
+
+
+@each_memory
 def test_uploads_are_copies(memory):
     array = np.arange(24, dtype=np.uint32).reshape(4, 6)[:, ::2]
     expected = array.copy()
