@@ -6,6 +6,7 @@ functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.s
 wrote.
 """
 
+from . import pictures
 from ._version import __version__
 from .artifact import load
 from .compiler import chips, compile
@@ -84,6 +85,7 @@ __all__ = [
     "jit",
     "load",
     "padded_depth",
+    "pictures",
     "scale_window",
     "swizzle_granularity",
     "tile_offset",

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pictures of the pages of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from ..snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
+from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count, shorten
+
+MAX_SEQUENCES = 64
+MAX_PAGES = 4096
+
+_ROW_START = 230  # behind the names of the sequences
+_ID_WIDTH = 40  # of the page ids before the lines of a pool whose cells have none
+
+# What a page is, and the colors of its empty and its filled part.
+_COLORS = {
+    "used": ("#d9e8fb", "#9cc3f2"),
+    "shared": ("#fde6c8", "#f3b35c"),
+    "cached": ("#d6f0dc", "#7fcfb0"),
+    "free": (BLANK, BLANK),
+    "null": (EDGE, EDGE),
+}
+_LEGEND = {
+    "used": "used by a sequence",
+    "shared": "shared by ×n",
+    "cached": "cached, unused",
+    "free": "free",
+    "null": "null page",
+}
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """How large pages are drawn, and in how many lines that would do."""
+
+    width: float
+    height: float
+    gap: float
+    style: str | None  # of the page id, which the smallest cells don't have
+    max_lines: int
+
+    def per_line(self, width: float) -> int:
+        return int((width + self.gap) // (self.width + self.gap))
+
+    def place(self, index: int, per_line: int) -> tuple[float, float]:
+        """The corner of a cell, from that of the first on."""
+        line, column = divmod(index, per_line)
+        return column * (self.width + self.gap), line * (self.height + self.gap)
+
+    def height_of(self, lines: int) -> float:
+        return lines * (self.height + self.gap)
+
+
+_SIZES = (
+    _Cells(40, 32, 4, "", max_lines=20),
+    _Cells(28, 20, 3, "small", max_lines=40),
+    _Cells(11, 11, 3, None, max_lines=1 << 30),
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A sequence, and the letter that stands for it in the pool."""
+
+    letter: str
+    state: SequenceState
+
+
+class _Inventory:
+    """Who has which page; raises ``ValueError`` for a snapshot that can't be."""
+
+    def __init__(self, snapshot: CacheSnapshot) -> None:
+        self.snapshot = snapshot
+        self.rows = [
+            _Row(_letters(index), state) for index, state in enumerate(snapshot.sequences)
+        ]
+        _check_sizes(snapshot)
+        self.pages: dict[PageAddress, PageState] = {}
+        for page in snapshot.pages:
+            self._add(page)
+        self.owners: dict[PageAddress, list[_Row]] = {page: [] for page in self.pages}
+        for row in self.rows:
+            self._assign(row)
+
+    def _add(self, page: PageState) -> None:
+        snapshot, (place, index) = self.snapshot, page.address
+        name = f"page {index} of the {place.value}"
+        is_host = place is Place.HOST
+        size = snapshot.num_host_pages if is_host else snapshot.num_pages
+        if not 0 <= index < size:
+            raise ValueError(f"{name} is not among its {count(size, 'page')}")
+        if page.address in self.pages:
+            raise ValueError(f"{name} is in the snapshot twice")
+        if not 0 <= page.tokens <= snapshot.page_size:
+            raise ValueError(
+                f"expects {name} to have at most {count(snapshot.page_size, 'token')}, "
+                f"got {page.tokens}"
+            )
+        if page.references < 0 or not (page.references or page.is_cached):
+            raise ValueError(
+                f"expects {name} to be cached or to have references, got "
+                f"{page.references}"
+            )
+        self.pages[page.address] = page
+
+    def _assign(self, row: _Row) -> None:
+        state, name = row.state, f"sequence {row.state.request!r}"
+        for address in state.pages:
+            if address not in self.pages:
+                raise ValueError(
+                    f"{name} has page {address.index} of the {address.place.value}, "
+                    "which is free"
+                )
+            self.owners[address].append(row)
+        if min(state.length, state.pending) < 0:
+            raise ValueError(f"expects {name} to have no negative number of tokens")
+        room = len(state.pages) * self.snapshot.page_size
+        if state.length + state.pending > room:
+            raise ValueError(
+                f"{name} has {count(state.length + state.pending, 'token')}, and room "
+                f"for {room}"
+            )
+
+    def kind(self, address: PageAddress) -> str:
+        page = self.pages.get(address)
+        if page is None:
+            return "free"
+        return ("cached", "used")[page.references] if page.references < 2 else "shared"
+
+    def tip(self, address: PageAddress) -> str:
+        """What is to be said about a page, in a sentence."""
+        title = f"page {_label(address)}: "
+        page = self.pages.get(address)
+        if page is None:
+            return title + "free"
+        names = ", ".join(
+            f"{row.letter} ({shorten(str(row.state.request), 40)})"
+            for row in self.owners[address]
+        )
+        users = f"{count(page.references, 'sequence')}: {names}" if names else "unused"
+        cached = ", cached" if page.is_cached else ""
+        return f"{title}{page.tokens} of {self.snapshot.page_size} tokens{cached}, {users}"
+
+    def chosen(self, requests: Sequence[Hashable] | None) -> list[_Row]:
+        """The rows of these sequences, in this order; of all without."""
+        if requests is None:
+            chosen = self.rows
+        else:
+            known = {row.state.request: row for row in self.rows}
+            if unknown := [request for request in requests if request not in known]:
+                raise ValueError(f"the snapshot has no sequence {unknown[0]!r}")
+            chosen = [known[request] for request in requests]
+        if len(chosen) > MAX_SEQUENCES:
+            raise ValueError(
+                f"expects at most {MAX_SEQUENCES} sequences in a picture, got "
+                f"{len(chosen)}: choose some of them by 'requests'"
+            )
+        return chosen
+
+
+def draw_pages(
+    snapshot: CacheSnapshot, *, requests: Sequence[Hashable] | None = None
+) -> Picture:
+    """Draws the pages of each sequence, and who has what of the pool.
+
+    A row has the pages of a sequence in the order of its tokens, filled as far as these
+    are in the cache, and striped where pending tokens come with the next step. The pool
+    has the device's pages, and those of the swap space, whose ids begin with "h".
+    Shared pages have their number of references, others the letter of their sequence.
+    The more pages there are, the smaller they get.
+
+    Args:
+        snapshot: Of a manager, or made by hand. Without sequences the pool is empty.
+        requests: The sequences to draw as rows; all, unless they are given.
+
+    Raises:
+        ValueError: For a snapshot that no manager could be in, a request that it
+            doesn't have, more than 64 rows, and more than 4,096 pages in a pool.
+    """
+    inventory = _Inventory(snapshot)
+    rows = inventory.chosen(requests)
+    canvas = Canvas(
+        f"Pages of {count(len(rows), 'sequence')}",
+        f"{count(snapshot.num_pages, 'page')} of "
+        f"{count(snapshot.page_size, 'token')}, of which {_inventory_note(inventory)}.",
+    )
+    _draw_sequences(canvas, inventory, rows)
+    _draw_pool(canvas, inventory, Place.DEVICE)
+    if snapshot.num_host_pages:
+        _draw_pool(canvas, inventory, Place.HOST)
+    _draw_legend(canvas)
+    return canvas.finish()
+
+
+def _check_sizes(snapshot: CacheSnapshot) -> None:
+    if snapshot.page_size <= 0:
+        raise ValueError(f"expects 'page_size' to be positive, got {snapshot.page_size}")
+    for name in ("num_pages", "num_host_pages"):
+        size = getattr(snapshot, name)
+        if not 0 <= size <= MAX_PAGES:
+            raise ValueError(
+                f"expects {name!r} to be from 0 to {MAX_PAGES:,} for a picture, "
+                f"got {size:,}"
+            )
+
+
+def _letters(index: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    before, last = divmod(index, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + last)
+
+
+def _label(address: PageAddress) -> str:
+    return f"h{address.index}" if address.place is Place.HOST else str(address.index)
+
+
+def _lines(number: int, per_line: int) -> int:
+    return -(-number // per_line)
+
+
+# --- The sequences ------------------------------------------------------------------
+
+
+def _draw_sequences(canvas: Canvas, inventory: _Inventory, rows: list[_Row]) -> None:
+    size = inventory.snapshot.page_size
+    note = (
+        f"pages of {count(size, 'token')}, in the order of the tokens; filled: in the "
+        "cache, striped: pending, in the cache after the next step"
+    )
+    canvas.heading("sequences", note if rows else "none")
+    width = RIGHT - _ROW_START
+    for cells in _SIZES:
+        per_line = cells.per_line(width)
+        lines = sum(max(_lines(len(row.state.pages), per_line), 1) for row in rows)
+        if lines <= cells.max_lines:
+            break
+    for row in rows:
+        _draw_sequence(canvas, inventory, row, cells)
+    canvas.y += 24
+
+
+def _draw_sequence(
+    canvas: Canvas, inventory: _Inventory, row: _Row, cells: _Cells
+) -> None:
+    state, top = row.state, canvas.y
+    with canvas.group("sequence", f"{row.letter}: {state.request}"):
+        canvas.text(MARGIN, top + 13, row.letter, "soft")
+        canvas.text(MARGIN + 24, top + 13, shorten(str(state.request), 22))
+        canvas.text(MARGIN + 24, top + 27, shorten(_tokens_note(state), 27), "small soft")
+    per_line = cells.per_line(RIGHT - _ROW_START)
+    for index, address in enumerate(state.pages):
+        x, y = cells.place(index, per_line)
+        spans = _spans(state, index, inventory.snapshot.page_size)
+        _draw_cell(canvas, inventory, address, cells, (_ROW_START + x, top + y), spans)
+    canvas.y += max(cells.height_of(_lines(len(state.pages), per_line)), 32) + 4
+
+
+def _tokens_note(state: SequenceState) -> str:
+    pending = f" + {state.pending:,}" if state.pending else ""
+    unit = "token" if (state.length, state.pending) == (1, 0) else "tokens"
+    swapped = "" if state.is_resident else ", swapped out"
+    return f"{state.length:,}{pending} {unit}{swapped}"
+
+
+def _spans(state: SequenceState, index: int, page_size: int) -> tuple[float, float]:
+    """The parts of a sequence's page that its tokens, and then the pending ones, have."""
+    start = index * page_size
+    total = state.length + state.pending
+    cached = min(max(state.length - start, 0), page_size)
+    return cached / page_size, min(max(total - start, 0), page_size) / page_size
+
+
+def _draw_cell(
+    canvas: Canvas,
+    inventory: _Inventory,
+    address: PageAddress,
+    cells: _Cells,
+    corner: tuple[float, float],
+    spans: tuple[float, float],
+    owner: str = "",
+) -> None:
+    """Draws a page that is filled up to the first and striped up to the second span."""
+    kind = inventory.kind(address)
+    with canvas.group(f"page {kind}", inventory.tip(address)):
+        _draw_spans(canvas, cells, corner, _COLORS[kind], spans)
+        dashes = {"stroke_dasharray": "3 2"} if address.place is Place.HOST else {}
+        sizes = *corner, cells.width, cells.height
+        canvas.rect(*sizes, fill="none", rx=3, class_="outline", **dashes)
+        _draw_label(canvas, _label(address), owner, cells, corner)
+
+
+def _draw_spans(
+    canvas: Canvas,
+    cells: _Cells,
+    corner: tuple[float, float],
+    colors: tuple[str, str],
+    spans: tuple[float, float],
+) -> None:
+    (x, y), (cached, pending), (light, dark) = corner, spans, colors
+    if cached < 1:
+        canvas.rect(x, y, cells.width, cells.height, fill=light, rx=3)
+    if cached:
+        width = cells.width * cached
+        canvas.rect(x, y, width, cells.height, fill=dark, rx=3, class_="cached-tokens")
+    if pending > cached:
+        start, width = x + cells.width * cached, cells.width * (pending - cached)
+        sizes = start, y, width, cells.height
+        canvas.rect(*sizes, fill=HATCH, rx=2, class_="pending-tokens")
+
+
+def _draw_label(
+    canvas: Canvas, label: str, owner: str, cells: _Cells, corner: tuple[float, float]
+) -> None:
+    """Writes a page's id and, where two lines have room, whose it is."""
+    if cells.style is None:
+        return
+    x, y = corner[0] + cells.width / 2, corner[1] + cells.height / 2 + 4
+    has_owner = owner and cells is _SIZES[0]
+    canvas.text(x, y - 6 if has_owner else y, label, cells.style, "middle")
+    if has_owner:
+        canvas.text(x, y + 7, owner, "small soft", "middle")
+
+
+# --- The pool -----------------------------------------------------------------------
+
+
+def _inventory_note(inventory: _Inventory, place: Place = Place.DEVICE) -> str:
+    snapshot = inventory.snapshot
+    size = snapshot.num_host_pages if place is Place.HOST else snapshot.num_pages
+    kinds = [inventory.kind(PageAddress(place, index)) for index in range(size)]
+    counts = {kind: kinds.count(kind) for kind in ("used", "shared", "cached", "free")}
+    return (
+        f"{counts['used']:,} used by one sequence, {counts['shared']:,} shared, "
+        f"{counts['cached']:,} cached and unused, {counts['free']:,} free"
+    )
+
+
+def _draw_pool(canvas: Canvas, inventory: _Inventory, place: Place) -> None:
+    snapshot = inventory.snapshot
+    is_host = place is Place.HOST
+    size = snapshot.num_host_pages if is_host else snapshot.num_pages
+    title = f"{'swap space' if is_host else 'device'}: {count(size, 'page')}"
+    canvas.heading(title, _inventory_note(inventory, place))
+    drawn = size if is_host else size + 1  # and the null page
+    for cells in _SIZES:
+        left = MARGIN if cells.style is not None else MARGIN + _ID_WIDTH
+        per_line = cells.per_line(RIGHT - left)
+        if _lines(drawn, per_line) * 2 <= cells.max_lines:
+            break
+    for index in range(drawn):
+        x, y = cells.place(index, per_line)
+        corner = left + x, canvas.y + y
+        if index < size:
+            _draw_pooled(canvas, inventory, PageAddress(place, index), cells, corner)
+        else:
+            _draw_null(canvas, snapshot.null_page, cells, corner)
+        if left > MARGIN and index % per_line == 0:
+            label = _label(PageAddress(place, index))
+            canvas.text(left - 8, corner[1] + 9, label, "small soft", "end")
+    canvas.y += cells.height_of(_lines(drawn, per_line)) + 28
+
+
+def _draw_pooled(
+    canvas: Canvas,
+    inventory: _Inventory,
+    address: PageAddress,
+    cells: _Cells,
+    corner: tuple[float, float],
+) -> None:
+    page = inventory.pages.get(address)
+    filled = page.tokens / inventory.snapshot.page_size if page else 0.0
+    owner = ""
+    if page and page.references:
+        letters = [row.letter for row in inventory.owners[address]]
+        owner = letters[0] if len(letters) == 1 else f"×{page.references}"
+    _draw_cell(canvas, inventory, address, cells, corner, (filled, filled), owner)
+    if page and page.is_cached:
+        x, y = corner[0] + cells.width - 4, corner[1] + 4
+        canvas.circle(x, y, min(2.0, cells.width / 9), fill=INK)
+
+
+def _draw_null(
+    canvas: Canvas, index: int, cells: _Cells, corner: tuple[float, float]
+) -> None:
+    tip = f"page {index}: the null page, which unused entries of the lookup table name"
+    with canvas.group("page null", tip):
+        canvas.rect(*corner, cells.width, cells.height, fill=_COLORS["null"][0], rx=3)
+        _draw_label(canvas, str(index), "null", cells, corner)
+
+
+def _draw_legend(canvas: Canvas) -> None:
+    """Says what the colors mean, in a line at the bottom."""
+    x, y = float(MARGIN), canvas.y
+    for kind, meaning in _LEGEND.items():
+        light, dark = _COLORS[kind]
+        canvas.rect(x, y, 14, 14, fill=light, rx=3, stroke=EDGE, class_=f"key {kind}")
+        canvas.rect(x, y, 9, 14, fill=dark, rx=3)
+        canvas.text(x + 20, y + 11, meaning, "note")
+        x += 44 + 6.6 * len(meaning)
+    canvas.circle(x + 4, y + 7, 2, fill=INK)
+    canvas.text(x + 13, y + 11, "found by later sequences", "note")
+    canvas.y += MARGIN + 10

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pictures of the bytes of a token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .. import dtypes
+from ..params import KVCacheParams
+from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
+
+MAX_HEAD_BYTES = 8192
+
+_UNIT = 16  # bytes of the widest access that every chip has
+_LINE = 1024  # bytes of a head in a line of the picture
+_MAX_LINES = 8  # of heads, before those in the middle are left out
+
+_START = 140  # behind the names of the heads
+_WIDTH = RIGHT - _START
+_BAR = 26  # the height of elements
+_STRIP = 16  # and that of scales
+_BYTE = 46  # the width of a byte in a magnified unit
+
+_CONTENT, _ROPE = "#a9cbf5", "#7fcfb0"
+_SCALES = ("#fde6c8", "#f6c581")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Elements of one dtype that lie side by side in each head; sizes are in bytes."""
+
+    name: str
+    dtype: str
+    color: str
+    start: int
+    stop: int
+
+    @property
+    def element_size(self) -> float:
+        return 0.5 if self.dtype == "f4E2M1FN" else dtypes.dtype(self.dtype).itemsize
+
+
+class _Layout:
+    """Where the bytes of a row are.
+
+    Attributes:
+        scale: Pixels of a byte, so that a line has the width of the picture.
+        lines: Lines of a head.
+    """
+
+    def __init__(
+        self, params: KVCacheParams, padded_depth: int | None, rope_columns: int | None
+    ) -> None:
+        self.params = params
+        self.heads = params.n_kv_heads_per_device
+        name = params.dtype_shorthand
+        packed = params.head_dim // 2 if name == "f4E2M1FN" else params.head_dim
+        self.head_bytes = packed * params.storage_dtype.itemsize
+        kind = "content" if padded_depth is not None else "elements"
+        content = _Part(kind, name, _CONTENT, 0, padded_depth or self.head_bytes)
+        self.parts = [content]
+        if padded_depth is not None:
+            rope = _Part("rope", "bf16", _ROPE, padded_depth, self.head_bytes)
+            self.parts.append(rope)
+        self.element_size = content.element_size
+        self.scale = min(_WIDTH / min(self.head_bytes, _LINE), 12.0)
+        self.lines = -(-self.head_bytes // _LINE)
+        self.row_bytes = self.heads * self.head_bytes
+
+    @property
+    def groups(self) -> int:
+        """Scales of a head."""
+        config = self.params.kvcache_quant_config
+        if config is None:
+            return 0
+        return -(-self.params.head_dim // config.quantization_granularity)
+
+    @property
+    def scale_size(self) -> int:
+        config = self.params.kvcache_quant_config
+        return dtypes.dtype(config.scale_dtype).itemsize if config else 0
+
+    def group_bytes(self, group: int) -> tuple[float, float]:
+        """The bytes of a head that a scale covers."""
+        config = self.params.kvcache_quant_config
+        size = config.quantization_granularity * self.element_size if config else 0
+        return group * size, min((group + 1) * size, self.head_bytes)
+
+
+def draw_row(
+    params: KVCacheParams,
+    *,
+    padded_depth: int | None = None,
+    rope_columns: int | None = None,
+) -> Picture:
+    """Draws the bytes that a token has in a layer of a cache, on one device.
+
+    Head by head there are its elements, with lines every 16 bytes of the row, and below
+    them the scales, each under what it covers. Then come the first 16 bytes, magnified,
+    and the bytes of a row, a token and a page.
+
+    Args:
+        params: Of the cache.
+        padded_depth: Bytes of the content of an MLA row of one-byte elements, behind
+            which there is a rope in bf16.
+        rope_columns: Elements of that rope; both are given or none is.
+
+    Raises:
+        ValueError: For a rope in a cache that can't have one, sizes of the rope that
+            don't make up ``head_dim``, and heads of more than 8,192 bytes.
+    """
+    _check_rope(params, padded_depth, rope_columns)
+    layout = _Layout(params, padded_depth, rope_columns)
+    if layout.head_bytes > MAX_HEAD_BYTES:
+        raise ValueError(
+            f"expects heads of at most {MAX_HEAD_BYTES:,} bytes in a picture, got "
+            f"{layout.head_bytes:,}"
+        )
+    title = _title(params)
+    canvas = Canvas(title, f"{layout.row_bytes:,} bytes. {_note(layout)}.")
+    canvas.heading(title, _note(layout))
+    _draw_ruler(canvas, layout)
+    for head in _shown_heads(layout):
+        _draw_head(canvas, layout, head)
+    for part in layout.parts:
+        _draw_magnified(canvas, layout, part)
+    _draw_totals(canvas, layout)
+    return canvas.finish()
+
+
+def _check_rope(
+    params: KVCacheParams, padded_depth: int | None, rope_columns: int | None
+) -> None:
+    if padded_depth is None and rope_columns is None:
+        return
+    if padded_depth is None or rope_columns is None:
+        raise ValueError("expects 'padded_depth' and 'rope_columns' together")
+    if not params.is_mla or params.dtype_shorthand not in ("f8E4M3FN", "f8E5M2", "i8"):
+        kind = "MLA" if params.is_mla else "keys and values"
+        raise ValueError(
+            "expects a cache of MLA with elements of one byte for a rope, got "
+            f"{kind} of {params.dtype_shorthand}"
+        )
+    if padded_depth <= 0 or rope_columns <= 0:
+        raise ValueError(
+            "expects 'padded_depth' and 'rope_columns' to be positive, got "
+            f"{padded_depth} and {rope_columns}"
+        )
+    if padded_depth + 2 * rope_columns != params.head_dim:
+        raise ValueError(
+            f"expects 'padded_depth' + 2 * 'rope_columns' to be 'head_dim' "
+            f"({params.head_dim}), got {padded_depth + 2 * rope_columns}"
+        )
+
+
+def _title(params: KVCacheParams) -> str:
+    size = f"{params.head_dim} {params.dtype_shorthand}"
+    if params.is_mla:
+        return f"Latent row of a token: {size}"
+    heads = count(params.n_kv_heads_per_device, "head")
+    return f"Row of a token: {heads} of {size}"
+
+
+def _note(layout: _Layout) -> str:
+    kinds = "" if layout.params.is_mla else "; keys, and values likewise"
+    note = f"in one layer, on one device{kinds}; a mark every {_UNIT} bytes of the row"
+    if config := layout.params.kvcache_quant_config:
+        note += f"; below: {dtypes.mlir_name(config.scale_dtype)} scales, a row of their own"
+    return note
+
+
+def _shown_heads(layout: _Layout) -> list[int]:
+    """All heads, or the first ones, -1 for those that are left out, and the last."""
+    room = max(_MAX_LINES // layout.lines, 1)
+    if layout.heads <= room:
+        return list(range(layout.heads))
+    return [*range(max(room // 2, 1)), -1, layout.heads - 1]
+
+
+def _draw_ruler(canvas: Canvas, layout: _Layout) -> None:
+    """Numbers the bytes of a head, as far as the numbers have room."""
+    step = _UNIT
+    while step * layout.scale < 44:
+        step *= 2
+    what = "row" if layout.params.is_mla else "head"
+    canvas.text(MARGIN, canvas.y + 4, f"byte of a {what}", "note")
+    end = min(layout.head_bytes, _LINE)
+    numbered = list(range(0, end + 1, step))
+    if (end - numbered[-1]) * layout.scale >= 44:
+        numbered.append(end)
+    for byte in numbered:
+        x = _START + byte * layout.scale
+        canvas.text(x, canvas.y + 4, f"{byte:,}", "small soft", "middle")
+        canvas.line(x, canvas.y + 8, x, canvas.y + 13, EDGE)
+    canvas.y += 16
+
+
+# --- Heads --------------------------------------------------------------------------
+
+
+def _draw_head(canvas: Canvas, layout: _Layout, head: int) -> None:
+    if head < 0:
+        canvas.text(MARGIN, canvas.y + 10, "…")
+        canvas.y += 22
+        return
+    first = head * layout.head_bytes
+    for start in range(0, layout.head_bytes, _LINE):
+        if start == 0:
+            name = "row" if layout.params.is_mla else f"head {head}"
+            canvas.text(MARGIN, canvas.y + 12, name)
+        canvas.text(MARGIN, canvas.y + 25, f"byte {first + start:,}", "small soft")
+        stop = min(start + _LINE, layout.head_bytes)
+        _draw_elements(canvas, layout, start, stop, first)
+        if layout.groups:
+            _draw_scales(canvas, layout, head, start, stop)
+        canvas.y += _BAR + 10 + (_STRIP + 4 if layout.groups else 0)
+
+
+def _draw_elements(
+    canvas: Canvas, layout: _Layout, start: int, stop: int, first: int
+) -> None:
+    """Draws bytes ``start`` to ``stop`` of the head that starts at byte ``first``."""
+    top = canvas.y
+    for part in layout.parts:
+        left, right = max(part.start, start), min(part.stop, stop)
+        if left >= right:
+            continue
+        x, width = _place(layout, left - start, right - start)
+        canvas.rect(x, top, width, _BAR, fill=part.color, rx=3, class_=part.name)
+        number = int((right - left) / part.element_size)
+        size = f"{number:,} {part.dtype}"
+        label = size if part.name == "elements" else f"{part.name}, {size}"
+        options = (f"{label}: {right - left:,} bytes", label, size)
+        _write_inside(canvas, x, top + 17, width, options)
+    for byte in range(-(-(first + start) // _UNIT) * _UNIT, first + stop, _UNIT):
+        if byte > first + start:
+            x, _ = _place(layout, byte - first - start, 0)
+            canvas.rect(x - 0.5, top, 1, 5, fill=INK, class_="unit")
+            canvas.rect(x - 0.5, top + _BAR - 5, 1, 5, fill=INK)
+
+
+def _draw_scales(
+    canvas: Canvas, layout: _Layout, head: int, start: int, stop: int
+) -> None:
+    """Draws the scales of these bytes of a head, each as wide as what it covers."""
+    top = canvas.y + _BAR + 3
+    for group in range(layout.groups):
+        covered = layout.group_bytes(group)
+        left, right = max(covered[0], start), min(covered[1], stop)
+        if left >= right:
+            continue
+        x, width = _place(layout, left - start, right - start)
+        index = head * layout.groups + group
+        first = index * layout.scale_size
+        last = first + layout.scale_size - 1
+        number = f"scale {index:,}"
+        place = f"bytes {first:,}–{last:,}" if last > first else f"byte {first:,}"
+        with canvas.group("scale", f"{number}: {place} of the row of scales"):
+            sizes = x, top, width - 1, _STRIP
+            canvas.rect(*sizes, fill=_SCALES[group % 2], rx=2)
+            options = (f"{number}: {place}", number, f"{index:,}")
+            _write_inside(canvas, x, top + 12, width, options, "small")
+
+
+def _place(layout: _Layout, start: float, stop: float) -> tuple[float, float]:
+    """Where bytes of a line start in the picture, and their width."""
+    return _START + start * layout.scale, (stop - start) * layout.scale
+
+
+def _write_inside(
+    canvas: Canvas,
+    x: float,
+    y: float,
+    width: float,
+    options: tuple[str, ...],
+    style: str = "",
+) -> None:
+    """Writes the first of the options that fits into the width, if any does."""
+    letter = 6.2 if "small" in style else 7.4
+    for option in options:
+        if len(option) * letter + 4 <= width:
+            canvas.text(x + width / 2, y, option, style, "middle")
+            return
+
+
+# --- A unit, magnified --------------------------------------------------------------
+
+
+def _draw_magnified(canvas: Canvas, layout: _Layout, part: _Part) -> None:
+    """Draws the elements in the first 16 bytes of a part, in the first head."""
+    size = min(_UNIT, part.stop - part.start)
+    of = f" of the {part.name}" if len(layout.parts) > 1 else ""
+    nibbles = ", the lower four bits first" if part.element_size < 1 else ""
+    canvas.y += 22
+    note = f"elements of {part.dtype}{nibbles}; below: bytes of the row"
+    canvas.heading(f"the first {size} bytes{of}", note)
+    width = part.element_size * _BYTE
+    for element in range(int(size / part.element_size)):
+        x = _START + element * width
+        sizes = x, canvas.y - 6, width - 2, _BAR
+        canvas.rect(*sizes, fill=part.color, rx=3, class_="element")
+        style = "small" if part.element_size < 1 else ""
+        canvas.text(x + width / 2 - 1, canvas.y + 11, str(element), style, "middle")
+    for byte in range(size):
+        x = _START + (byte + 0.5) * _BYTE - 1
+        label = f"{part.start + byte:,}"
+        canvas.text(x, canvas.y + 34, label, "small soft", "middle")
+    canvas.y += 40
+
+
+# --- Totals -------------------------------------------------------------------------
+
+
+def _totals(layout: _Layout) -> Iterator[tuple[str, int, int]]:
+    """What there is to say: its bytes of elements, and those of scales."""
+    params = layout.params
+    elements = layout.row_bytes
+    scales = layout.heads * layout.groups * layout.scale_size
+    if params.is_mla:
+        yield "a row: a token in a layer", elements, scales
+    else:
+        yield "a row: keys of a token in a layer", elements, scales
+        elements, scales = 2 * elements, 2 * scales
+        yield "keys and values", elements, scales
+    if params.page_size is None or params.n_layers_per_stage is None:
+        return
+    _, layers, page_size, *_ = params.shape_per_block
+    yield f"a token in {count(layers, 'layer')}", elements * layers, scales * layers
+    tokens = layers * page_size
+    yield f"a page of {count(page_size, 'token')}", elements * tokens, scales * tokens
+    if (devices := params.n_devices_per_stage) > 1:
+        tokens *= devices
+        yield f"the page on all {devices} devices", elements * tokens, scales * tokens
+
+
+def _draw_totals(canvas: Canvas, layout: _Layout) -> None:
+    canvas.y += 34
+    has_scales = layout.groups > 0
+    columns = ("elements", "scales", "together") if has_scales else ("elements",)
+    canvas.text(MARGIN, canvas.y, "bytes", "heading")
+    ends = [420 + 150 * index for index in range(len(columns))]
+    for end, column in zip(ends, columns, strict=True):
+        canvas.text(end, canvas.y, column, "note", "end")
+    canvas.y += 8
+    for name, elements, scales in _totals(layout):
+        canvas.line(MARGIN, canvas.y, ends[-1], canvas.y, EDGE)
+        canvas.text(MARGIN, canvas.y + 17, name, "note")
+        sizes = (elements, scales, elements + scales)[: len(columns)]
+        for end, size in zip(ends, sizes, strict=True):
+            canvas.text(end, canvas.y + 17, f"{size:,}", "", "end")
+        canvas.y += 25
+    canvas.y += MARGIN - 8

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Scalable vector graphics, as far as the pictures of this package need them.
+
+Coordinates and sizes are in pixels, from the upper left corner on.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+WIDTH = 920
+MARGIN = 30
+RIGHT = WIDTH - MARGIN
+
+INK = "#1f2933"
+SOFT_INK = "#52606d"
+EDGE = "#cbd2d9"
+BLANK = "#f5f7fa"
+PAPER = "#ffffff"
+
+# Names have the picture's class before them: in a page that shows several pictures a
+# style sheet is everyone's.
+_STYLE = f"""
+.kvcache-picture text{{font-family:ui-monospace,monospace;font-size:12px;fill:{INK}}}
+.kvcache-picture .heading{{font:600 14px system-ui,sans-serif}}
+.kvcache-picture .note{{font:12px system-ui,sans-serif;fill:{SOFT_INK}}}
+.kvcache-picture .small{{font-size:10px}}
+.kvcache-picture .soft{{fill:{SOFT_INK}}}
+.kvcache-picture .light{{fill:{PAPER}}}
+.kvcache-picture .outline{{stroke:{INK};stroke-opacity:0.35}}
+"""
+_HATCH = "kvcache-hatch"
+HATCH = f"url(#{_HATCH})"
+"""A fill of dark stripes, which lets what is below shine through."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing, which Jupyter and its kin show where it is a cell's value.
+
+    Attributes:
+        title: What it shows, in a line.
+        svg: Its text, an SVG document with a white background.
+    """
+
+    title: str
+    svg: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the picture to ``path``, which ends in ``.svg``, and returns that.
+
+        Raises ``ValueError`` for another ending.
+        """
+        path = Path(path)
+        if path.suffix != ".svg":
+            raise ValueError(f"expects 'path' to end in '.svg', got {str(path)!r}")
+        path.write_text(self.svg, encoding="utf-8")
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Canvas:
+    """What a picture is drawn on, from top to bottom.
+
+    Attributes:
+        y: Where the next part of the picture starts, for those who draw to keep.
+    """
+
+    def __init__(self, title: str, description: str) -> None:
+        self.y = MARGIN
+        self._title = title
+        self._root = ElementTree.Element(
+            "svg",
+            {"xmlns": "http://www.w3.org/2000/svg", "class": "kvcache-picture"},
+            role="img",
+        )
+        self._parent = self._root
+        self._add("title").text = printable(title)
+        self._add("desc").text = printable(description)
+        self._add("style").text = _STYLE
+        self._define_hatch()
+        self.rect(0, 0, "100%", "100%", fill=PAPER)
+
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float | str,
+        height: float | str,
+        *,
+        fill: str,
+        **attributes: object,
+    ) -> None:
+        """Draws a rectangle; ``stroke_width`` becomes the attribute ``stroke-width``."""
+        sizes = {"x": x, "y": y, "width": width, "height": height}
+        self._add("rect", **sizes, fill=fill, **attributes)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, color: str) -> None:
+        self._add("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=color)
+
+    def circle(self, x: float, y: float, radius: float, *, fill: str) -> None:
+        self._add("circle", cx=x, cy=y, r=radius, fill=fill)
+
+    def text(
+        self, x: float, y: float, content: str, style: str = "", anchor: str = "start"
+    ) -> None:
+        """Writes a line of text with its base at ``y``.
+
+        Args:
+            style: Words of ``heading``, ``note``, ``small``, ``soft`` and ``light``.
+            anchor: What of the text is at ``x``: ``start``, ``middle`` or ``end``.
+        """
+        attributes = {"class_": style} if style else {}
+        element = self._add("text", x=x, y=y, text_anchor=anchor, **attributes)
+        element.text = printable(content)
+
+    def heading(self, content: str, note: str, *, x: float = MARGIN) -> None:
+        """Writes a heading with a note below it, and moves ``y`` behind them."""
+        self.text(x, self.y, content, "heading")
+        self.text(x, self.y + 18, note, "note")
+        self.y += 36
+
+    @contextmanager
+    def group(self, kind: str, tip: str) -> Iterator[None]:
+        """Groups what is drawn within, with a tip that the mouse brings up."""
+        outer = self._parent
+        self._parent = self._add("g", class_=kind)
+        self._add("title").text = printable(tip)
+        try:
+            yield
+        finally:
+            self._parent = outer
+
+    def finish(self) -> Picture:
+        """Returns the picture, which ends at ``y``."""
+        sizes = {"viewBox": f"0 0 {WIDTH} {_number(self.y)}"}
+        sizes |= {"width": str(WIDTH), "height": _number(self.y)}
+        self._root.attrib |= sizes
+        ElementTree.indent(self._root, space="")
+        text = ElementTree.tostring(self._root, encoding="unicode")
+        return Picture(printable(self._title), text + "\n")
+
+    def _define_hatch(self) -> None:
+        pattern = ElementTree.SubElement(
+            self._add("defs"),
+            "pattern",
+            id=_HATCH,
+            width="5",
+            height="5",
+            patternUnits="userSpaceOnUse",
+            patternTransform="rotate(45)",
+        )
+        stripe = {"width": "1.6", "height": "5", "fill": SOFT_INK, "fill-opacity": "0.45"}
+        ElementTree.SubElement(pattern, "rect", stripe)
+
+    def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
+        """Adds an element; its attributes are spelled as Python names."""
+        named = {
+            name.rstrip("_").replace("_", "-"): _number(value)
+            for name, value in attributes.items()
+        }
+        return ElementTree.SubElement(self._parent, tag, named)
+
+
+def _number(value: object) -> str:
+    """Numbers with at most two decimals; all else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def printable(text: str) -> str:
+    """``text`` with a mark for each character that XML or a line can't have."""
+    mark = "\N{REPLACEMENT CHARACTER}"
+    return "".join(letter if letter.isprintable() else mark for letter in text)
+
+
+def shorten(text: str, columns: int) -> str:
+    """``text``, or a start of it and "…", in at most so many columns of a terminal.
+
+    East Asian letters and pictographs take two columns.
+    """
+    widths = [2 if unicodedata.east_asian_width(x) in "WF" else 1 for x in text]
+    if sum(widths) <= columns:
+        return text
+    end, used = 0, 1
+    while used + widths[end] <= columns:
+        used += widths[end]
+        end += 1
+    return text[:end] + "…"
+
+
+def count(number: int, thing: str) -> str:
+    """A number and what it counts: ``"1 page"``, ``"2 pages"``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

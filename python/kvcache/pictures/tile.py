@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pictures of tiles in shared memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .. import dtypes, geometry
+from ..dtypes import DTypeLike
+from .svg import BLANK, EDGE, INK, MARGIN, Canvas, Picture, count
+
+MAX_BYTES = 16384
+
+_UNIT = 16  # bytes that a swizzle moves as a whole, and a row of an ldmatrix
+_LINE = 128  # bytes of 32 banks
+_UNITS = _LINE // _UNIT
+_MATRIX_ROWS = 8  # that one pass of ldmatrix reads
+
+_START = 96  # behind the offsets of the lines
+_CELL_WIDTH = 99
+_CELL_HEIGHT = 24
+# From the first column to the last: ever darker, so that everyone sees the order.
+_RAMP = ((0xFF, 0xF6, 0xD5), (0xB5, 0xE0, 0xBD), (0x4F, 0xB3, 0xC4), (0x1F, 0x4E, 0x8C))
+
+
+def draw_tile(
+    shape: tuple[int, int],
+    dtype: DTypeLike,
+    swizzle: str,
+    *,
+    read: tuple[int, int] | None = (0, 0),
+) -> Picture:
+    """Draws a tile as it lies in the banks of shared memory.
+
+    A line is 128 bytes, the 32 banks of 4 bytes. Each 16-byte unit has the row and
+    column of its first element, and a color by the column. Framed are the 8 rows of
+    16 bytes of one column that an ``ldmatrix`` reads, with the passes that it takes.
+
+    Args:
+        shape: Rows and columns of the tile.
+        swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
+        read: The row and column of the first element that is read; None for no read.
+
+    Raises:
+        ValueError: For an unknown swizzle, elements of less than a byte, rows of no
+            multiple of 16 bytes, several chunks of columns without a multiple of 8
+            rows, more than 16,384 bytes, and a read of what is no unit of the tile.
+    """
+    units = _place_units(shape, dtype, swizzle)
+    framed = [] if read is None else _read_units(shape, dtype, read)
+    name = f"{shape[0]} x {shape[1]} {dtypes.mlir_name(dtype)}"
+    title = f"Tile of {name}, {_swizzle_note(swizzle)}"
+    offsets = {element: offset for offset, element in units.items()}
+    touched = [offsets[element] for element in framed]
+    note = _read_note(framed, touched)
+    canvas = Canvas(title, f"Where each 16 bytes of the tile lie in 32 banks. {note}")
+    canvas.heading(title, "a line is 128 bytes; in each 16 of them: row, column")
+    if note:
+        canvas.text(MARGIN, canvas.y, note, "note")
+        canvas.y += 24
+    _draw_banks(canvas, touched)
+    _draw_lines(canvas, units, shape[1], set(touched))
+    canvas.y += MARGIN - 8
+    return canvas.finish()
+
+
+def count_passes(offsets: list[int]) -> int:
+    """Passes through the banks that a read of 16-byte units at ``offsets`` takes.
+
+    A bank gives one of its 4-byte words in each.
+    """
+    words = {offset // 4 + word for offset in offsets for word in range(_UNIT // 4)}
+    return max(Counter(word % 32 for word in words).values(), default=0)
+
+
+def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
+    """Returns the elements of a unit."""
+    per_span = geometry.swizzle_granularity(dtype, swizzle)
+    per_unit = geometry.swizzle_granularity(dtype, "none")
+    if len(shape) != 2:
+        raise ValueError(f"expects 'shape' to be rows and columns, got {shape!r}")
+    rows, columns = shape
+    geometry.tile_offset(shape, dtype, swizzle, 0, 0)  # checks the sizes
+    if columns % per_unit:
+        raise ValueError(
+            f"expects rows of a multiple of {_UNIT} bytes ({count(per_unit, 'element')}), "
+            f"got {count(columns, 'column')}"
+        )
+    if swizzle != "none" and columns > per_span and rows % 8:
+        raise ValueError(
+            f"expects a multiple of 8 rows for several chunks of {per_span} columns, "
+            f"got {rows}"
+        )
+    if (size := rows * columns * _UNIT // per_unit) > MAX_BYTES:
+        raise ValueError(
+            f"expects a tile of at most {MAX_BYTES:,} bytes in a picture, got {size:,}"
+        )
+    return per_unit
+
+
+def _place_units(
+    shape: tuple[int, int], dtype: DTypeLike, swizzle: str
+) -> dict[int, tuple[int, int]]:
+    """The row and column of each unit's first element, by its offset in the tile."""
+    step = _check_tile(shape, dtype, swizzle)
+    return {
+        geometry.tile_offset(shape, dtype, swizzle, row, column): (row, column)
+        for row in range(shape[0])
+        for column in range(0, shape[1], step)
+    }
+
+
+def _read_units(
+    shape: tuple[int, int], dtype: DTypeLike, read: tuple[int, int]
+) -> list[tuple[int, int]]:
+    """The units of an ``ldmatrix``, by their first elements."""
+    (rows, columns), (row, column) = shape, read
+    per_unit = geometry.swizzle_granularity(dtype, "none")
+    if not 0 <= column < columns or column % per_unit:
+        raise ValueError(
+            f"expects the column of 'read' to be a multiple of {per_unit} below "
+            f"{columns}, got {column}"
+        )
+    if not 0 <= row <= rows - _MATRIX_ROWS:
+        raise ValueError(
+            f"expects 'read' to have {_MATRIX_ROWS} rows in a tile of {rows}, got those "
+            f"from {row} on"
+        )
+    return [(row + index, column) for index in range(_MATRIX_ROWS)]
+
+
+def _swizzle_note(swizzle: str) -> str:
+    span = f"swizzle of {geometry.span(swizzle)} bytes"
+    return "without a swizzle" if swizzle == "none" else span
+
+
+def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
+    """What a read asks of the banks, in words; nothing for no read."""
+    if not framed:
+        return ""
+    (first, column), (last, _) = framed[0], framed[-1]
+    passes = count_passes(touched)
+    conflicts = count(passes - 1, "bank conflict") if passes > 1 else "no bank conflict"
+    return (
+        f"framed: an ldmatrix of rows {first} to {last}, 16 bytes from column {column} "
+        f"on, takes {count(passes, 'pass').replace('passs', 'passes')}: {conflicts}"
+    )
+
+
+def _draw_banks(canvas: Canvas, touched: list[int]) -> None:
+    """Draws the heads of the columns: their banks, and how often the read has them."""
+    reads = Counter(offset % _LINE // _UNIT for offset in touched)
+    for unit in range(_UNITS):
+        x = _START + unit * _CELL_WIDTH + _CELL_WIDTH / 2
+        canvas.text(x, canvas.y + 6, f"banks {4 * unit}–{4 * unit + 3}", "note", "middle")
+        if touched:
+            times = f"read {reads[unit]}×" if reads[unit] else "–"
+            canvas.text(x, canvas.y + 22, times, "bank-reads small", "middle")
+    canvas.y += 32 if touched else 16
+
+
+def _draw_lines(
+    canvas: Canvas,
+    units: dict[int, tuple[int, int]],
+    columns: int,
+    touched: set[int],
+) -> None:
+    size = max(units) + _UNIT
+    for start in range(0, size, _LINE):
+        top = canvas.y + start // _LINE * _CELL_HEIGHT
+        canvas.text(_START - 10, top + 16, f"{start:,}", "small soft", "end")
+        for offset in range(start, start + _LINE, _UNIT):
+            left = _START + (offset - start) // _UNIT * _CELL_WIDTH
+            _draw_unit(canvas, left, top, units.get(offset), columns)
+    # Above the cells, which would cover half of it.
+    for offset in sorted(touched):
+        line, place = divmod(offset, _LINE)
+        left = _START + place // _UNIT * _CELL_WIDTH
+        _frame(canvas, left, canvas.y + line * _CELL_HEIGHT)
+    canvas.y += -(-size // _LINE) * _CELL_HEIGHT + 8
+
+
+def _draw_unit(
+    canvas: Canvas,
+    left: float,
+    top: float,
+    element: tuple[int, int] | None,
+    columns: int,
+) -> None:
+    sizes = _CELL_WIDTH - 2, _CELL_HEIGHT - 2
+    if element is None:  # a span that the columns don't fill, or a line's rest
+        canvas.rect(left, top, *sizes, fill=BLANK, stroke=EDGE, rx=3, class_="empty")
+        return
+    row, column = element
+    share = column / columns
+    canvas.rect(left, top, *sizes, fill=_color(share), rx=3, class_="unit")
+    x, style = left + sizes[0] / 2, "light" if share > 0.8 else ""
+    canvas.text(x, top + 15, f"{row}, {column}", style, "middle")
+
+
+def _color(share: float) -> str:
+    """The color of a column, so much of the tile's columns to the right."""
+    step, rest = divmod(share * (len(_RAMP) - 1), 1)
+    low, high = _RAMP[int(step)], _RAMP[int(step) + 1]
+    mixed = (round(a + (b - a) * rest) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def _frame(canvas: Canvas, left: float, top: float) -> None:
+    canvas.rect(
+        left,
+        top,
+        _CELL_WIDTH - 2,
+        _CELL_HEIGHT - 2,
+        fill="none",
+        stroke=INK,
+        stroke_width=3,
+        rx=3,
+        class_="read",
+    )
