@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+from ..checks import check_integer, check_positive
 from ..snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
 from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count, shorten
 
@@ -19,7 +20,7 @@ _ID_WIDTH = 40  # of the page ids before the lines of a pool whose cells have no
 _COLORS = {
     "used": ("#d9e8fb", "#9cc3f2"),
     "shared": ("#fde6c8", "#f3b35c"),
-    "cached": ("#d6f0dc", "#7fcfb0"),
+    "cached": ("#d6f0dc", "#5bbd98"),
     "free": (BLANK, BLANK),
     "null": (EDGE, EDGE),
 }
@@ -34,13 +35,12 @@ _LEGEND = {
 
 @dataclass(frozen=True)
 class _Cells:
-    """How large pages are drawn, and in how many lines that would do."""
+    """How large pages are drawn."""
 
     width: float
     height: float
     gap: float
     style: str | None  # of the page id, which the smallest cells don't have
-    max_lines: int
 
     def per_line(self, width: float) -> int:
         return int((width + self.gap) // (self.width + self.gap))
@@ -54,10 +54,10 @@ class _Cells:
         return lines * (self.height + self.gap)
 
 
-_SIZES = (
-    _Cells(40, 32, 4, "", max_lines=20),
-    _Cells(28, 20, 3, "small", max_lines=40),
-    _Cells(11, 11, 3, None, max_lines=1 << 30),
+_LARGE, _MEDIUM, _SMALL = (
+    _Cells(40, 32, 4, ""),
+    _Cells(28, 20, 3, "small"),
+    _Cells(11, 11, 3, None),
 )
 
 
@@ -68,6 +68,10 @@ class _Row:
     letter: str
     state: SequenceState
 
+    @property
+    def name(self) -> str:
+        return str(self.state.request)
+
 
 class _Inventory:
     """Who has which page; raises ``ValueError`` for a snapshot that can't be."""
@@ -75,7 +79,8 @@ class _Inventory:
     def __init__(self, snapshot: CacheSnapshot) -> None:
         self.snapshot = snapshot
         self.rows = [
-            _Row(_letters(index), state) for index, state in enumerate(snapshot.sequences)
+            _Row(_letters(index), state)
+            for index, state in enumerate(snapshot.sequences)
         ]
         _check_sizes(snapshot)
         self.pages: dict[PageAddress, PageState] = {}
@@ -86,7 +91,7 @@ class _Inventory:
             self._assign(row)
 
     def _add(self, page: PageState) -> None:
-        snapshot, (place, index) = self.snapshot, page.address
+        snapshot, place, index = self.snapshot, page.address.place, page.address.index
         name = f"page {index} of the {place.value}"
         is_host = place is Place.HOST
         size = snapshot.num_host_pages if is_host else snapshot.num_pages
@@ -137,12 +142,13 @@ class _Inventory:
         if page is None:
             return title + "free"
         names = ", ".join(
-            f"{row.letter} ({shorten(str(row.state.request), 40)})"
+            f"{row.letter} ({shorten(row.name, 40)})"
             for row in self.owners[address]
         )
         users = f"{count(page.references, 'sequence')}: {names}" if names else "unused"
         cached = ", cached" if page.is_cached else ""
-        return f"{title}{page.tokens} of {self.snapshot.page_size} tokens{cached}, {users}"
+        size = self.snapshot.page_size
+        return f"{title}{page.tokens} of {size} tokens{cached}, {users}"
 
     def chosen(self, requests: Sequence[Hashable] | None) -> list[_Row]:
         """The rows of these sequences, in this order; of all without."""
@@ -185,7 +191,7 @@ def draw_pages(
     canvas = Canvas(
         f"Pages of {count(len(rows), 'sequence')}",
         f"{count(snapshot.num_pages, 'page')} of "
-        f"{count(snapshot.page_size, 'token')}, of which {_inventory_note(inventory)}.",
+        f"{count(snapshot.page_size, 'token')}, of which {_pool_note(inventory, Place.DEVICE)}.",
     )
     _draw_sequences(canvas, inventory, rows)
     _draw_pool(canvas, inventory, Place.DEVICE)
@@ -196,10 +202,10 @@ def draw_pages(
 
 
 def _check_sizes(snapshot: CacheSnapshot) -> None:
-    if snapshot.page_size <= 0:
-        raise ValueError(f"expects 'page_size' to be positive, got {snapshot.page_size}")
+    check_positive(page_size=snapshot.page_size)
     for name in ("num_pages", "num_host_pages"):
         size = getattr(snapshot, name)
+        check_integer(**{name: size})
         if not 0 <= size <= MAX_PAGES:
             raise ValueError(
                 f"expects {name!r} to be from 0 to {MAX_PAGES:,} for a picture, "
@@ -221,6 +227,13 @@ def _lines(number: int, per_line: int) -> int:
     return -(-number // per_line)
 
 
+def _choose_cells(count_lines: Callable[[_Cells], int], most: int) -> _Cells:
+    """The largest cells in few lines: ``most`` of large, or twice that of medium ones."""
+    if count_lines(_LARGE) <= most:
+        return _LARGE
+    return _MEDIUM if count_lines(_MEDIUM) <= 2 * most else _SMALL
+
+
 # --- The sequences ------------------------------------------------------------------
 
 
@@ -232,11 +245,12 @@ def _draw_sequences(canvas: Canvas, inventory: _Inventory, rows: list[_Row]) -> 
     )
     canvas.heading("sequences", note if rows else "none")
     width = RIGHT - _ROW_START
-    for cells in _SIZES:
-        per_line = cells.per_line(width)
-        lines = sum(max(_lines(len(row.state.pages), per_line), 1) for row in rows)
-        if lines <= cells.max_lines:
-            break
+    lengths = [len(row.state.pages) for row in rows]
+
+    def count_lines(cells: _Cells) -> int:
+        return sum(max(_lines(length, cells.per_line(width)), 1) for length in lengths)
+
+    cells = _choose_cells(count_lines, most=20)
     for row in rows:
         _draw_sequence(canvas, inventory, row, cells)
     canvas.y += 24
@@ -245,11 +259,11 @@ def _draw_sequences(canvas: Canvas, inventory: _Inventory, rows: list[_Row]) -> 
 def _draw_sequence(
     canvas: Canvas, inventory: _Inventory, row: _Row, cells: _Cells
 ) -> None:
-    state, top = row.state, canvas.y
-    with canvas.group("sequence", f"{row.letter}: {state.request}"):
+    state, top, left = row.state, canvas.y, MARGIN + 24
+    with canvas.group("sequence", f"{row.letter}: {shorten(row.name, 200)}"):
         canvas.text(MARGIN, top + 13, row.letter, "soft")
-        canvas.text(MARGIN + 24, top + 13, shorten(str(state.request), 22))
-        canvas.text(MARGIN + 24, top + 27, shorten(_tokens_note(state), 27), "small soft")
+        canvas.text(left, top + 13, shorten(row.name, 22))
+        canvas.text(left, top + 27, shorten(_tokens_note(state), 27), "small soft")
     per_line = cells.per_line(RIGHT - _ROW_START)
     for index, address in enumerate(state.pages):
         x, y = cells.place(index, per_line)
@@ -266,7 +280,7 @@ def _tokens_note(state: SequenceState) -> str:
 
 
 def _spans(state: SequenceState, index: int, page_size: int) -> tuple[float, float]:
-    """The parts of a sequence's page that its tokens, and then the pending ones, have."""
+    """Up to where a page has tokens of its sequence, and up to where pending ones."""
     start = index * page_size
     total = state.length + state.pending
     cached = min(max(state.length - start, 0), page_size)
@@ -318,7 +332,7 @@ def _draw_label(
     if cells.style is None:
         return
     x, y = corner[0] + cells.width / 2, corner[1] + cells.height / 2 + 4
-    has_owner = owner and cells is _SIZES[0]
+    has_owner = owner and cells is _LARGE
     canvas.text(x, y - 6 if has_owner else y, label, cells.style, "middle")
     if has_owner:
         canvas.text(x, y + 7, owner, "small soft", "middle")
@@ -327,7 +341,7 @@ def _draw_label(
 # --- The pool -----------------------------------------------------------------------
 
 
-def _inventory_note(inventory: _Inventory, place: Place = Place.DEVICE) -> str:
+def _pool_note(inventory: _Inventory, place: Place) -> str:
     snapshot = inventory.snapshot
     size = snapshot.num_host_pages if place is Place.HOST else snapshot.num_pages
     kinds = [inventory.kind(PageAddress(place, index)) for index in range(size)]
@@ -343,13 +357,15 @@ def _draw_pool(canvas: Canvas, inventory: _Inventory, place: Place) -> None:
     is_host = place is Place.HOST
     size = snapshot.num_host_pages if is_host else snapshot.num_pages
     title = f"{'swap space' if is_host else 'device'}: {count(size, 'page')}"
-    canvas.heading(title, _inventory_note(inventory, place))
+    canvas.heading(title, _pool_note(inventory, place))
     drawn = size if is_host else size + 1  # and the null page
-    for cells in _SIZES:
-        left = MARGIN if cells.style is not None else MARGIN + _ID_WIDTH
-        per_line = cells.per_line(RIGHT - left)
-        if _lines(drawn, per_line) * 2 <= cells.max_lines:
-            break
+
+    def count_lines(cells: _Cells) -> int:
+        return _lines(drawn, cells.per_line(RIGHT - MARGIN))
+
+    cells = _choose_cells(count_lines, most=10)
+    left = MARGIN if cells.style is not None else MARGIN + _ID_WIDTH
+    per_line = cells.per_line(RIGHT - left)
     for index in range(drawn):
         x, y = cells.place(index, per_line)
         corner = left + x, canvas.y + y

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .. import dtypes
+from ..checks import check_positive
 from ..params import KVCacheParams
 from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 
@@ -108,6 +109,7 @@ def draw_row(
         rope_columns: Elements of that rope; both are given or none is.
 
     Raises:
+        TypeError: For sizes of a rope that are no integers.
         ValueError: For a rope in a cache that can't have one, sizes of the rope that
             don't make up ``head_dim``, and heads of more than 8,192 bytes.
     """
@@ -143,11 +145,7 @@ def _check_rope(
             "expects a cache of MLA with elements of one byte for a rope, got "
             f"{kind} of {params.dtype_shorthand}"
         )
-    if padded_depth <= 0 or rope_columns <= 0:
-        raise ValueError(
-            "expects 'padded_depth' and 'rope_columns' to be positive, got "
-            f"{padded_depth} and {rope_columns}"
-        )
+    check_positive(padded_depth=padded_depth, rope_columns=rope_columns)
     if padded_depth + 2 * rope_columns != params.head_dim:
         raise ValueError(
             f"expects 'padded_depth' + 2 * 'rope_columns' to be 'head_dim' "
@@ -165,9 +163,10 @@ def _title(params: KVCacheParams) -> str:
 
 def _note(layout: _Layout) -> str:
     kinds = "" if layout.params.is_mla else "; keys, and values likewise"
-    note = f"in one layer, on one device{kinds}; a mark every {_UNIT} bytes of the row"
+    note = f"in a layer, on a device{kinds}; marks {_UNIT} bytes apart"
     if config := layout.params.kvcache_quant_config:
-        note += f"; below: {dtypes.mlir_name(config.scale_dtype)} scales, a row of their own"
+        scale = dtypes.mlir_name(config.scale_dtype)
+        note += f"; below: {scale} scales, a row of their own"
     return note
 
 

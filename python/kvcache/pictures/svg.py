@@ -32,7 +32,6 @@ _STYLE = f"""
 .kvcache-picture .note{{font:12px system-ui,sans-serif;fill:{SOFT_INK}}}
 .kvcache-picture .small{{font-size:10px}}
 .kvcache-picture .soft{{fill:{SOFT_INK}}}
-.kvcache-picture .light{{fill:{PAPER}}}
 .kvcache-picture .outline{{stroke:{INK};stroke-opacity:0.35}}
 """
 _HATCH = "kvcache-hatch"
@@ -102,7 +101,7 @@ class Canvas:
         fill: str,
         **attributes: object,
     ) -> None:
-        """Draws a rectangle; ``stroke_width`` becomes the attribute ``stroke-width``."""
+        """Draws a rectangle; ``stroke_width`` is the attribute ``stroke-width``."""
         sizes = {"x": x, "y": y, "width": width, "height": height}
         self._add("rect", **sizes, fill=fill, **attributes)
 
@@ -118,17 +117,17 @@ class Canvas:
         """Writes a line of text with its base at ``y``.
 
         Args:
-            style: Words of ``heading``, ``note``, ``small``, ``soft`` and ``light``.
+            style: Words of ``heading``, ``note``, ``small`` and ``soft``.
             anchor: What of the text is at ``x``: ``start``, ``middle`` or ``end``.
         """
         attributes = {"class_": style} if style else {}
         element = self._add("text", x=x, y=y, text_anchor=anchor, **attributes)
         element.text = printable(content)
 
-    def heading(self, content: str, note: str, *, x: float = MARGIN) -> None:
+    def heading(self, content: str, note: str) -> None:
         """Writes a heading with a note below it, and moves ``y`` behind them."""
-        self.text(x, self.y, content, "heading")
-        self.text(x, self.y + 18, note, "note")
+        self.text(MARGIN, self.y, content, "heading")
+        self.text(MARGIN, self.y + 18, note, "note")
         self.y += 36
 
     @contextmanager
@@ -161,8 +160,8 @@ class Canvas:
             patternUnits="userSpaceOnUse",
             patternTransform="rotate(45)",
         )
-        stripe = {"width": "1.6", "height": "5", "fill": SOFT_INK, "fill-opacity": "0.45"}
-        ElementTree.SubElement(pattern, "rect", stripe)
+        stripe = {"width": "1.6", "height": "5", "fill": SOFT_INK}
+        ElementTree.SubElement(pattern, "rect", stripe, opacity="0.45")
 
     def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
         """Adds an element; its attributes are spelled as Python names."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .. import dtypes, geometry
+from ..checks import check_integer
 from ..dtypes import DTypeLike
 from .svg import BLANK, EDGE, INK, MARGIN, Canvas, Picture, count
 
@@ -20,7 +21,7 @@ _START = 96  # behind the offsets of the lines
 _CELL_WIDTH = 99
 _CELL_HEIGHT = 24
 # From the first column to the last: ever darker, so that everyone sees the order.
-_RAMP = ((0xFF, 0xF6, 0xD5), (0xB5, 0xE0, 0xBD), (0x4F, 0xB3, 0xC4), (0x1F, 0x4E, 0x8C))
+_RAMP = ((0xFF, 0xF7, 0xD6), (0x9F, 0xD3, 0xC7), (0x5B, 0x93, 0xCF))
 
 
 def draw_tile(
@@ -42,6 +43,7 @@ def draw_tile(
         read: The row and column of the first element that is read; None for no read.
 
     Raises:
+        TypeError: For an unknown dtype, and a read of what is no integer.
         ValueError: For an unknown swizzle, elements of less than a byte, rows of no
             multiple of 16 bytes, several chunks of columns without a multiple of 8
             rows, more than 16,384 bytes, and a read of what is no unit of the tile.
@@ -59,7 +61,7 @@ def draw_tile(
         canvas.text(MARGIN, canvas.y, note, "note")
         canvas.y += 24
     _draw_banks(canvas, touched)
-    _draw_lines(canvas, units, shape[1], set(touched))
+    _draw_lines(canvas, units, set(touched))
     canvas.y += MARGIN - 8
     return canvas.finish()
 
@@ -83,8 +85,8 @@ def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
     geometry.tile_offset(shape, dtype, swizzle, 0, 0)  # checks the sizes
     if columns % per_unit:
         raise ValueError(
-            f"expects rows of a multiple of {_UNIT} bytes ({count(per_unit, 'element')}), "
-            f"got {count(columns, 'column')}"
+            f"expects rows of a multiple of {_UNIT} bytes, got {columns} columns of "
+            f"{dtypes.mlir_name(dtype)}"
         )
     if swizzle != "none" and columns > per_span and rows % 8:
         raise ValueError(
@@ -115,6 +117,7 @@ def _read_units(
 ) -> list[tuple[int, int]]:
     """The units of an ``ldmatrix``, by their first elements."""
     (rows, columns), (row, column) = shape, read
+    check_integer(row=row, column=column)
     per_unit = geometry.swizzle_granularity(dtype, "none")
     if not 0 <= column < columns or column % per_unit:
         raise ValueError(
@@ -123,8 +126,8 @@ def _read_units(
         )
     if not 0 <= row <= rows - _MATRIX_ROWS:
         raise ValueError(
-            f"expects 'read' to have {_MATRIX_ROWS} rows in a tile of {rows}, got those "
-            f"from {row} on"
+            f"expects the row of 'read' to have {_MATRIX_ROWS} rows of the tile's {rows} "
+            f"from it on, got {row}"
         )
     return [(row + index, column) for index in range(_MATRIX_ROWS)]
 
@@ -140,10 +143,11 @@ def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
         return ""
     (first, column), (last, _) = framed[0], framed[-1]
     passes = count_passes(touched)
+    taken = f"{passes} passes" if passes > 1 else "one pass"
     conflicts = count(passes - 1, "bank conflict") if passes > 1 else "no bank conflict"
     return (
         f"framed: an ldmatrix of rows {first} to {last}, 16 bytes from column {column} "
-        f"on, takes {count(passes, 'pass').replace('passs', 'passes')}: {conflicts}"
+        f"on, takes {taken} through the banks: {conflicts}"
     )
 
 
@@ -152,7 +156,8 @@ def _draw_banks(canvas: Canvas, touched: list[int]) -> None:
     reads = Counter(offset % _LINE // _UNIT for offset in touched)
     for unit in range(_UNITS):
         x = _START + unit * _CELL_WIDTH + _CELL_WIDTH / 2
-        canvas.text(x, canvas.y + 6, f"banks {4 * unit}–{4 * unit + 3}", "note", "middle")
+        banks = f"banks {4 * unit}–{4 * unit + 3}"
+        canvas.text(x, canvas.y + 6, banks, "note", "middle")
         if touched:
             times = f"read {reads[unit]}×" if reads[unit] else "–"
             canvas.text(x, canvas.y + 22, times, "bank-reads small", "middle")
@@ -160,18 +165,16 @@ def _draw_banks(canvas: Canvas, touched: list[int]) -> None:
 
 
 def _draw_lines(
-    canvas: Canvas,
-    units: dict[int, tuple[int, int]],
-    columns: int,
-    touched: set[int],
+    canvas: Canvas, units: dict[int, tuple[int, int]], touched: set[int]
 ) -> None:
     size = max(units) + _UNIT
+    last_column = max(column for _, column in units.values())
     for start in range(0, size, _LINE):
         top = canvas.y + start // _LINE * _CELL_HEIGHT
         canvas.text(_START - 10, top + 16, f"{start:,}", "small soft", "end")
         for offset in range(start, start + _LINE, _UNIT):
             left = _START + (offset - start) // _UNIT * _CELL_WIDTH
-            _draw_unit(canvas, left, top, units.get(offset), columns)
+            _draw_unit(canvas, left, top, units.get(offset), last_column)
     # Above the cells, which would cover half of it.
     for offset in sorted(touched):
         line, place = divmod(offset, _LINE)
@@ -185,24 +188,24 @@ def _draw_unit(
     left: float,
     top: float,
     element: tuple[int, int] | None,
-    columns: int,
+    last_column: int,
 ) -> None:
     sizes = _CELL_WIDTH - 2, _CELL_HEIGHT - 2
     if element is None:  # a span that the columns don't fill, or a line's rest
         canvas.rect(left, top, *sizes, fill=BLANK, stroke=EDGE, rx=3, class_="empty")
         return
     row, column = element
-    share = column / columns
-    canvas.rect(left, top, *sizes, fill=_color(share), rx=3, class_="unit")
-    x, style = left + sizes[0] / 2, "light" if share > 0.8 else ""
-    canvas.text(x, top + 15, f"{row}, {column}", style, "middle")
+    color = _color(column / max(last_column, 1))
+    canvas.rect(left, top, *sizes, fill=color, rx=3, class_="unit")
+    canvas.text(left + sizes[0] / 2, top + 15, f"{row}, {column}", "", "middle")
 
 
 def _color(share: float) -> str:
-    """The color of a column, so much of the tile's columns to the right."""
-    step, rest = divmod(share * (len(_RAMP) - 1), 1)
-    low, high = _RAMP[int(step)], _RAMP[int(step) + 1]
-    mixed = (round(a + (b - a) * rest) for a, b in zip(low, high, strict=True))
+    """The color so far along the ramp."""
+    step = min(int(share * (len(_RAMP) - 1)), len(_RAMP) - 2)
+    rest = share * (len(_RAMP) - 1) - step
+    ends = zip(_RAMP[step], _RAMP[step + 1], strict=True)
+    mixed = (round(start + (end - start) * rest) for start, end in ends)
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
