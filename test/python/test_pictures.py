@@ -73,7 +73,7 @@ def large_snapshot(num_pages, num_sequences, per_sequence):
 PICTURES = {
     "no-sequences": lambda: draw_pages(snapshot()),
     "small": lambda: draw_pages(small_snapshot()),
-    "strange-names": lambda: draw_pages(small_snapshot(("<b>&\"'", "\x00\n\ud800\u202e", "長い名前" * 20))),
+    "strange-names": lambda: draw_pages(small_snapshot(("<b>&\"'", "\x00\n\ud800\u202e", "長いＡＢ" * 20))),
     "16-sequences": lambda: draw_pages(large_snapshot(400, 16, 17)),
     "2000-pages": lambda: draw_pages(large_snapshot(2000, 4, 180)),
     "keys": lambda: draw_row(kvcache.KVCacheParams(**LLAMA)),
@@ -334,8 +334,8 @@ def test_names_of_requests_are_text_whatever_is_in_them():
     shown = tips(root, "sequence")
     assert shown[0] == "A: <b>&\"'"
     assert shown[1] == "B: " + 4 * "\N{REPLACEMENT CHARACTER}"
-    assert shown[2] == "C: " + "長い名前" * 20
-    assert texts(of_class(root, "g", "sequence")[2])[1] == "長い名前長い名前長い…"
+    assert shown[2] == "C: " + "長いＡＢ" * 20
+    assert texts(of_class(root, "g", "sequence")[2])[1] == "長いＡＢ長いＡＢ長い…"
 
 
 @pytest.mark.parametrize(

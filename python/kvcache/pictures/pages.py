@@ -93,8 +93,7 @@ class _Inventory:
     def _add(self, page: PageState) -> None:
         snapshot, place, index = self.snapshot, page.address.place, page.address.index
         name = f"page {index} of the {place.value}"
-        is_host = place is Place.HOST
-        size = snapshot.num_host_pages if is_host else snapshot.num_pages
+        size = self.size_of(place)
         if not 0 <= index < size:
             raise ValueError(f"{name} is not among its {count(size, 'page')}")
         if page.address in self.pages:
@@ -128,6 +127,10 @@ class _Inventory:
                 f"{name} has {count(state.length + state.pending, 'token')}, and room "
                 f"for {room}"
             )
+
+    def size_of(self, place: Place) -> int:
+        is_host = place is Place.HOST
+        return self.snapshot.num_host_pages if is_host else self.snapshot.num_pages
 
     def kind(self, address: PageAddress) -> str:
         page = self.pages.get(address)
@@ -342,9 +345,8 @@ def _draw_label(
 
 
 def _pool_note(inventory: _Inventory, place: Place) -> str:
-    snapshot = inventory.snapshot
-    size = snapshot.num_host_pages if place is Place.HOST else snapshot.num_pages
-    kinds = [inventory.kind(PageAddress(place, index)) for index in range(size)]
+    addresses = [PageAddress(place, index) for index in range(inventory.size_of(place))]
+    kinds = [inventory.kind(address) for address in addresses]
     counts = {kind: kinds.count(kind) for kind in ("used", "shared", "cached", "free")}
     return (
         f"{counts['used']:,} used by one sequence, {counts['shared']:,} shared, "
@@ -353,9 +355,7 @@ def _pool_note(inventory: _Inventory, place: Place) -> str:
 
 
 def _draw_pool(canvas: Canvas, inventory: _Inventory, place: Place) -> None:
-    snapshot = inventory.snapshot
-    is_host = place is Place.HOST
-    size = snapshot.num_host_pages if is_host else snapshot.num_pages
+    is_host, size = place is Place.HOST, inventory.size_of(place)
     title = f"{'swap space' if is_host else 'device'}: {count(size, 'page')}"
     canvas.heading(title, _pool_note(inventory, place))
     drawn = size if is_host else size + 1  # and the null page
@@ -372,7 +372,7 @@ def _draw_pool(canvas: Canvas, inventory: _Inventory, place: Place) -> None:
         if index < size:
             _draw_pooled(canvas, inventory, PageAddress(place, index), cells, corner)
         else:
-            _draw_null(canvas, snapshot.null_page, cells, corner)
+            _draw_null(canvas, inventory.snapshot.null_page, cells, corner)
         if left > MARGIN and index % per_line == 0:
             label = _label(PageAddress(place, index))
             canvas.text(left - 8, corner[1] + 9, label, "small soft", "end")
