@@ -250,6 +250,8 @@ def test_the_pool_has_every_page_with_who_has_it():
     expected[0] = ("shared", "0", "×2")
     expected[3], expected[4], expected[7] = ("used", "3", "A"), ("used", "4", "A"), ("used", "7", "B")
     expected[9] = ("cached", "9")
+    dashed = [bool(of_class(group, "rect", "dashed")) for group in groups]
+    assert dashed == 13 * [False] + 4 * [True]
     swapped = [("free", "h0"), ("used", "h1", "C"), ("cached", "h2"), ("free", "h3")]
     assert shown == [*expected, ("null", "12", "null"), *swapped]
 

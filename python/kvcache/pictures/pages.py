@@ -303,9 +303,9 @@ def _draw_cell(
     kind = inventory.kind(address)
     with canvas.group(f"page {kind}", inventory.tip(address)):
         _draw_spans(canvas, cells, corner, _COLORS[kind], spans)
-        dashes = {"stroke_dasharray": "3 2"} if address.place is Place.HOST else {}
+        outline = "outline dashed" if address.place is Place.HOST else "outline"
         sizes = *corner, cells.width, cells.height
-        canvas.rect(*sizes, fill="none", rx=3, class_="outline", **dashes)
+        canvas.rect(*sizes, fill="none", rx=3, class_=outline)
         _draw_label(canvas, _label(address), owner, cells, corner)
 
 

@@ -33,6 +33,7 @@ _STYLE = f"""
 .kvcache-picture .small{{font-size:10px}}
 .kvcache-picture .soft{{fill:{SOFT_INK}}}
 .kvcache-picture .outline{{stroke:{INK};stroke-opacity:0.35}}
+.kvcache-picture .dashed{{stroke-dasharray:3 2}}
 """
 _HATCH = "kvcache-hatch"
 HATCH = f"url(#{_HATCH})"
@@ -77,7 +78,7 @@ class Canvas:
     """
 
     def __init__(self, title: str, description: str) -> None:
-        self.y = MARGIN
+        self.y: float = MARGIN
         self._title = title
         self._root = ElementTree.Element(
             "svg",
