@@ -66,7 +66,7 @@ def draw_tile(
     return canvas.finish()
 
 
-def count_passes(offsets: list[int]) -> int:
+def _count_passes(offsets: list[int]) -> int:
     """Passes through the banks that a read of 16-byte units at ``offsets`` takes.
 
     A bank gives one of its 4-byte words in each.
@@ -142,7 +142,7 @@ def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
     if not framed:
         return ""
     (first, column), (last, _) = framed[0], framed[-1]
-    passes = count_passes(touched)
+    passes = _count_passes(touched)
     taken = f"{passes} passes" if passes > 1 else "one pass"
     conflicts = count(passes - 1, "bank conflict") if passes > 1 else "no bank conflict"
     return (
