@@ -194,7 +194,8 @@ def draw_pages(
     canvas = Canvas(
         f"Pages of {count(len(rows), 'sequence')}",
         f"{count(snapshot.num_pages, 'page')} of "
-        f"{count(snapshot.page_size, 'token')}, of which {_pool_note(inventory, Place.DEVICE)}.",
+        f"{count(snapshot.page_size, 'token')}, of which "
+        f"{_pool_note(inventory, Place.DEVICE)}.",
     )
     _draw_sequences(canvas, inventory, rows)
     _draw_pool(canvas, inventory, Place.DEVICE)
@@ -231,7 +232,7 @@ def _lines(number: int, per_line: int) -> int:
 
 
 def _choose_cells(count_lines: Callable[[_Cells], int], most: int) -> _Cells:
-    """The largest cells in few lines: ``most`` of large, or twice that of medium ones."""
+    """Large cells where ``most`` lines do, medium ones in up to twice as many."""
     if count_lines(_LARGE) <= most:
         return _LARGE
     return _MEDIUM if count_lines(_MEDIUM) <= 2 * most else _SMALL

@@ -126,8 +126,8 @@ def _read_units(
         )
     if not 0 <= row <= rows - _MATRIX_ROWS:
         raise ValueError(
-            f"expects the row of 'read' to have {_MATRIX_ROWS} rows of the tile's {rows} "
-            f"from it on, got {row}"
+            f"expects the row of 'read' to have {_MATRIX_ROWS} rows of the tile's "
+            f"{rows} from it on, got {row}"
         )
     return [(row + index, column) for index in range(_MATRIX_ROWS)]
 
