@@ -142,13 +142,6 @@ def paged_attention(
     return attention
 
 
-def positions(inputs: kvcache.StepInputs) -> np.ndarray:
-    """Where in its sequence each token of a step stands, [tokens]."""
-    offsets = inputs.row_offsets.astype(np.int64)
-    starts = inputs.lengths.astype(np.int64) - offsets[:-1]
-    return np.repeat(starts, np.diff(offsets)) + np.arange(offsets[-1])
-
-
 # --- Serving ----------------------------------------------------------------------
 
 
@@ -203,7 +196,7 @@ class Server:
             inputs = self.cache.inputs([request.name for request in batch])
             dtype = row_dtype(self.cache.params)
             attention = paged_attention(self.program, inputs, dtype)
-            logits = self.model.logits(inputs.tokens, positions(inputs), attention)
+            logits = self.model.logits(inputs.tokens, inputs.positions, attention)
             last = logits[inputs.row_offsets[1:] - 1]
             for request, row in zip(batch, last):
                 self.logits.setdefault(request.name, []).append(row)

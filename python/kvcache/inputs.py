@@ -17,6 +17,7 @@ class StepInputs:
     Attributes:
         requests: The sequences, in the order of the batch.
         tokens: The ids of the pending tokens, int64 [total], one sequence after another.
+        positions: Where in its sequence each stands, int64 [total].
         row_offsets: Where each sequence's begin among them, uint32 [batch + 1].
         lengths: Tokens in the cache before this step, uint32 [batch].
         lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
@@ -29,6 +30,7 @@ class StepInputs:
 
     requests: tuple[Hashable, ...]
     tokens: np.ndarray
+    positions: np.ndarray
     row_offsets: np.ndarray
     lengths: Any
     lut: Any

@@ -20,6 +20,7 @@ from .inputs import StepInputs
 from .memory import Memory, NumPyMemory
 from .pages import Page, PagePool, PageStore
 from .params import KVCacheParams
+from .pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
 from .prefixes import TOKEN, Match, Prefix, find
 from .snapshot import CacheSnapshot, PageState, Place, SequenceState
 
@@ -369,6 +370,9 @@ class PagedKVCacheManager:
         return StepInputs(
             requests=tuple(requests),
             tokens=np.concatenate([s.tokens[s.length :] for s in batch]),
+            positions=np.concatenate(
+                [np.arange(s.length, len(s.tokens)) for s in batch]
+            ),
             row_offsets=np.cumsum([0, *pending], dtype=np.uint32),
             lengths=self._memory.upload(lengths),
             lut=self._memory.upload(lut),
@@ -381,7 +385,8 @@ class PagedKVCacheManager:
     def step(self, requests: Sequence[Hashable]) -> None:
         """Says that kernels have put the pending tokens of sequences in the cache.
 
-        With prefix caching, others can share the pages that are full now. Raises
+        With prefix caching, the pages that are full now can be shared by what is
+        claimed, or grows, from here on: prompts of the same step share none. Raises
         ``ValueError`` like ``inputs``.
         """
         for sequence in self._get_batch(requests):
@@ -482,6 +487,13 @@ class PagedKVCacheManager:
             tuple(sorted(pages, key=_get_order)),
             tuple(sequences),
         )
+
+    def _repr_svg_(self) -> str | None:
+        """The pages as a picture, for a notebook; None where they are too many."""
+        if max(self.num_pages, self.num_host_pages) > MAX_PAGES:
+            return None
+        first = list(self._sequences)[:MAX_SEQUENCES]
+        return draw_pages(self.snapshot(), requests=first)._repr_svg_()
 
     def __repr__(self) -> str:
         return (

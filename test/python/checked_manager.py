@@ -255,6 +255,8 @@ class CheckedManager:
         tokens = [s.tokens[s.length :] for s in sequences]
         assert inputs.requests == tuple(requests)
         check_array(inputs.tokens, np.int64, sum(tokens, []))
+        places = [range(s.length, len(s.tokens)) for s in sequences]
+        check_array(inputs.positions, np.int64, np.concatenate(places))
         check_array(inputs.row_offsets, np.uint32, np.cumsum([0, *pending]))
         check_array(inputs.lengths, np.uint32, [s.length for s in sequences])
         assert inputs.max_seq_length == max(pending)

@@ -104,8 +104,14 @@ def test_wrong_pages_are_noticed(dtype, monkeypatch, capsys):
 
 
 def test_wrong_positions_are_noticed(monkeypatch):
-    right = decode.positions
-    monkeypatch.setattr(decode, "positions", lambda inputs: right(inputs) + (inputs.lengths.max() > 0))
+    right = kvcache.PagedKVCacheManager.inputs
+
+    def wrong(manager, requests):
+        inputs = right(manager, requests)
+        shift = inputs.lengths.max() > 0
+        return dataclasses.replace(inputs, positions=inputs.positions + shift)
+
+    monkeypatch.setattr(kvcache.PagedKVCacheManager, "inputs", wrong)
     assert run_main(monkeypatch, "--quick") == 1
 
 

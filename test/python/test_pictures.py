@@ -315,6 +315,24 @@ def test_more_pages_are_smaller(num_pages, per_sequence, width):
     assert Counter(group.get("class") for group in groups)["page shared"] == 3 + 4 * 3
 
 
+def make_manager(**sizes):
+    params = kvcache.KVCacheParams("f32", 1, 1, page_size=1, total_num_layers=1)
+    return kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=1, **sizes)
+
+
+def test_a_manager_shows_its_pages():
+    manager = make_manager(num_pages=80)
+    for request in range(70):
+        manager.claim(request, [request])
+    first = draw_pages(manager.snapshot(), requests=range(64))
+    assert manager._repr_svg_() == first.svg
+
+
+def test_a_manager_of_too_many_pages_shows_none():
+    assert make_manager(num_pages=4096)._repr_svg_()
+    assert make_manager(num_pages=4097)._repr_svg_() is None
+
+
 def test_a_manager_looks_like_its_lookup_table():
     params = kvcache.KVCacheParams("bf16", 1, 16, page_size=4, total_num_layers=1, enable_prefix_caching=True)
     manager = kvcache.PagedKVCacheManager(params, max_batch_size=4, max_seq_len=64, num_pages=20)
