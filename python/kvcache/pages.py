@@ -23,7 +23,6 @@ class Page:
         references: Sequences that have it. While there is one, it is never dropped.
         users: Those of them that are resident. While there is one, it is on the device.
         prefix: Its node in the tree of prefixes, where later sequences can find it.
-        is_freed: Whether it was dropped, and holds nothing any more.
 
     Who has a page has all before it, so what is behind a page in the tree has no more
     references, and no more users, than the page itself.
@@ -33,7 +32,6 @@ class Page:
     references: int = 0
     users: int = 0
     prefix: Prefix | None = None
-    is_freed: bool = False
 
     def is_on(self, place: Place) -> bool:
         return self.address.place is place
@@ -106,7 +104,7 @@ class PagePool:
         """A page that is free, or has been made so; the callers know that there is one."""
         while not self._free[place]:
             if place is Place.HOST:
-                self.forget(next(iter(self._cached[place])))
+                self.forget(self._find_last() or next(iter(self._cached[place])))
             else:
                 self._evict()
         return PageAddress(place, self._free[place].pop())
@@ -114,14 +112,19 @@ class PagePool:
     def _evict(self) -> None:
         """Frees a page of the device."""
         page = next(iter(self._cached[Place.DEVICE] or self._waiting))
-        if not page.references and not self.count_available_host():
-            self.forget(page)
-            return
-        target = self._take_address(Place.HOST)
-        if page.is_freed:  # what went to make room for it was in front of it
-            self._add_free(target)
+        if page.references or self._free[Place.HOST] or self._find_last():
+            self._move(page, self._take_address(Place.HOST))
         else:
-            self._move(page, target)
+            self.forget(page)
+
+    def _find_last(self) -> Page | None:
+        """The page to drop from the host: the least recently used with none behind it.
+
+        Swapping out a sequence leaves pages that are behind its own on the device. To
+        drop those with it would free room that nothing needs.
+        """
+        cached = self._cached[Place.HOST]
+        return next((p for p in cached if p.prefix and not p.prefix.children), None)
 
     # --- Pages --------------------------------------------------------------------
 
@@ -216,7 +219,6 @@ class PagePool:
             self._cached[page.address.place][page] = None
         else:
             self._add_free(page.address)
-            page.is_freed = True
 
     def _unlist(self, page: Page) -> None:
         for pages in (self._waiting, *self._cached.values()):
