@@ -3,8 +3,14 @@
 from collections import Counter
 from typing import NamedTuple
 
-import numpy as np
 import pytest
+from manager_checks import (
+    check_inputs,
+    check_pages,
+    check_sequences,
+    collect_written,
+    find_origins,
+)
 from manager_model import Contents, Sequence
 
 from kvcache import OutOfPagesError, Place
@@ -93,11 +99,13 @@ class CheckedManager:
     def step(self, requests):
         """Writes what is pending, as a kernel would, and makes the step."""
         inputs = self.manager.inputs(requests)
-        self.check_inputs(inputs, requests)
-        self.write_pending(inputs, requests)
+        sequences = [self.sequences[request] for request in requests]
+        pages = [self.get_pages(request) for request in requests]
+        assert inputs.requests == tuple(requests)
+        check_inputs(inputs, sequences, pages, self.columns, self.manager.null_page)
+        self.write_pending(inputs, sequences)
         self.attempt("step", requests)
-        for request in requests:
-            sequence = self.sequences[request]
+        for sequence in sequences:
             sequence.length = len(sequence.tokens)
         self.check()
 
@@ -247,30 +255,11 @@ class CheckedManager:
             most += 1
         return least - sequence.length, most - sequence.length
 
-    # --- Steps --------------------------------------------------------------------
+    # --- Contents -----------------------------------------------------------------
 
-    def check_inputs(self, inputs, requests):
-        sequences = [self.sequences[request] for request in requests]
-        pending = [sequence.pending for sequence in sequences]
-        tokens = [s.tokens[s.length :] for s in sequences]
-        assert inputs.requests == tuple(requests)
-        check_array(inputs.tokens, np.int64, sum(tokens, []))
-        places = [range(s.length, len(s.tokens)) for s in sequences]
-        check_array(inputs.positions, np.int64, np.concatenate(places))
-        check_array(inputs.row_offsets, np.uint32, np.cumsum([0, *pending]))
-        check_array(inputs.lengths, np.uint32, [s.length for s in sequences])
-        assert inputs.max_seq_length == max(pending)
-        assert inputs.max_cache_length == max(s.length for s in sequences)
-        pages = [self.get_pages(request) for request in requests]
-        table = np.full((len(pages), self.columns), self.manager.null_page)
-        for row, addresses in zip(table, pages):
-            row[: len(addresses)] = [address.index for address in addresses]
-        check_array(inputs.lut, np.uint32, table)
-
-    def write_pending(self, inputs, requests):
+    def write_pending(self, inputs, sequences):
         pages, offsets, values = [], [], []
-        for request, row in zip(requests, inputs.lut.tolist()):
-            sequence = self.sequences[request]
+        for sequence, row in zip(sequences, inputs.lut.tolist()):
             for t in range(sequence.length, len(sequence.tokens)):
                 pages.append(row[t // self.page_size])
                 offsets.append(t % self.page_size)
@@ -282,68 +271,22 @@ class CheckedManager:
     def check(self):
         before, self.snapshot = self.snapshot, self.manager.snapshot()
         self.pages = {page.address: page for page in self.snapshot.pages}
-        self.check_pages()
-        self.check_sequences()
+        check_pages(self.snapshot, self.shares)
+        check_sequences(self.manager, self.snapshot, self.sequences)
         self.check_references()
-        written = self.collect_written()
+        written = collect_written(self.snapshot, self.sequences)
         self.check_kept(written, find_origins(before, self.snapshot))
         self.check_contents(written)
-
-    def check_pages(self):
-        snapshot, pages = self.snapshot, self.snapshot.pages
-        assert snapshot.page_size == self.page_size
-        assert snapshot.null_page == snapshot.num_pages == self.manager.null_page
-        assert len(self.pages) == len(pages)
-        order = [(p.address.place is Place.HOST, p.address.index) for p in pages]
-        assert order == sorted(order)
-        sizes = {Place.DEVICE: snapshot.num_pages, Place.HOST: snapshot.num_host_pages}
-        for address, page in self.pages.items():
-            assert 0 <= address.index < sizes[address.place]
-            assert page.references or page.is_cached
-            assert self.shares or not page.is_cached
-
-    def check_sequences(self):
-        manager, sequences = self.manager, self.sequences
-        assert len(manager) == len(sequences)
-        assert [s.request for s in self.snapshot.sequences] == list(sequences)
-        for state in self.snapshot.sequences:
-            sequence = sequences[state.request]
-            assert state.request in manager
-            assert (state.length, state.pending) == (sequence.length, sequence.pending)
-            assert manager.tokens(state.request).tolist() == sequence.tokens
-            assert len(state.pages) == self.count_pages(len(sequence.tokens))
-            assert state.is_resident == sequence.is_resident
-            if state.is_resident:
-                assert all(a.place is Place.DEVICE for a in state.pages)
-            if sequence.pending:
-                for address in state.pages[sequence.length // self.page_size :]:
-                    page = self.pages[address]
-                    assert page.references == 1 and not page.is_cached, "will be written"
 
     def check_references(self):
         references, self.users = Counter(), Counter()
         for state in self.snapshot.sequences:
-            assert len(set(state.pages)) == len(state.pages)
             references.update(state.pages)
             if state.is_resident:
                 self.users.update(state.pages)
         held = {a: page.references for a, page in self.pages.items() if page.references}
         assert held == references
         assert self.manager.num_free_pages == self.count_available()
-
-    def collect_written(self):
-        """The values in each page that a sequence has, as far as any of them has come."""
-        written, size = {}, self.page_size
-        for state in self.snapshot.sequences:
-            sequence = self.sequences[state.request]
-            for i, address in enumerate(state.pages):
-                values = sequence.values[i * size : min((i + 1) * size, sequence.length)]
-                others = written.setdefault(address, values)
-                common = min(len(values), len(others))
-                assert values[:common] == others[:common], "shared by different tokens"
-                if len(values) > len(others):
-                    written[address] = values
-        return written
 
     def check_kept(self, written, origins):
         """Full pages are cached, once for the same tokens, and keep what they hold."""
@@ -372,7 +315,6 @@ class CheckedManager:
         assert not wrong, f"(page, offset) pairs with other contents: {sorted(wrong)}"
         assert self.contents.is_zero(self.manager.null_page), "the null page was written"
 
-
     def check_evicted(self, before):
         """Pages that are kept leave the device only when no other is free."""
         places = {values[-1] for a, values in self.kept.items() if a.place is Place.DEVICE}
@@ -381,18 +323,3 @@ class CheckedManager:
             self.events["pages evicted"] += len(lost)
             used = sum(address.place is Place.DEVICE for address in self.pages)
             assert used == self.manager.num_pages, "evicted while others are free"
-
-
-def find_origins(before, after):
-    """Where the pages of sequences were before."""
-    pages = {s.request: s.pages for s in before.sequences} if before else {}
-    return {
-        now: then
-        for sequence in after.sequences
-        for then, now in zip(pages.get(sequence.request, ()), sequence.pages)
-    }
-
-
-def check_array(array, dtype, expected):
-    assert array.dtype == dtype
-    np.testing.assert_array_equal(array, expected)

@@ -77,7 +77,7 @@ MASK = (1 << 64) - 1
 
 
 def prefix_values(salt, tokens, before=()):
-    """A 64-bit value for each token, of all tokens up to it; ``before`` has earlier ones."""
+    """A 64-bit value for each token, of all up to it, also those ``before``."""
     value = before[-1] if before else int.from_bytes(b"\x01" + salt, "big")
     values = []
     for token in tokens:

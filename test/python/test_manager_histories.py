@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from checked_manager import CheckedManager
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_model import FORMATS, Configuration
@@ -154,7 +154,7 @@ def test_histories(configuration, seed):
 
 @pytest.mark.slow
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
-@examples(16)
+@settings(examples(8), phases=[Phase.generate])  # each is too long to be made shorter
 def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
@@ -246,7 +246,8 @@ class ManagerMachine(RuleBasedStateMachine):
 
     @rule(index=indices)
     def swap_out(self, index):
-        if self.checked.can_swap and (request := self.choose(index, lambda s: s.is_resident)):
+        request = self.choose(index, lambda s: s.is_resident)
+        if self.checked.can_swap and request:
             self.checked.swap_out(request)
 
     @rule(index=indices)
