@@ -14,8 +14,15 @@ class DialectRegistry;
 
 namespace kvcache {
 
-/// Registers the kvcache dialect, all upstream dialects and extensions, and
-/// the translations to LLVM IR.
+/// Registers the kvcache dialect with all of its interfaces, and what its
+/// pipelines take from upstream: the translations of LLVM dialects, and NVVM
+/// as a target.
+void registerDialect(DialectRegistry &registry);
+
+/// Registers our passes and pipelines. Once per process.
+void registerPasses();
+
+/// Registers the kvcache dialect, and all upstream dialects and extensions.
 void registerAllDialects(DialectRegistry &registry);
 
 /// Registers our passes and pipelines, and all upstream passes. Once per

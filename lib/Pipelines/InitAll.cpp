@@ -19,18 +19,28 @@
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 
-void mlir::kvcache::registerAllDialects(DialectRegistry &registry) {
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
+using namespace mlir;
+
+void kvcache::registerDialect(DialectRegistry &registry) {
+  registry.insert<KVCacheDialect>();
   registerAllToLLVMIRTranslations(registry);
   NVVM::registerNVVMTargetInterfaceExternalModels(registry);
-  registry.insert<KVCacheDialect>();
 }
 
-void mlir::kvcache::registerAllPasses() {
-  mlir::registerAllPasses();
+void kvcache::registerPasses() {
   registerKVCacheConversionPasses();
   registerKVCacheTransformsPasses();
   registerKVCachePipelinesPasses();
   registerPipelines();
+}
+
+void kvcache::registerAllDialects(DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registerDialect(registry);
+}
+
+void kvcache::registerAllPasses() {
+  mlir::registerAllPasses();
+  registerPasses();
 }
