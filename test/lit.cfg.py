@@ -32,10 +32,14 @@ config.substitutions.append(("%emulator_tests", emulator_tests))
 config.substitutions.append(("%fake_cuda", os.path.join(runtime_tests, "libfake_cuda.so")))
 config.substitutions.append(("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%examples", os.path.join(config.kvcache_source_dir, "examples")))
+config.substitutions.append(("%scripts", os.path.join(config.kvcache_source_dir, "scripts")))
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%cmake_options", " ".join(map(shlex.quote, config.cmake_options))))
 config.substitutions.append(("%cmake", config.cmake))
 config.substitutions.append(("%build", config.kvcache_build_dir))
+# Flags of a stock mlir-opt.
+plugin = os.path.join(config.kvcache_build_dir, "lib", "KVCachePlugin.so")
+config.substitutions.append(("%kvcache_plugin", f"--load-dialect-plugin={plugin} --load-pass-plugin={plugin}"))
 
 # Assembling is checked wherever ptxas is, which `scripts/setup.sh` installs.
 ptxas = shutil.which("ptxas", path=config.environment["PATH"])

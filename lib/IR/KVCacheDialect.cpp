@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KVCacheBytecode.h"
+
 #include "kvcache/IR/KVCache.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -59,6 +61,7 @@ void KVCacheDialect::initialize() {
 #include "kvcache/IR/KVCacheOps.cpp.inc"
       >();
   addInterfaces<KVCacheAsmInterface, KVCacheInlinerInterface>();
+  addBytecodeInterface(this);
 }
 
 Operation *KVCacheDialect::materializeConstant(OpBuilder &builder,

@@ -10,8 +10,10 @@
 
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/ValueBounds.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
+#include "kvcache/Transforms/RuntimeVerification.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -23,6 +25,8 @@ using namespace mlir;
 
 void kvcache::registerDialect(DialectRegistry &registry) {
   registry.insert<KVCacheDialect>();
+  registerValueBoundsOpInterfaceExternalModels(registry);
+  registerRuntimeVerifiableOpInterfaceExternalModels(registry);
   registerAllToLLVMIRTranslations(registry);
   NVVM::registerNVVMTargetInterfaceExternalModels(registry);
 }

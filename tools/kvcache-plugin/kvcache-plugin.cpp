@@ -17,8 +17,9 @@ using namespace mlir;
 
 extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT DialectPluginLibraryInfo
 mlirGetDialectPluginInfo() {
-  return {MLIR_PLUGIN_API_VERSION, "KVCache", KVCACHE_VERSION_STRING,
-          [](DialectRegistry *registry) { kvcache::registerDialect(*registry); }};
+  return {
+      MLIR_PLUGIN_API_VERSION, "KVCache", KVCACHE_VERSION_STRING,
+      [](DialectRegistry *registry) { kvcache::registerDialect(*registry); }};
 }
 
 extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo

@@ -1,0 +1,123 @@
+//===- KVCacheBytecode.td - Types and attributes in bytecode -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_KVCACHEBYTECODE_TD
+#define KVCACHE_IR_KVCACHEBYTECODE_TD
+
+include "mlir/IR/BytecodeBase.td"
+
+// The bytes are a promise: later versions read what earlier ones wrote. The
+// position of an encoding in the lists below is its code. What changes gets an
+// encoding of its own at the end of its list; the old one stays, but is no
+// longer written (`printerPredicate = "false"`).
+
+/// An enum as its number, which the reader checks.
+class Enum<string enum> :
+  WithParser <"succeeded(readEnum($_reader, $_var, symbolize" # enum # "))",
+  WithBuilder<"$_args",
+  WithPrinter<"$_writer.writeVarInt(static_cast<uint64_t>($_getter))",
+  WithType   <enum>>>>;
+def Swizzle : Enum<"Swizzle">;
+def Major : Enum<"Major">;
+def Eviction : Enum<"Eviction">;
+
+// What a file holds is verified like what a user writes.
+defvar build = "getChecked<$_resultType>(reader, context, $_args)";
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def ParamsAttr : DialectAttribute<(attr
+  SignedVarInt:$num_heads,
+  SignedVarInt:$head_size,
+  Bool:$is_mla
+)> {
+  let cBuilder = build;
+}
+def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
+def MajorAttr : DialectAttribute<(attr Major:$value)>;
+def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
+
+def KVCacheAttributes : DialectAttributes<"KVCache"> {
+  let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class PlainPaged<string type> : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params,
+  SignedVarInt:$pageSize
+)> {
+  let cType = type;
+  let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
+                 "/*scale=*/::mlir::Type(), /*granularity=*/int64_t(0))";
+  let printerPredicate = "!$_val.getScale()";
+}
+class QuantizedPaged<string type> : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params,
+  SignedVarInt:$pageSize,
+  Type:$scale,
+  SignedVarInt:$granularity
+)> {
+  let cType = type;
+  let cBuilder = build;
+  let printerPredicate = "$_val.getScale()";
+}
+def PagedCollectionType : PlainPaged<"PagedCollectionType">;
+def QuantizedPagedCollectionType : QuantizedPaged<"PagedCollectionType">;
+def PagedCacheType : PlainPaged<"PagedCacheType">;
+def QuantizedPagedCacheType : QuantizedPaged<"PagedCacheType">;
+
+let cBuilder = build in {
+def ContinuousCollectionType : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params
+)>;
+def ContinuousCacheType : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params
+)>;
+def ScalesType : DialectType<(type Type:$cache)>;
+def RowIndicesType : DialectType<(type
+  SignedVarInt:$rows,
+  SignedVarInt:$pageSize
+)>;
+def TileType : DialectType<(type
+  SignedVarInt:$rows,
+  SignedVarInt:$columns,
+  Type:$elementType,
+  Swizzle:$swizzle
+)>;
+def PipeType : DialectType<(type
+  SignedVarInt:$stages,
+  Array<Type>:$tiles,
+  SignedVarInt:$producers
+)>;
+def TMATileType : DialectType<(type
+  Array<SignedVarIntList>:$box,
+  Type:$elementType,
+  Swizzle:$swizzle,
+  SignedVarInt:$l2Promotion
+)>;
+}
+def TokenType : DialectType<(type)>;
+
+def KVCacheTypes : DialectTypes<"KVCache"> {
+  let elems = [
+    PagedCollectionType, QuantizedPagedCollectionType, PagedCacheType,
+    QuantizedPagedCacheType, ContinuousCollectionType, ContinuousCacheType,
+    ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType
+  ];
+}
+
+#endif // KVCACHE_IR_KVCACHEBYTECODE_TD

@@ -1,0 +1,24 @@
+//===- ValueBounds.h - Bounds of indices ---------------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_VALUEBOUNDS_H
+#define KVCACHE_IR_VALUEBOUNDS_H
+
+namespace mlir {
+class DialectRegistry;
+
+namespace kvcache {
+
+/// Tells the analyses over `ValueBoundsConstraintSet` what kvcache ops say of
+/// their results.
+void registerValueBoundsOpInterfaceExternalModels(DialectRegistry &registry);
+
+} // namespace kvcache
+} // namespace mlir
+
+#endif // KVCACHE_IR_VALUEBOUNDS_H

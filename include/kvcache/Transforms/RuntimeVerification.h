@@ -1,0 +1,26 @@
+//===- RuntimeVerification.h - Checks of an op at run time ---- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TRANSFORMS_RUNTIMEVERIFICATION_H
+#define KVCACHE_TRANSFORMS_RUNTIMEVERIFICATION_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::kvcache {
+
+/// Inserts a `kvcache.check` at the builder's position for each thing that the
+/// author of a kvcache op promised, and returns their number.
+unsigned insertRuntimeChecks(OpBuilder &builder, Location loc, Operation *op);
+
+/// Lets `generate-runtime-verification` insert these checks as well.
+void registerRuntimeVerifiableOpInterfaceExternalModels(
+    DialectRegistry &registry);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TRANSFORMS_RUNTIMEVERIFICATION_H

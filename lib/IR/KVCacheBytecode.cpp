@@ -1,0 +1,108 @@
+//===- KVCacheBytecode.cpp - The dialect in bytecode ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KVCacheBytecode.h"
+
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Version.h"
+
+#include "mlir/Bytecode/BytecodeImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// The version of what is written. A patch changes nothing about it.
+struct Version : DialectVersion {
+  uint64_t major = KVCACHE_VERSION_MAJOR;
+  uint64_t minor = KVCACHE_VERSION_MINOR;
+
+  bool operator<(const Version &other) const {
+    return std::tie(major, minor) < std::tie(other.major, other.minor);
+  }
+  std::string str() const { return (Twine(major) + "." + Twine(minor)).str(); }
+};
+
+/// Reads the number of a case, which `symbolize` knows.
+template <typename Enum>
+LogicalResult readEnum(DialectBytecodeReader &reader, Enum &value,
+                       std::optional<Enum> (*symbolize)(uint32_t)) {
+  uint64_t number;
+  if (failed(reader.readVarInt(number)))
+    return failure();
+  std::optional<Enum> known =
+      llvm::isUInt<32>(number) ? symbolize(number) : std::nullopt;
+  if (!known)
+    return reader.emitError("expects a case of an enum, got ") << number;
+  value = *known;
+  return success();
+}
+
+/// A parameter as its attribute or type takes it.
+template <typename T> const T &asParameter(const T &value) { return value; }
+template <typename T> ArrayRef<T> asParameter(const SmallVector<T> &values) {
+  return values;
+}
+
+/// The attribute or type with these parameters, verified; null with an error
+/// if there is none.
+template <typename T, typename... Args>
+T getChecked(DialectBytecodeReader &reader, MLIRContext *context,
+             const Args &...args) {
+  return T::getChecked([&] { return reader.emitError(); }, context,
+                       asParameter(args)...);
+}
+
+#include "kvcache/IR/KVCacheBytecode.cpp.inc"
+
+struct KVCacheBytecodeInterface : BytecodeDialectInterface {
+  explicit KVCacheBytecodeInterface(Dialect *dialect)
+      : BytecodeDialectInterface(dialect) {}
+
+  Attribute readAttribute(DialectBytecodeReader &reader) const override {
+    return ::readAttribute(getContext(), reader);
+  }
+  Type readType(DialectBytecodeReader &reader) const override {
+    return ::readType(getContext(), reader);
+  }
+  LogicalResult writeAttribute(Attribute attribute,
+                               DialectBytecodeWriter &writer) const override {
+    return ::writeAttribute(attribute, writer);
+  }
+  LogicalResult writeType(Type type,
+                          DialectBytecodeWriter &writer) const override {
+    return ::writeType(type, writer);
+  }
+
+  void writeVersion(DialectBytecodeWriter &writer) const override {
+    Version version;
+    writer.writeVarInt(version.major);
+    writer.writeVarInt(version.minor);
+  }
+  std::unique_ptr<DialectVersion>
+  readVersion(DialectBytecodeReader &reader) const override {
+    auto version = std::make_unique<Version>();
+    if (failed(reader.readVarInt(version->major)) ||
+        failed(reader.readVarInt(version->minor)))
+      return nullptr;
+    if (Version() < *version) {
+      reader.emitError("expects the 'kvcache' dialect of version ")
+          << Version().str() << " or earlier, got " << version->str();
+      return nullptr;
+    }
+    return version;
+  }
+};
+
+} // namespace
+
+void kvcache::addBytecodeInterface(KVCacheDialect *dialect) {
+  dialect->addInterfaces<KVCacheBytecodeInterface>();
+}

@@ -1,0 +1,368 @@
+//===- RuntimeVerification.cpp - Checks of an op at run time --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Transforms/RuntimeVerification.h"
+
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/RuntimeVerifiableOpInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Inserts the checks of one op before it.
+class Checker {
+public:
+  Checker(OpBuilder &builder, Location loc, Operation *op)
+      : builder(builder), loc(loc), name(op->getName().getStringRef()) {}
+
+  /// What a collection's tensors promise each other: a row of the lookup table
+  /// for every sequence, and distances that keep pages as aligned as accesses.
+  template <typename OpTy> void checkCollection(OpTy op) {
+    Value sequences = size(op.getCacheLengths(), 0);
+    checkRows(sequences, op.getLookupTable(), "lookup_table");
+    checkDistances(op.getBlocks(), "blocks");
+    if constexpr (std::is_same_v<OpTy, PagedCollectionOp>)
+      checkScales(op, sequences);
+  }
+
+  /// The same of the scales.
+  void checkScales(PagedCollectionOp op, Value sequences) {
+    if (!op.getScales())
+      return;
+    if (Value table = op.getScalesLookupTable())
+      checkRows(sequences, table, "scales_lookup_table");
+    checkDistances(op.getScales(), "scales");
+  }
+
+  void checkView(Value collection, Value layer) {
+    below(layer, extent(Extent::Layers, collection), "layer");
+  }
+
+  void checkAccess(AccessOpInterface op) {
+    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
+    if (Value batch = op.getAccessedBatch())
+      below(batch, extent(Extent::Batch, cache), "sequence");
+    if (Value head = op.getAccessedHead())
+      checkHead(head, cache.getType());
+    TypedValue<CacheTypeInterface> scales;
+    if (op.accessesScales())
+      scales = cast<TypedValue<CacheTypeInterface>>(
+          ScalesViewOp::create(builder, loc, cache).getResult());
+    // Scales of elements that exist, exist.
+    if (Value element = op.getAccessedElement())
+      checkElement(element, op.getAccessedWidth(),
+                   (op.accessesElements() ? cache : scales).getType());
+    if (auto load = dyn_cast<AsyncLoadTileOp>(*op))
+      return checkCopiedTokens(load);
+    Value token = op.getAccessedToken();
+    if (token && op.accessesElements())
+      checkTokens(op, token, cache, op.getPageOperand());
+    if (token && op.accessesScales())
+      checkTokens(op, token, scales, op.getScalePageOperand());
+  }
+
+  /// `get_row`: the offset is below the number of rows.
+  void checkOffset(Value offset, RowIndicesType rows) {
+    below(offset, index(rows.getRows()), "row offset");
+  }
+
+  /// `tma_row`: the page of a non-negative id exists.
+  void checkEncodedRow(Value encoded, TypedValue<CacheTypeInterface> cache) {
+    if (!cache.getType().isPaged())
+      return;
+    Value zero = index(0);
+    Value negative = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::slt, encoded, zero);
+    Value page = arith::DivUIOp::create(builder, loc, encoded,
+                                        index(cache.getType().getPageSize()));
+    Value checked = arith::SelectOp::create(builder, loc, negative, zero, page);
+    below(checked, extent(Extent::Pages, cache), "page of the encoded row id");
+  }
+
+  /// An op on `lanes` elements of a tile's row.
+  template <typename OpTy> void checkTile(OpTy op, int64_t lanes) {
+    tma::TileLayout layout = op.getTile().getType().getLayout();
+    below(op.getRow(), index(layout.rows), "row");
+    below(op.getColumn(), index(layout.columns - lanes + 1), "column");
+    multipleOf(op.getColumn(), lanes, "column");
+  }
+
+  void checkHead(Value head, CacheTypeInterface cache) {
+    below(head, index(cache.getNumHeads()), "head");
+  }
+
+  unsigned numChecks = 0;
+
+private:
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  Value extent(Extent kind, Value cache) {
+    return ExtentOp::create(builder, loc, builder.getIndexType(), kind, cache);
+  }
+
+  Value size(Value memref, int64_t dim) {
+    return memref::DimOp::create(builder, loc, memref, dim);
+  }
+
+  /// A lookup table has a row for each sequence.
+  void checkRows(Value sequences, Value table, StringRef name) {
+    Value rows = size(table, 0);
+    below(sequences, arith::AddIOp::create(builder, loc, rows, index(1)),
+          ("number of sequences with a row in '" + name + "'").str());
+  }
+
+  /// What a message calls a thing of a cache, or of the view of its scales.
+  static std::string describe(StringRef what, CacheTypeInterface view) {
+    return (what + (isa<ScalesType>(view) ? " of the scales" : "")).str();
+  }
+
+  /// The outer strides are no negative numbers, and multiples of the alignment
+  /// that accesses count on.
+  void checkDistances(TypedValue<MemRefType> tensor, StringRef name) {
+    MemRefType type = tensor.getType();
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return;
+    uint64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    uint64_t row = type.getDimSize(4) * type.getDimSize(5) * bytes;
+    int64_t factor = llvm::MinAlign(row, 16) / std::min<uint64_t>(bytes, 16);
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, tensor);
+    for (int64_t dim : {0, 1, 2}) {
+      if (type.getDimSize(dim) == 1)
+        continue;
+      std::string what = ("stride " + Twine(dim) + " of '" + name + "'").str();
+      Value stride = metadata.getStrides()[dim];
+      below(stride, index(std::numeric_limits<int64_t>::max()), what);
+      multipleOf(stride, std::max<int64_t>(factor, 1), what);
+    }
+  }
+
+  void below(Value value, Value bound, StringRef what) {
+    CheckOp::create(builder, loc, value, bound,
+                    ("'" + name + "' op " + what).str());
+    ++numChecks;
+  }
+
+  void multipleOf(Value value, int64_t factor, StringRef what) {
+    if (factor == 1)
+      return;
+    Value rest = arith::RemUIOp::create(builder, loc, value, index(factor));
+    below(rest, index(1),
+          (what + " modulo " + Twine(factor) + ", which must be 0,").str());
+  }
+
+  void checkElement(Value element, int64_t width, CacheTypeInterface view) {
+    std::string what = "element";
+    if (isa<ScalesType>(view)) {
+      below(element, index(view.getHeadSize()), what);
+      element = arith::DivUIOp::create(builder, loc, element,
+                                       index(view.getElementsPerLane()));
+      what = "group of the element";
+    }
+    // The first of `width` elements: so that none of them is past the head.
+    below(element, index(view.getLanesPerHead() - width + 1), what);
+    multipleOf(element, width, what);
+  }
+
+  /// The tokens of an access, and their pages, exist in `cache`: the op's, or
+  /// the view of its scales.
+  void checkTokens(AccessOpInterface op, Value token,
+                   TypedValue<CacheTypeInterface> cache,
+                   std::optional<MutableOperandRange> page) {
+    int64_t tokens = op.getAccessedTokens();
+    Value limit = extent(Extent::Tokens, cache);
+    below(token, limit, describe("token", cache.getType()));
+    // Rows of a block that lie past its end are named, but not read.
+    bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
+    if (tokens > 1 && !isNamed) {
+      Value last =
+          arith::AddIOp::create(builder, loc, token, index(tokens - 1));
+      below(last, limit, describe("last token", cache.getType()));
+    }
+    if (auto populate = dyn_cast<PopulateOp>(*op))
+      checkBase(populate);
+    else
+      multipleOf(token, tokens, "token");
+
+    Value limitOfPages = extent(Extent::Pages, cache);
+    if (page && !page->empty())
+      below((*page)[0].get(), limitOfPages,
+            describe("page id", cache.getType()));
+    else
+      checkPages(op, token, cache, limitOfPages);
+  }
+
+  /// The tokens that a copy reads, and their pages, exist: none if none is
+  /// valid.
+  void checkCopiedTokens(AsyncLoadTileOp op) {
+    multipleOf(op.getToken(), op.getBaseAlignment().value_or(1), "token");
+    Value tokens = index(op.getTile().getType().getRows());
+    if (!op.getValid())
+      return checkTokensAndPages(op, tokens);
+    tokens = arith::MinSIOp::create(builder, loc, tokens, op.getValid());
+    Value isAny = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                        tokens, index(0));
+    auto branch = scf::IfOp::create(builder, loc, isAny);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    checkTokensAndPages(op, tokens);
+  }
+
+  void checkTokensAndPages(AsyncLoadTileOp op, Value tokens) {
+    TypedValue<CacheTypeInterface> cache = op.getCache();
+    Value limit = extent(Extent::Tokens, cache);
+    below(op.getToken(), limit, "token");
+    auto at = [&](Value offset) -> Value {
+      return arith::AddIOp::create(builder, loc, op.getToken(), offset);
+    };
+    Value last = at(arith::SubIOp::create(builder, loc, tokens, index(1)));
+    below(last, limit, "last token");
+    Value pages = extent(Extent::Pages, cache);
+    auto checkPage = [&](Value token) {
+      Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
+                                    op.getBatch(), token);
+      below(page, pages, "page id");
+    };
+    checkPage(last);
+    if (!cache.getType().isPaged())
+      return;
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop = scf::ForOp::create(builder, loc, index(0), tokens,
+                                   index(cache.getType().getPageSize()));
+    builder.setInsertionPointToStart(loop.getBody());
+    checkPage(at(loop.getInductionVar()));
+  }
+
+  /// The base is as aligned as the op says, and rows that are fewer than a
+  /// page's lie in one page.
+  void checkBase(PopulateOp op) {
+    int64_t alignment = op.getKnownBaseAlignment();
+    multipleOf(op.getBase(), alignment, "base");
+    int64_t pageSize = op.getCache().getType().getPageSize();
+    int64_t rows = op.getRows().getType().getRows();
+    bool staysInPage = alignment % pageSize == 0 ||
+                       (pageSize % rows == 0 && alignment % rows == 0);
+    if (!op.getCache().getType().isPaged() || staysInPage ||
+        op.getRows().getType().getNumPages() > 1)
+      return;
+    Value inPage =
+        arith::RemUIOp::create(builder, loc, op.getBase(), index(pageSize));
+    below(inPage, index(pageSize - rows + 1), "base in its page");
+  }
+
+  /// Looks up and checks the page of every token that the op accesses.
+  void checkPages(AccessOpInterface op, Value token,
+                  TypedValue<CacheTypeInterface> cache, Value limit) {
+    int64_t pageSize = cache.getType().getPageSize();
+    int64_t tokens = op.getAccessedTokens();
+    auto checkPage = [&](Value token) {
+      Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
+                                    op.getAccessedBatch(), token);
+      below(page, limit, describe("page id", cache.getType()));
+    };
+    if (!cache.getType().isPaged() || tokens <= pageSize)
+      return checkPage(token);
+
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(tokens),
+                                   index(pageSize));
+    builder.setInsertionPointToStart(loop.getBody());
+    checkPage(
+        arith::AddIOp::create(builder, loc, token, loop.getInductionVar()));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  StringRef name;
+};
+
+} // namespace
+
+unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
+                                      Operation *op) {
+  Checker checker(builder, loc, op);
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](AccessOpInterface op) { checker.checkAccess(op); })
+      .Case<PagedCollectionOp, ContinuousCollectionOp>(
+          [&](auto op) { checker.checkCollection(op); })
+      .Case<PagedViewOp, ContinuousViewOp>([&](auto op) {
+        checker.checkView(op.getCollection(), op.getLayer());
+      })
+      .Case([&](GetRowOp op) {
+        checker.checkOffset(op.getOffset(), op.getRows().getType());
+      })
+      .Case([&](TMARowOp op) {
+        checker.checkEncodedRow(op.getEncoded(), op.getCache());
+      })
+      .Case([&](ColIndexOp op) {
+        checker.checkHead(op.getHead(), op.getCache().getType());
+      })
+      .Case([&](TileLoadOp op) {
+        checker.checkTile(op, getNumLanes(op.getType()));
+      })
+      .Case([&](TileStoreOp op) {
+        checker.checkTile(op, getNumLanes(op.getValue().getType()));
+      })
+      .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); });
+  return checker.numChecks;
+}
+
+namespace {
+
+/// The messages are those of `kvcache.check`, which has the location as well.
+template <typename OpTy>
+struct Verification
+    : RuntimeVerifiableOpInterface::ExternalModel<Verification<OpTy>, OpTy> {
+  void generateRuntimeVerification(
+      Operation *op, OpBuilder &builder, Location loc,
+      function_ref<std::string(Operation *, StringRef)>) const {
+    insertRuntimeChecks(builder, loc, op);
+  }
+};
+
+template <typename OpTy> void attachToAccess(MLIRContext *context) {
+  if constexpr (OpTy::template hasTrait<AccessOpInterface::Trait>())
+    OpTy::template attachInterface<Verification<OpTy>>(*context);
+}
+
+template <typename... OpTys> void attachToAccesses(MLIRContext *context) {
+  (attachToAccess<OpTys>(context), ...);
+}
+
+template <typename... OpTys> void attach(MLIRContext *context) {
+  (OpTys::template attachInterface<Verification<OpTys>>(*context), ...);
+}
+
+} // namespace
+
+void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
+    DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
+    attachToAccesses<
+#define GET_OP_LIST
+#include "kvcache/IR/KVCacheOps.cpp.inc"
+        >(context);
+    attach<PagedCollectionOp, ContinuousCollectionOp, PagedViewOp,
+           ContinuousViewOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
+           TileStoreOp, TileOffsetOp>(context);
+    // The dialects of what checks are made of.
+    context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
+                         scf::SCFDialect>();
+  });
+}

@@ -1,0 +1,25 @@
+// RUN: kvcache-opt %s -o %t.text
+// RUN: kvcache-opt %S/copies.mlirbc -o %t.bytecode
+// RUN: diff %t.text %t.bytecode
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+module {
+  func.func @copies(%arg0: !kvcache.paged<bf16, #kv, page_size = 16>, %arg1: !kvcache.continuous<bf16, #kv>, %arg2: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg3: index, %arg4: memref<64xi32>) {
+    %0 = kvcache.async_load_tile %arg0[%arg3, %arg3, %arg3, %arg3] valid %arg3 to %arg2 : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    %1 = kvcache.async_load_tile %arg1[%arg3, %arg3, %arg3, %arg3] to %arg2 : !kvcache.continuous<bf16, #kv>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    %2 = kvcache.async_gather_tile %arg0[%arg3, %arg3] rows %arg4 to %arg2 : !kvcache.paged<bf16, #kv, page_size = 16>, memref<64xi32>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    kvcache.wait %1
+    return
+  }
+  func.func @base_alignment(%arg0: !kvcache.paged<bf16, #kv, page_size = 16>, %arg1: !kvcache.continuous<bf16, #kv>, %arg2: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg3: index) {
+    %0 = kvcache.async_load_tile %arg0[%arg3, %arg3, %arg3, %arg3] to %arg2 {base_alignment = 64 : i64} : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    %1 = kvcache.async_load_tile %arg1[%arg3, %arg3, %arg3, %arg3] valid %arg3 to %arg2 {base_alignment = 3 : i64} : !kvcache.continuous<bf16, #kv>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    return
+  }
+  func.func @half_bytes(%arg0: !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>, %arg1: !kvcache.tile<64x64xi8, swizzle_64b>, %arg2: index, %arg3: memref<64xi32>) {
+    %0 = kvcache.async_load_tile %arg0[%arg2, %arg2, %arg2, %arg2] to %arg1 : !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>, !kvcache.tile<64x64xi8, swizzle_64b>
+    %1 = kvcache.async_gather_tile %arg0[%arg2, %arg2] rows %arg3 to %arg1 : !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>, memref<64xi32>, !kvcache.tile<64x64xi8, swizzle_64b>
+    return
+  }
+}
+
