@@ -8,6 +8,7 @@
 
 #include "kvcache/InitAll.h"
 
+#include "kvcache/Conversion/KVCacheToLLVM.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/IR/ValueBounds.h"
@@ -26,6 +27,7 @@ using namespace mlir;
 void kvcache::registerDialect(DialectRegistry &registry) {
   registry.insert<KVCacheDialect>();
   registerValueBoundsOpInterfaceExternalModels(registry);
+  registerConvertKVCacheToLLVMInterface(registry);
   registerRuntimeVerifiableOpInterfaceExternalModels(registry);
   registerAllToLLVMIRTranslations(registry);
   NVVM::registerNVVMTargetInterfaceExternalModels(registry);

@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/Conversion/KVCacheToLLVM.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_MARKDESCRIPTORS
@@ -34,23 +34,9 @@ struct MarkDescriptors : kvcache::impl::MarkDescriptorsBase<MarkDescriptors> {
            llvm::enumerate(parameters.getAsRange<DictionaryAttr>())) {
         auto type = parameter.getAs<TypeAttr>("type");
         if (isa<TMATileType>(type.getValue()))
-          mark(function, index);
+          markDescriptor(function, index);
       }
     }
-  }
-
-private:
-  static void mark(LLVM::LLVMFuncOp function, unsigned index) {
-    // CUDA Driver API, "CUtensorMap": 128 bytes, aligned to 64.
-    constexpr int64_t bytes = 128, alignment = 64;
-    Builder builder(function.getContext());
-    auto array = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes);
-    function.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(),
-                        TypeAttr::get(array));
-    function.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
-                        builder.getI64IntegerAttr(alignment));
-    function.setArgAttr(index, NVVM::NVVMDialect::getGridConstantAttrName(),
-                        builder.getUnitAttr());
   }
 };
 

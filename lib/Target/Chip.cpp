@@ -114,11 +114,17 @@ const Chip *kvcache::getTargetChip(Operation *op) {
   auto module = dyn_cast<gpu::GPUModuleOp>(op);
   if (!module)
     module = op->getParentOfType<gpu::GPUModuleOp>();
-  if (!module || !module.getTargetsAttr() ||
-      module.getTargetsAttr().size() != 1)
+  if (!module || !module.getTargetsAttr())
     return nullptr;
-  auto target = dyn_cast<NVVM::NVVMTargetAttr>(module.getTargetsAttr()[0]);
-  return target ? lookupChip(target.getChip()) : nullptr;
+  const Chip *chip = nullptr;
+  for (Attribute attribute : module.getTargetsAttr()) {
+    auto target = dyn_cast<NVVM::NVVMTargetAttr>(attribute);
+    const Chip *ofTarget = target ? lookupChip(target.getChip()) : nullptr;
+    if (!ofTarget || (chip && chip != ofTarget))
+      return nullptr;
+    chip = ofTarget;
+  }
+  return chip;
 }
 
 bool kvcache::isInGPUCode(Operation *op) {

@@ -8,6 +8,7 @@
 
 #include "kvcache/Target/Pointers.h"
 
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -50,6 +51,19 @@ static Value getAddress(OpBuilder &builder, Location loc, Value memref) {
 Value kvcache::getBarrierPointer(OpBuilder &builder, Location loc,
                                  TypedValue<nvgpu::MBarrierGroupType> barriers,
                                  Value index) {
+  // Where nvgpu has been lowered already, the group is memory.
+  if (auto cast = barriers.getDefiningOp<UnrealizedConversionCastOp>()) {
+    MemRefType type =
+        nvgpu::getMBarrierMemrefType(builder.getContext(), barriers.getType());
+    Value memory =
+        UnrealizedConversionCastOp::create(builder, loc, type, cast.getInputs())
+            .getResult(0);
+    Value bytes =
+        arith::ConstantIndexOp::create(builder, loc, getElementBytes(memory));
+    return getSharedPointer(
+        builder, loc, memory,
+        builder.createOrFold<arith::MulIOp>(loc, index, bytes));
+  }
   Value address = nvgpu::MBarrierGetOp::create(
       builder, loc, builder.getI64Type(), barriers, index);
   return toPointer(builder, loc, address, NVVM::NVVMMemorySpace::Shared);

@@ -11,11 +11,23 @@
 
 #include "mlir/IR/PatternMatch.h"
 
+namespace mlir {
+class ConversionTarget;
+} // namespace mlir
+
 namespace mlir::kvcache {
 
-/// Lowers the ops of `TMAOps.td` for the chip of their module, which must have
-/// them: `convert-kvcache-to-nvvm` asks first.
-void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns);
+/// Lowers the ops of `TMAOps.td` for the chip of their module. With `mayLoop`
+/// many copies become an `scf.for`.
+void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
+                                   bool mayLoop = true);
+
+/// Makes these ops, and the waits for stores, illegal.
+void addTensorCopyLegality(ConversionTarget &target);
+
+/// Whether the chip that `op`, of `TMAOps.td`, is compiled for has it: if not,
+/// there is an error that says which do.
+LogicalResult checkTensorCopy(Operation *op);
 
 } // namespace mlir::kvcache
 

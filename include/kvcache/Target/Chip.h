@@ -101,10 +101,10 @@ ArrayRef<Chip> getChips();
 /// The chip of this name, or null.
 const Chip *lookupChip(StringRef name);
 
-/// The chip that `op` is compiled for: that of the `#nvvm.target` of the
+/// The chip that `op` is compiled for: that of the `#nvvm.target`s of the
 /// enclosing `gpu.module`, or of `op` if it is one. Null outside of a module,
-/// where the module has none or several targets, or where the table lacks the
-/// chip.
+/// where the module has no targets or several chips, or where the table lacks
+/// the chip.
 const Chip *getTargetChip(Operation *op);
 
 /// Whether `op` is in a `gpu.module` or in the body of a `gpu.launch`.

@@ -40,50 +40,54 @@ struct ConvertKVCacheToNVVM
     : kvcache::impl::ConvertKVCacheToNVVMBase<ConvertKVCacheToNVVM> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) {
-      return isTensorCopy(op) && failed(checkChip(op)) ? WalkResult::interrupt()
-                                                       : WalkResult::advance();
+      return isTensorCopy(op) && failed(checkTensorCopy(op))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
     });
     if (result.wasInterrupted())
       return signalPassFailure();
 
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    target.addDynamicallyLegalDialect<KVCacheDialect>(
-        [](Operation *op) { return !isTensorCopy(op); });
-    // A wait is ours if it is for a store.
-    target.addDynamicallyLegalOp<WaitOp>(
-        [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });
+    addTensorCopyLegality(target);
     RewritePatternSet patterns(&getContext());
     populateKVCacheToNVVMPatterns(patterns);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();
   }
-
-private:
-  static LogicalResult checkChip(Operation *op) {
-    if (!isInGPUCode(op))
-      return op->emitOpError("expects GPU code");
-    const Chip *chip = getTargetChip(op);
-    if (!chip)
-      return op->emitOpError("expects a gpu.module with one target");
-    if (!chip->has(Feature::TMA))
-      return op->emitOpError(getMissingFeatureMessage(*chip, Feature::TMA));
-    auto gather = dyn_cast<TMAGather4Op>(op);
-    auto gatherTile = dyn_cast<TMAGatherTileOp>(op);
-    if (chip->has(Feature::Gather4) || (!gather && !gatherTile))
-      return success();
-    // PTX ISA, "cp.async.bulk.tensor": the alignment of a destination, which is
-    // a row if rows come one by one.
-    constexpr int64_t alignment = 128;
-    TMATileType descriptor = gather ? gather.getDescriptor().getType()
-                                    : gatherTile.getDescriptor().getType();
-    if (descriptor.getInnerBytes() % alignment == 0)
-      return success();
-    return op->emitOpError(getMissingFeatureMessage(*chip, Feature::Gather4))
-           << ", where copies of single rows need a multiple of " << alignment
-           << " bytes, got " << descriptor.getInnerBytes();
-  }
 };
 
 } // namespace
+
+void kvcache::addTensorCopyLegality(ConversionTarget &target) {
+  target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
+                      TMAGather4Op, TMAGatherTileOp, TMAStoreOp>();
+  // A wait is ours if it is for a store.
+  target.addDynamicallyLegalOp<WaitOp>(
+      [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });
+}
+
+LogicalResult kvcache::checkTensorCopy(Operation *op) {
+  if (!isInGPUCode(op))
+    return op->emitOpError("expects GPU code");
+  const Chip *chip = getTargetChip(op);
+  if (!chip)
+    return op->emitOpError("expects a gpu.module with one target");
+  if (!chip->has(Feature::TMA))
+    return op->emitOpError(getMissingFeatureMessage(*chip, Feature::TMA));
+  auto gather = dyn_cast<TMAGather4Op>(op);
+  auto gatherTile = dyn_cast<TMAGatherTileOp>(op);
+  if (chip->has(Feature::Gather4) || (!gather && !gatherTile))
+    return success();
+  // PTX ISA, "cp.async.bulk.tensor": the alignment of a destination, which is
+  // a row if rows come one by one.
+  constexpr int64_t alignment = 128;
+  TMATileType descriptor = gather ? gather.getDescriptor().getType()
+                                  : gatherTile.getDescriptor().getType();
+  if (descriptor.getInnerBytes() % alignment == 0)
+    return success();
+  return op->emitOpError(getMissingFeatureMessage(*chip, Feature::Gather4))
+         << ", where copies of single rows need a multiple of " << alignment
+         << " bytes, got " << descriptor.getInnerBytes();
+}

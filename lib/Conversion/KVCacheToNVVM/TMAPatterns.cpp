@@ -86,16 +86,31 @@ void forEachChunk(const CopyBuilder &b, TMATileType descriptor, Value tile,
   }
 }
 
+/// Lowers an op for a chip that has it.
+template <typename OpTy> struct TensorCopyPattern : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor,
+                  ConversionPatternRewriter &rewriter) const final {
+    if (failed(checkTensorCopy(op)))
+      return failure();
+    return lower(op, rewriter);
+  }
+
+  virtual LogicalResult lower(OpTy op,
+                              ConversionPatternRewriter &rewriter) const = 0;
+};
+
 //===----------------------------------------------------------------------===//
 // Descriptors and barriers
 //===----------------------------------------------------------------------===//
 
-struct LowerPrefetch : OpConversionPattern<TMAPrefetchOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerPrefetch : TensorCopyPattern<TMAPrefetchOp> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMAPrefetchOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMAPrefetchOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     NVVM::PrefetchOp::create(rewriter, b.loc, /*cacheLevel=*/nullptr,
                              /*evictPriority=*/nullptr,
@@ -107,12 +122,11 @@ struct LowerPrefetch : OpConversionPattern<TMAPrefetchOp> {
   }
 };
 
-struct LowerExpect : OpConversionPattern<TMAExpectOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerExpect : TensorCopyPattern<TMAExpectOp> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMAExpectOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMAExpectOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
@@ -141,12 +155,11 @@ void createLoad(const CopyBuilder &b, Value address, Value descriptor,
       ctaOnly, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
 }
 
-struct LowerLoad : OpConversionPattern<TMALoadOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerLoad : TensorCopyPattern<TMALoadOp> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMALoadOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMALoadOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
@@ -166,12 +179,11 @@ struct LowerLoad : OpConversionPattern<TMALoadOp> {
 };
 
 /// A load for each box of the tile's rows.
-struct LowerLoadRows : OpConversionPattern<TMALoadRowsOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerLoadRows : TensorCopyPattern<TMALoadRowsOp> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMALoadRowsOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMALoadRowsOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     int64_t boxRows = op.getDescriptor().getType().getRows();
     int64_t tileRows = op.getTile().getType().getRows();
@@ -251,12 +263,11 @@ bool hasClusters(Operation *op) {
           kernel->hasAttr(NVVM::NVVMDialect::getClusterDimAttrName()));
 }
 
-struct LowerGather4 : OpConversionPattern<TMAGather4Op> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMAGather4Op op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMAGather4Op op,
+                      ConversionPatternRewriter &rewriter) const override {
     const Chip *chip = getTargetChip(op);
     if (!chip->has(Feature::Gather4))
       return copyRows(op, rewriter);
@@ -302,15 +313,15 @@ private:
   }
 };
 
-struct LowerGatherTile : OpConversionPattern<TMAGatherTileOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerGatherTile : TensorCopyPattern<TMAGatherTileOp> {
+  LowerGatherTile(MLIRContext *context, bool mayLoop)
+      : TensorCopyPattern(context), mayLoop(mayLoop) {}
 
-  LogicalResult
-  matchAndRewrite(TMAGatherTileOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMAGatherTileOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     tma::TileLayout layout = op.getTile().getType().getLayout();
-    if (layout.rows / 4 * layout.getNumChunks() <= kMaxUnrolled) {
+    if (!mayLoop || layout.rows / 4 * layout.getNumChunks() <= kMaxUnrolled) {
       for (int64_t row = 0; row < layout.rows; row += 4)
         createGather(b, op, b.index(row));
     } else {
@@ -349,18 +360,19 @@ private:
                          op.getBarrier(), op.getTile(), row,
                          op.getL2HintAttr());
   }
+
+  bool mayLoop;
 };
 
 //===----------------------------------------------------------------------===//
 // Stores
 //===----------------------------------------------------------------------===//
 
-struct LowerStore : OpConversionPattern<TMAStoreOp> {
-  using OpConversionPattern::OpConversionPattern;
+struct LowerStore : TensorCopyPattern<TMAStoreOp> {
+  using TensorCopyPattern::TensorCopyPattern;
 
-  LogicalResult
-  matchAndRewrite(TMAStoreOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult lower(TMAStoreOp op,
+                      ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
     NVVM::FenceProxyOp::create(
         rewriter, b.loc, NVVM::ProxyKind::async_shared,
@@ -403,8 +415,10 @@ struct LowerWaitForStore : OpConversionPattern<WaitOp> {
 
 } // namespace
 
-void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns) {
+void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
+                                            bool mayLoop) {
   patterns.add<LowerPrefetch, LowerExpect, LowerLoad, LowerLoadRows,
-               LowerGather4, LowerGatherTile, LowerStore, LowerWaitForStore>(
+               LowerGather4, LowerStore, LowerWaitForStore>(
       patterns.getContext());
+  patterns.add<LowerGatherTile>(patterns.getContext(), mayLoop);
 }

@@ -23,7 +23,12 @@ DeviceCalls::DeviceCalls(ModuleOp module)
 
 void DeviceCalls::call(OpBuilder &builder, Location loc, StringRef function,
                        ValueRange operands, const Twine &what) {
-  Value status = runtime.call(builder, loc, function, i32, operands);
+  check(builder, loc, runtime.call(builder, loc, function, i32, operands),
+        what);
+}
+
+void DeviceCalls::check(OpBuilder &builder, Location loc, Value status,
+                        const Twine &what) {
   Value success = arith::ConstantIntOp::create(builder, loc, i32, 0);
   Value fails = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
                                       status, success);

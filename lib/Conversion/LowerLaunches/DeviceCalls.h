@@ -27,6 +27,8 @@ public:
   /// @kernels::@gather`.
   void call(OpBuilder &builder, Location loc, StringRef function,
             ValueRange operands, const Twine &what);
+  /// The same for the status of a call that has been made.
+  void check(OpBuilder &builder, Location loc, Value status, const Twine &what);
 
   /// Memory in the frame of the calling function. There is one slot for an op
   /// that runs many times.
@@ -64,6 +66,11 @@ LogicalResult lowerBinary(gpu::BinaryOp binary, RuntimeCalls &runtime);
 
 /// Binaries are lowered before launches.
 LogicalResult lowerLaunch(gpu::LaunchFuncOp launch, DeviceCalls &device);
+
+/// Encodes a descriptor into memory in the frame of the calling function.
+/// Returns the status of the call, and the memory.
+std::pair<Value, Value>
+encodeTensorMap(OpBuilder &builder, EncodeTensorMapOp op, DeviceCalls &device);
 
 /// The uses get bytes in place of a descriptor: the caller makes types agree.
 void lowerTensorMap(EncodeTensorMapOp op, DeviceCalls &device);

@@ -47,15 +47,26 @@ static Value createMap(OpBuilder &builder, EncodeTensorMapOp op,
   return device.createSlot(builder, loc, fields.get());
 }
 
+std::pair<Value, Value> kvcache::encodeTensorMap(OpBuilder &builder,
+                                                 EncodeTensorMapOp op,
+                                                 DeviceCalls &device) {
+  Location loc = op.getLoc();
+  Value map = createMap(builder, op, device);
+  Value slot =
+      device.createSlot(builder, loc, getDescriptorBytesType(op.getContext()),
+                        kDescriptorAlignment);
+  Value status = device.runtime.call(builder, loc, "kvcacheTensorMapEncode",
+                                     device.i32, {map, slot});
+  return {status, slot};
+}
+
 void kvcache::lowerTensorMap(EncodeTensorMapOp op, DeviceCalls &device) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  VectorType bytes = getDescriptorBytesType(op.getContext());
-  Value map = createMap(builder, op, device);
-  Value slot = device.createSlot(builder, loc, bytes, kDescriptorAlignment);
-  device.call(builder, loc, "kvcacheTensorMapEncode", {map, slot},
-              "descriptor");
-  op.getDescriptor().replaceAllUsesWith(
-      LLVM::LoadOp::create(builder, loc, bytes, slot, kDescriptorAlignment));
+  auto [status, slot] = encodeTensorMap(builder, op, device);
+  device.check(builder, loc, status, "descriptor");
+  op.getDescriptor().replaceAllUsesWith(LLVM::LoadOp::create(
+      builder, loc, getDescriptorBytesType(op.getContext()), slot,
+      kDescriptorAlignment));
   op.erase();
 }

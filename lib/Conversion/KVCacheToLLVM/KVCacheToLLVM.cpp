@@ -1,0 +1,182 @@
+//===- KVCacheToLLVM.cpp - Lower what is left to LLVM ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/KVCacheToLLVM.h"
+
+#include "../LowerLaunches/DeviceCalls.h"
+#include "kvcache/Conversion/KVCacheToNVVM.h"
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void kvcache::markDescriptor(LLVM::LLVMFuncOp kernel, unsigned argument) {
+  Builder builder(kernel.getContext());
+  auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), kDescriptorBytes);
+  kernel.setArgAttr(argument, LLVM::LLVMDialect::getByValAttrName(),
+                    TypeAttr::get(bytes));
+  kernel.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(),
+                    builder.getI64IntegerAttr(kDescriptorAlignment));
+  kernel.setArgAttr(argument, NVVM::NVVMDialect::getGridConstantAttrName(),
+                    builder.getUnitAttr());
+}
+
+namespace {
+
+/// On a kernel on its way to LLVM: which of its arguments there are
+/// descriptors.
+constexpr StringLiteral kDescriptorArgsAttr = "kvcache.descriptor_args";
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Where `convert-kvcache-checks` has not run, a check is an assertion, which
+/// needs no runtime of ours, and does not tell the values.
+struct LowerCheck : OpConversionPattern<CheckOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CheckOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value holds =
+        arith::CmpIOp::create(rewriter, op.getLoc(), arith::CmpIPredicate::ult,
+                              op.getValue(), op.getBound());
+    rewriter.replaceOpWithNewOp<cf::AssertOp>(
+        op, holds, addPosition(op.getLoc(), op.getWhat() + " is out of range"));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Descriptors
+//===----------------------------------------------------------------------===//
+
+struct LowerTensorMap : OpConversionPattern<EncodeTensorMapOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(EncodeTensorMapOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    DeviceCalls device(op->getParentOfType<ModuleOp>());
+    auto [status, slot] = encodeTensorMap(rewriter, op, device);
+    Value zero = arith::ConstantIntOp::create(rewriter, loc, device.i32, 0);
+    Value holds = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                        status, zero);
+    cf::AssertOp::create(rewriter, loc, holds,
+                         addPosition(loc, "the descriptor can't be made"));
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
+        op, getDescriptorBytesType(getContext()), slot, kDescriptorAlignment);
+    return success();
+  }
+};
+
+/// Notes the descriptors among the arguments that a kernel will have: what
+/// upstream makes of it does not say.
+struct NoteDescriptors : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::GPUFuncOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.isKernel() || op->hasAttr(kDescriptorArgsAttr) ||
+        llvm::none_of(op.getArgumentTypes(), llvm::IsaPred<TMATileType>))
+      return rewriter.notifyMatchFailure(op, "no descriptors to note");
+    const LLVMTypeConverter &converter = *getTypeConverter();
+    TypeConverter::SignatureConversion signature(op.getNumArguments());
+    if (!converter.convertFunctionSignature(
+            op.getFunctionType(), /*isVariadic=*/false,
+            converter.getOptions().useBarePtrCallConv, signature))
+      return rewriter.notifyMatchFailure(op, "arguments have no LLVM type");
+    SmallVector<int64_t> positions;
+    for (auto [index, type] : llvm::enumerate(op.getArgumentTypes()))
+      if (isa<TMATileType>(type))
+        positions.push_back(signature.getInputMapping(index)->inputNo);
+    rewriter.modifyOpInPlace(op, [&] {
+      op->setAttr(kDescriptorArgsAttr,
+                  rewriter.getDenseI64ArrayAttr(positions));
+    });
+    return success();
+  }
+};
+
+struct MarkDescriptors : OpConversionPattern<LLVM::LLVMFuncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LLVM::LLVMFuncOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto positions = op->getAttrOfType<DenseI64ArrayAttr>(kDescriptorArgsAttr);
+    if (!positions)
+      return rewriter.notifyMatchFailure(op, "no descriptors noted");
+    rewriter.modifyOpInPlace(op, [&] {
+      for (int64_t position : positions.asArrayRef())
+        markDescriptor(op, position);
+      op->removeAttr(kDescriptorArgsAttr);
+    });
+    return success();
+  }
+};
+
+/// In a kernel a descriptor is where its parameter is; on the host it is a
+/// value. Only what lowers kernels knows their memory spaces.
+void addDescriptorConversion(LLVMTypeConverter &converter) {
+  converter.addConversion([&converter](TMATileType type) -> Type {
+    MLIRContext *context = type.getContext();
+    auto shared =
+        gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Workgroup);
+    auto memory = MemRefType::get({}, IntegerType::get(context, 8),
+                                  MemRefLayoutAttrInterface(), shared);
+    if (converter.convertTypeAttribute(memory, shared))
+      return LLVM::LLVMPointerType::get(context);
+    return getDescriptorBytesType(context);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+struct KVCacheToLLVMInterface : ConvertToLLVMPatternInterface {
+  using ConvertToLLVMPatternInterface::ConvertToLLVMPatternInterface;
+
+  void loadDependentDialects(MLIRContext *context) const override {
+    context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
+                         NVVM::NVVMDialect, ub::UBDialect>();
+  }
+
+  void populateConvertToLLVMConversionPatterns(
+      ConversionTarget &target, LLVMTypeConverter &converter,
+      RewritePatternSet &patterns) const override {
+    addDescriptorConversion(converter);
+    target.addIllegalOp<CheckOp, EncodeTensorMapOp>();
+    target.addDynamicallyLegalOp<LLVM::LLVMFuncOp>(
+        [](LLVM::LLVMFuncOp op) { return !op->hasAttr(kDescriptorArgsAttr); });
+    patterns.add<LowerCheck, LowerTensorMap, MarkDescriptors>(
+        patterns.getContext());
+    // Before upstream's own.
+    patterns.add<NoteDescriptors>(converter, /*benefit=*/100);
+    addTensorCopyLegality(target);
+    populateKVCacheToNVVMPatterns(patterns, /*mayLoop=*/false);
+  }
+};
+
+} // namespace
+
+void kvcache::registerConvertKVCacheToLLVMInterface(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, KVCacheDialect *dialect) {
+    dialect->addInterfaces<KVCacheToLLVMInterface>();
+  });
+}
