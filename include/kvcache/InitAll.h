@@ -19,14 +19,14 @@ namespace kvcache {
 /// as a target.
 void registerDialect(DialectRegistry &registry);
 
-/// Registers our passes and pipelines. Once per process.
+/// Registers our passes and pipelines. Any number of times.
 void registerPasses();
 
 /// Registers the kvcache dialect, and all upstream dialects and extensions.
 void registerAllDialects(DialectRegistry &registry);
 
-/// Registers our passes and pipelines, and all upstream passes. Once per
-/// process.
+/// Registers our passes and pipelines, and all upstream passes, in the table of
+/// the process. Any number of times.
 void registerAllPasses();
 
 } // namespace kvcache

@@ -22,6 +22,8 @@
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 
+#include <mutex>
+
 using namespace mlir;
 
 void kvcache::registerDialect(DialectRegistry &registry) {
@@ -47,6 +49,9 @@ void kvcache::registerAllDialects(DialectRegistry &registry) {
 }
 
 void kvcache::registerAllPasses() {
-  mlir::registerAllPasses();
-  registerPasses();
+  static std::once_flag registered;
+  std::call_once(registered, [] {
+    mlir::registerAllPasses();
+    registerPasses();
+  });
 }

@@ -10,10 +10,12 @@
 
 #include "mlir/Pass/PassRegistry.h"
 
+#include <mutex>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
-void kvcache::registerPipelines() {
+static void registerOnce() {
   PassPipelineRegistration<ToPTXOptions>(
       "kvcache-to-ptx",
       "Compile cache ops for NVIDIA chips: parallel loops become kernels, and "
@@ -28,4 +30,9 @@ void kvcache::registerPipelines() {
       "Compile cache ops for NVIDIA chips as kvcache-to-ptx does, and the "
       "kernels to LLVM that libkvcache_emulator.so runs on the CPU",
       buildToEmulatorPipeline);
+}
+
+void kvcache::registerPipelines() {
+  static std::once_flag registered;
+  std::call_once(registered, registerOnce);
 }

@@ -129,7 +129,7 @@ private:
       if (failed(content))
         return failure();
       NamedAttrList properties(object.getProperties());
-      properties.set("kvcache.kernels", kernels);
+      properties.set(kKernelsProperty, kernels);
       objects.push_back(gpu::ObjectAttr::get(
           &getContext(), object.getTarget(), *parseFormat(format), *content,
           properties.getDictionary(&getContext()), object.getKernels()));

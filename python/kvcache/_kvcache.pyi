@@ -17,7 +17,11 @@ def cache_type(
 
 def chips() -> list[str]: ...
 def compile(
-    source: bytes, filename: str, passes: str
+    source: bytes,
+    filename: str,
+    chips: list[str],
+    opt_level: int,
+    bounds_checks: bool,
 ) -> tuple[list[tuple[str, str, bytes, str]] | None, list[RawDiagnostic]]:
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 

@@ -55,11 +55,8 @@ def compile(
         )
     _native.check_opt_level(opt_level)
     contents, name = _native.read_source(source, filename)
-    passes = (
-        f"kvcache-to-ptx{{chip={','.join(targets)} format=ptx opt-level={opt_level}}}"
-    )
     objects, diagnostics = _native.extension().compile(
-        contents, name, _native.add_checks(passes, bounds_checks)
+        contents, name, targets, opt_level, bounds_checks
     )
     _native.report(diagnostics, objects is not None, stacklevel=2)
     binaries = []

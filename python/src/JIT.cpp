@@ -8,7 +8,7 @@
 
 #include "JIT.h"
 #include "CheckedCall.h"
-#include "Guard.h"
+#include "kvcache/Compile/Guard.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/CRunnerUtils.h"
 #include "mlir/ExecutionEngine/OptUtils.h"

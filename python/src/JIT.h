@@ -11,7 +11,7 @@
 
 #include "Emulator.h"
 #include "Signature.h"
-#include "Source.h"
+#include "kvcache/Compile/Source.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "llvm/ADT/StringMap.h"
 

@@ -11,17 +11,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compile.h"
 #include "Geometry.h"
 #include "JIT.h"
 #include "Types.h"
+#include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
+using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
 
 /// Text from a source that need not be UTF-8.
@@ -41,7 +43,7 @@ static std::string toString(const nb::bytes &data) {
 static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
   nb::list list;
   for (const DiagnosticRecord &diagnostic : diagnostics)
-    list.append(nb::make_tuple(toStr(diagnostic.severity),
+    list.append(nb::make_tuple(toStr(stringifySeverity(diagnostic.severity)),
                                toStr(diagnostic.message),
                                toStr(diagnostic.filename), diagnostic.line,
                                diagnostic.column, toPython(diagnostic.notes)));
@@ -49,17 +51,22 @@ static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
 }
 
 static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
-                           const std::string &passes) {
+                           std::vector<std::string> chips, int optLevel,
+                           bool boundsChecks) {
   std::string contents = toString(source);
+  CompileOptions options;
+  options.chips = std::move(chips);
+  options.optLevel = optLevel;
+  options.boundsChecks = boundsChecks;
   CompileResult result;
   {
     nb::gil_scoped_release release;
-    result = compile(std::move(contents), filename, passes);
+    result = compile(std::move(contents), filename, std::move(options));
   }
   if (!result.succeeded)
     return nb::make_tuple(nb::none(), toPython(result.diagnostics));
   nb::list objects;
-  for (const Object &object : result.objects)
+  for (const CompiledObject &object : result.objects)
     objects.append(nb::make_tuple(toStr(object.module), toStr(object.chip),
                                   toBytes(object.data),
                                   toStr(object.properties)));
@@ -121,20 +128,20 @@ static nb::tuple pyCacheType(nb::bytes text) {
 NB_MODULE(_kvcache, module) {
   module.def("chips", [] {
     nb::list names;
-    for (const mlir::kvcache::Chip &chip : mlir::kvcache::getChips())
+    for (const Chip &chip : getChips())
       names.append(toStr(chip.name));
     return names;
   });
   module.def(
       "access_bytes",
       [](const std::string &name) {
-        const mlir::kvcache::Chip *chip = mlir::kvcache::lookupChip(name);
-        return chip && chip->has(mlir::kvcache::Feature::Access256) ? 32 : 16;
+        const Chip *chip = lookupChip(name);
+        return chip && chip->has(Feature::Access256) ? 32 : 16;
       },
       nb::arg("chip"));
   module.def("cache_type", &pyCacheType, nb::arg("text"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
-             nb::arg("passes"));
+             nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("use_emulator"));
   nb::class_<JIT>(module, "JIT")

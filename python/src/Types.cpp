@@ -7,11 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Types.h"
-#include "Source.h"
+#include "kvcache/Compile/Source.h"
 #include "kvcache/IR/KVCache.h"
 #include "mlir/AsmParser/AsmParser.h"
 
 using namespace mlir;
+using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
 
 static std::string toText(Type type) {

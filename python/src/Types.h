@@ -9,7 +9,7 @@
 #ifndef KVCACHE_PYTHON_TYPES_H
 #define KVCACHE_PYTHON_TYPES_H
 
-#include "Diagnostics.h"
+#include "kvcache/Compile/Diagnostics.h"
 #include <optional>
 
 namespace mlir::kvcache::python {

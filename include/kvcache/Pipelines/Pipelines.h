@@ -21,6 +21,11 @@ namespace mlir::kvcache {
 #define GEN_PASS_REGISTRATION
 #include "kvcache/Pipelines/Passes.h.inc"
 
+/// The property of an object of a `gpu.binary` that describes its kernels: a
+/// dictionary for each, with `parameters`, `block_size` and
+/// `dynamic_shared_memory`.
+inline constexpr StringLiteral kKernelsProperty{"kvcache.kernels"};
+
 /// Options of `kvcache-to-ptx`.
 struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
   ListOption<std::string> chips{
@@ -83,7 +88,8 @@ void buildToEmulatorPipeline(OpPassManager &pm,
 /// into LLVM, ready for MLIR's execution engine.
 void buildToCPUPipeline(OpPassManager &pm);
 
-/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`.
+/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. Any
+/// number of times.
 void registerPipelines();
 
 /// Writes the objects of all `gpu.binary` ops in `op` as text. Fails with a

@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Source.h"
+#include "kvcache/Compile/Source.h"
+
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/InitAll.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -22,15 +24,12 @@
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
-using namespace mlir::kvcache::python;
+using namespace mlir::kvcache;
 
-/// Passes register in a table of the process, dialects in one registry that all
-/// contexts copy.
-const DialectRegistry &kvcache::python::getRegistry() {
+const DialectRegistry &kvcache::getRegistry() {
   static const DialectRegistry registry = [] {
-    kvcache::registerAllPasses();
     DialectRegistry registry;
-    kvcache::registerAllDialects(registry);
+    registerAllDialects(registry);
     return registry;
   }();
   return registry;
@@ -49,7 +48,7 @@ Source::Source(StringRef contents, StringRef filename)
 /// The names that the text gives the arguments of functions, which the IR
 /// itself does not keep.
 static void nameArguments(ModuleOp module, const AsmParserState &state) {
-  StringRef attribute = kvcache::KVCacheDialect::kArgNameAttr;
+  StringRef attribute = KVCacheDialect::kArgNameAttr;
   module.walk([&](FunctionOpInterface function) {
     if (function.isExternal() || !isa<func::FuncOp, gpu::GPUFuncOp>(function))
       return;
@@ -128,13 +127,23 @@ void Source::parse(StringRef contents, StringRef filename) {
 }
 
 LogicalResult Source::run(StringRef passes) {
+  registerAllPasses();
   auto passManager = PassManager::on<ModuleOp>(&context);
   std::string message;
   llvm::raw_string_ostream stream(message);
-  if (failed(parsePassPipeline(passes, passManager, stream))) {
-    diagnostics.addError(StringRef(message).trim());
-    return failure();
-  }
+  if (succeeded(parsePassPipeline(passes, passManager, stream)))
+    return run(passManager);
+  diagnostics.addError(StringRef(message).trim());
+  return failure();
+}
+
+LogicalResult Source::run(function_ref<void(OpPassManager &)> build) {
+  auto passManager = PassManager::on<ModuleOp>(&context);
+  build(passManager);
+  return run(passManager);
+}
+
+LogicalResult Source::run(PassManager &passManager) {
   if (succeeded(passManager.run(*module)))
     return success();
   if (!diagnostics.hasError())

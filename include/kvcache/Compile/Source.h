@@ -6,17 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_PYTHON_SOURCE_H
-#define KVCACHE_PYTHON_SOURCE_H
+#ifndef KVCACHE_COMPILE_SOURCE_H
+#define KVCACHE_COMPILE_SOURCE_H
 
-#include "Diagnostics.h"
+#include "kvcache/Compile/Diagnostics.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
-namespace mlir::kvcache::python {
+namespace mlir {
+class OpPassManager;
+class PassManager;
+} // namespace mlir
 
-/// All dialects. The first call registers the passes of the process, too.
+namespace mlir::kvcache {
+
+/// All dialects, in one registry that contexts copy.
 const DialectRegistry &getRegistry();
 
 /// Returns the first bracket in a text that is nested too deep for the parser,
@@ -39,17 +45,20 @@ public:
   /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module.
   /// A failure always leaves an error among the diagnostics.
   LogicalResult run(StringRef passes);
+  /// The same with the passes that `build` adds.
+  LogicalResult run(function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }
 
 private:
   void parse(StringRef contents, StringRef filename);
+  LogicalResult run(PassManager &passManager);
 
   MLIRContext context;
   DiagnosticCollector diagnostics;
   OwningOpRef<ModuleOp> module;
 };
 
-} // namespace mlir::kvcache::python
+} // namespace mlir::kvcache
 
-#endif // KVCACHE_PYTHON_SOURCE_H
+#endif // KVCACHE_COMPILE_SOURCE_H

@@ -6,18 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_PYTHON_DIAGNOSTICS_H
-#define KVCACHE_PYTHON_DIAGNOSTICS_H
+#ifndef KVCACHE_COMPILE_DIAGNOSTICS_H
+#define KVCACHE_COMPILE_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
+
 #include <string>
 #include <vector>
 
-namespace mlir::kvcache::python {
+namespace mlir::kvcache {
+
+/// `error`, `warning`, `remark` or `note`.
+StringRef stringifySeverity(DiagnosticSeverity severity);
 
 /// A diagnostic that outlives its context.
 struct DiagnosticRecord {
-  std::string severity;
+  DiagnosticSeverity severity = DiagnosticSeverity::Error;
   std::string message;
   /// Empty, with line and column 0, where the location names no file.
   std::string filename;
@@ -45,6 +49,6 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-} // namespace mlir::kvcache::python
+} // namespace mlir::kvcache
 
-#endif // KVCACHE_PYTHON_DIAGNOSTICS_H
+#endif // KVCACHE_COMPILE_DIAGNOSTICS_H

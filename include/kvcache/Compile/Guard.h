@@ -6,16 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_PYTHON_GUARD_H
-#define KVCACHE_PYTHON_GUARD_H
+#ifndef KVCACHE_COMPILE_GUARD_H
+#define KVCACHE_COMPILE_GUARD_H
 
-#include "Diagnostics.h"
+#include "kvcache/Compile/Diagnostics.h"
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-namespace mlir::kvcache::python {
+namespace mlir::kvcache {
 
 /// Runs `body` in a thread of its own and waits for it. LLVM's back ends end
 /// the process on what they can't compile, "Cannot select" for example; here,
@@ -37,6 +38,6 @@ template <typename Result> Result runGuarded(std::function<Result()> compile) {
   return failed;
 }
 
-} // namespace mlir::kvcache::python
+} // namespace mlir::kvcache
 
-#endif // KVCACHE_PYTHON_GUARD_H
+#endif // KVCACHE_COMPILE_GUARD_H

@@ -6,15 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Diagnostics.h"
+#include "kvcache/Compile/Diagnostics.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
-using namespace mlir::kvcache::python;
+using namespace mlir::kvcache;
 
-static StringRef stringifySeverity(DiagnosticSeverity severity) {
+StringRef kvcache::stringifySeverity(DiagnosticSeverity severity) {
   switch (severity) {
   case DiagnosticSeverity::Note:
     return "note";
@@ -30,7 +31,7 @@ static StringRef stringifySeverity(DiagnosticSeverity severity) {
 
 static DiagnosticRecord convert(Diagnostic &diagnostic) {
   DiagnosticRecord result;
-  result.severity = stringifySeverity(diagnostic.getSeverity());
+  result.severity = diagnostic.getSeverity();
   result.message = diagnostic.str();
   if (auto file = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
     result.filename = file.getFilename().str();
@@ -44,7 +45,6 @@ static DiagnosticRecord convert(Diagnostic &diagnostic) {
 
 DiagnosticRecord DiagnosticRecord::makeError(const llvm::Twine &message) {
   DiagnosticRecord result;
-  result.severity = "error";
   result.message = message.str();
   return result;
 }
@@ -57,6 +57,6 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
 
 bool DiagnosticCollector::hasError() const {
   return llvm::any_of(diagnostics, [](const DiagnosticRecord &diagnostic) {
-    return diagnostic.severity == "error";
+    return diagnostic.severity == DiagnosticSeverity::Error;
   });
 }

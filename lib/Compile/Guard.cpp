@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Guard.h"
+#include "kvcache/Compile/Guard.h"
+
 #include "llvm/Support/ErrorHandling.h"
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
@@ -52,7 +54,7 @@ static void handleFatalError(void *, const char *reason, bool) {
     std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-std::optional<std::string> python::runGuarded(std::function<void()> body) {
+std::optional<std::string> kvcache::runGuarded(std::function<void()> body) {
   static std::once_flag installed;
   std::call_once(installed,
                  [] { llvm::install_fatal_error_handler(handleFatalError); });
