@@ -16,7 +16,8 @@ function(kvcache_export)
         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     endif()
   endforeach()
-  install(TARGETS ${ARGN} EXPORT KVCacheTargets)
+  install(TARGETS ${ARGN} EXPORT KVCacheTargets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
 # kvcache_write_package(FILE PREFIX INCLUDE...): a KVCacheConfig.cmake and its

@@ -25,6 +25,8 @@ config.environment["PATH"] = os.pathsep.join(
 for library in ("runtime", "trace", "cuda", "emulator"):
     path = os.path.join(config.kvcache_build_dir, "lib", f"libkvcache_{library}.so")
     config.substitutions.append((f"%kvcache_{library}", path))
+capi_tests = os.path.join(config.test_exec_root, "CAPI")
+config.substitutions.append(("%capi_tests", capi_tests))
 runtime_tests = os.path.join(config.test_exec_root, "Runtime")
 config.substitutions.append(("%runtime_tests", runtime_tests))
 emulator_tests = os.path.join(config.test_exec_root, "Emulator")

@@ -88,10 +88,32 @@ def test_the_runtime_needs_no_compiler_and_no_driver(path):
     assert not [name for name in undefined if name.startswith("cu")]
 
 
+def exported_symbols(path):
+    lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
 def exported_functions(path):
     """What is no template of the C++ library, which libraries may share."""
     lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
     return {line.split()[-1].split("@")[0] for line in lines if line.split()[-2] == "T"}
+
+
+def test_the_c_library_exports_c_only():
+    """What is C++ in it is its own, and meets no other library's."""
+    exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")
+    assert "mlirKVCacheCompile" in exported
+    assert not [name for name in exported if not name.startswith("mlir")]
+
+
+def test_the_c_library_exports_what_its_headers_declare():
+    headers = sorted((BUILD.parent / "include/kvcache-c").glob("*.h"))
+    headers += sorted((BUILD / "include/kvcache").glob("*/Passes.capi.h.inc"))
+    text = "\n".join(header.read_text() for header in headers)
+    declared = set(re.findall(r"\b(mlir\w*KVCache\w+)\(", text))
+    exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")
+    assert len(declared) > 100
+    assert declared == {name for name in exported if "KVCache" in name}
 
 
 def declared_functions(header):

@@ -1,0 +1,130 @@
+//===- Attributes.h - Attributes of the kvcache dialect -----------*- C -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function that ends in GetChecked returns null and reports an error at `loc`
+// where its arguments break a rule of the attribute, or where the dialect is
+// not loaded into the context. Getters expect an attribute of their kind. Roles
+// and extents are integer attributes of type i32 in the IR, and have no type
+// id.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_C_ATTRIBUTES_H
+#define KVCACHE_C_ATTRIBUTES_H
+
+#include "mlir-c/IR.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// ParamsAttr: #kvcache.params<num_heads = 8, head_size = 128>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheParamsAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheParamsAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheParamsAttrGetChecked(
+    MlirLocation loc, int64_t numHeads, int64_t headSize, bool isMLA);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheParamsAttrGetNumHeads(MlirAttribute attr);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheParamsAttrGetHeadSize(MlirAttribute attr);
+MLIR_CAPI_EXPORTED bool mlirKVCacheParamsAttrIsMLA(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// RoleAttr
+//===----------------------------------------------------------------------===//
+
+/// Keys or values.
+typedef enum MlirKVCacheRole {
+  MlirKVCacheRoleKey = 0,
+  MlirKVCacheRoleValue = 1,
+} MlirKVCacheRole;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheRoleAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheRoleAttrGetChecked(MlirLocation loc, MlirKVCacheRole value);
+MLIR_CAPI_EXPORTED MlirKVCacheRole
+mlirKVCacheRoleAttrGetValue(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// ExtentAttr
+//===----------------------------------------------------------------------===//
+
+/// A size that is known at run time.
+typedef enum MlirKVCacheExtent {
+  MlirKVCacheExtentBatch = 0,
+  MlirKVCacheExtentLayers = 1,
+  MlirKVCacheExtentPages = 2,
+  MlirKVCacheExtentTokens = 3,
+} MlirKVCacheExtent;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheExtentAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheExtentAttrGetChecked(MlirLocation loc, MlirKVCacheExtent value);
+MLIR_CAPI_EXPORTED MlirKVCacheExtent
+mlirKVCacheExtentAttrGetValue(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// SwizzleAttr
+//===----------------------------------------------------------------------===//
+
+/// How a tile lies in shared memory: the span of its swizzle in bytes.
+typedef enum MlirKVCacheSwizzle {
+  MlirKVCacheSwizzleNone = 0,
+  MlirKVCacheSwizzle32B = 1,
+  MlirKVCacheSwizzle64B = 2,
+  MlirKVCacheSwizzle128B = 3,
+} MlirKVCacheSwizzle;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheSwizzleAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheSwizzleAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheSwizzleAttrGetChecked(MlirLocation loc, MlirKVCacheSwizzle value);
+MLIR_CAPI_EXPORTED MlirKVCacheSwizzle
+mlirKVCacheSwizzleAttrGetValue(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// MajorAttr
+//===----------------------------------------------------------------------===//
+
+/// Which index of a matrix product runs along the rows of a tile.
+typedef enum MlirKVCacheMajor {
+  MlirKVCacheMajorK = 0,
+  MlirKVCacheMajorMN = 1,
+} MlirKVCacheMajor;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheMajorAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheMajorAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheMajorAttrGetChecked(MlirLocation loc, MlirKVCacheMajor value);
+MLIR_CAPI_EXPORTED MlirKVCacheMajor
+mlirKVCacheMajorAttrGetValue(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// EvictionAttr
+//===----------------------------------------------------------------------===//
+
+/// When the L2 cache gives up what a copy touched.
+typedef enum MlirKVCacheEviction {
+  MlirKVCacheEvictionNormal = 0,
+  MlirKVCacheEvictionFirst = 1,
+  MlirKVCacheEvictionLast = 2,
+} MlirKVCacheEviction;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheEvictionAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheEvictionAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheEvictionAttrGetChecked(MlirLocation loc, MlirKVCacheEviction value);
+MLIR_CAPI_EXPORTED MlirKVCacheEviction
+mlirKVCacheEvictionAttrGetValue(MlirAttribute attr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_C_ATTRIBUTES_H

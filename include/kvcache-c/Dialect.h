@@ -1,0 +1,31 @@
+//===- Dialect.h - The kvcache dialect ----------------------------*- C -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_C_DIALECT_H
+#define KVCACHE_C_DIALECT_H
+
+#include "mlir-c/IR.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Declares mlirGetDialectHandle__kvcache__, the handle with which the dialect
+/// alone is registered or loaded.
+MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(KVCache, kvcache);
+
+/// Registers the kvcache dialect, all upstream dialects and extensions, and the
+/// translations to LLVM IR: what our pipelines need.
+MLIR_CAPI_EXPORTED void
+mlirKVCacheRegisterAllDialects(MlirDialectRegistry registry);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_C_DIALECT_H

@@ -1,0 +1,39 @@
+//===- Passes.h - Passes of the kvcache dialect -------------------*- C -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For each pass there is a function that creates it with its default options,
+// such as mlirCreateKVCacheTransformsHoistLookups, and one that registers it
+// under its name. Passes with other options, and pipelines, are added by name:
+// mlirOpPassManagerAddPipeline(manager, "kvcache-to-ptx{chip=sm_90a}", …).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_C_PASSES_H
+#define KVCACHE_C_PASSES_H
+
+#include "kvcache/Conversion/Passes.capi.h.inc"
+#include "kvcache/Pipelines/Passes.capi.h.inc"
+#include "kvcache/Transforms/Passes.capi.h.inc"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Registers our passes and pipelines, and all upstream passes, under their
+/// names in the table of the process. Any number of times.
+MLIR_CAPI_EXPORTED void mlirKVCacheRegisterAllPasses(void);
+
+/// Registers the pipelines kvcache-to-ptx, kvcache-to-cpu and
+/// kvcache-to-emulator alone.
+MLIR_CAPI_EXPORTED void mlirKVCacheRegisterPipelines(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_C_PASSES_H
