@@ -72,7 +72,7 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
 /// The parser recurses with every bracket, and would run out of stack.
 static constexpr unsigned kMaxNesting = 1000;
 
-const char *kvcache::python::findDeepNesting(StringRef text) {
+const char *kvcache::findDeepNesting(StringRef text) {
   unsigned depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     StringRef rest = text.substr(i);
@@ -94,7 +94,7 @@ const char *kvcache::python::findDeepNesting(StringRef text) {
   return nullptr;
 }
 
-std::string kvcache::python::getNestingError() {
+std::string kvcache::getNestingError() {
   return llvm::formatv("brackets are nested more than {0} deep", kMaxNesting);
 }
 
