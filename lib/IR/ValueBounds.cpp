@@ -50,6 +50,13 @@ struct Bounds : ValueBoundsOpInterface::ExternalModel<Bounds<OpTy>, OpTy> {
   }
 };
 
+struct RowBounds : ValueBoundsOpInterface::ExternalModel<RowBounds, GetRowOp> {
+  void populateBoundsForIndexValue(Operation *, Value row,
+                                   ValueBoundsConstraintSet &cstr) const {
+    cstr.bound(row) >= 0;
+  }
+};
+
 template <typename OpTy> void attachIfRanged(MLIRContext *context) {
   if constexpr (OpTy::template hasTrait<InferIntRangeInterface::Trait>())
     OpTy::template attachInterface<Bounds<OpTy>>(*context);
@@ -68,5 +75,6 @@ void kvcache::registerValueBoundsOpInterfaceExternalModels(
 #define GET_OP_LIST
 #include "kvcache/IR/KVCacheOps.cpp.inc"
         >(context);
+    GetRowOp::attachInterface<RowBounds>(*context);
   });
 }

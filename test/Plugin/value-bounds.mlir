@@ -2,6 +2,7 @@
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 // CHECK-LABEL: func.func @row_in_page(
@@ -48,4 +49,13 @@ func.func @bytes_of_a_tile(%kt: !tile, %row: index, %column: index) -> index {
   %offset = kvcache.tile_offset %kt[%row, %column] : !tile
   %bound = "test.reify_bound"(%offset) {type = "UB", constant} : (index) -> index
   return %bound : index
+}
+
+// CHECK-LABEL: func.func @row_is_not_negative(
+// CHECK:         %[[ROW:.*]] = kvcache.get_row
+// CHECK:         return %[[ROW]] : index
+func.func @row_is_not_negative(%rows: !rows, %offset: index) -> index {
+  %row = kvcache.get_row %rows[%offset] : !rows
+  %max = affine.max affine_map<()[s] -> (s, 0)>()[%row]
+  return %max : index
 }
