@@ -209,7 +209,27 @@ static void testChips(void) {
   printf("sm_100a %d\n", found);
 }
 
-int main(void) {
+/// Prints how the binary of a format begins.
+static void testBinary(const char *format, const char *toolkit) {
+  MlirKVCacheCompileOptions options = optionsFor("sm_90a");
+  mlirKVCacheCompileOptionsSetFormat(options, str(format));
+  mlirKVCacheCompileOptionsSetToolkit(options, str(toolkit));
+  MlirKVCacheCompileResult result = compile(str(source), options);
+  MlirKVCacheObject object = mlirKVCacheCompileResultGetObject(result, 0);
+  const char *data = mlirKVCacheObjectGetData(object).data;
+  printf("%s: %02x %02x %02x %02x, kernels %d\n", format,
+         (unsigned char)data[0], (unsigned char)data[1], (unsigned char)data[2],
+         (unsigned char)data[3], (int)mlirKVCacheObjectGetNumKernels(object));
+  mlirKVCacheCompileResultDestroy(result);
+}
+
+/// With the folder of a toolkit: what takes ptxas.
+int main(int argc, char **argv) {
+  if (argc == 2) {
+    testBinary("cubin", argv[1]);
+    testBinary("fatbin", argv[1]);
+    return 0;
+  }
   testPTX();
   testKernel();
   testBoundsChecks();

@@ -444,9 +444,8 @@ def test_artifacts_load_without_the_compiler(saved, tmp_path):
     """The package without its extension, as on a machine without LLVM."""
     module, path = saved
     package = tmp_path / "site" / "kvcache"
-    package.mkdir(parents=True)
-    for file in Path(kvcache.__file__).parent.glob("*.py"):
-        shutil.copy(file, package)
+    binaries = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(Path(kvcache.__file__).parent, package, ignore=binaries)
     program = f"""
 import kvcache
 print(repr(kvcache.load({str(path)!r})))
