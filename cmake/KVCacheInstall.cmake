@@ -33,6 +33,8 @@ function(kvcache_write_package folder)
   # Before 1.0 a minor version may change what an earlier one had.
   write_basic_package_version_file(
     "${folder}/KVCacheConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/KVCacheMLIRCAPI.cmake"
+    "${folder}/KVCacheMLIRCAPI.cmake" COPYONLY)
 endfunction()
 
 # kvcache_install_package(): after all targets.

@@ -9,12 +9,7 @@ if(NOT TARGET MLIR)
     "-DLLVM_BUILD_LLVM_DYLIB=ON -DMLIR_BUILD_MLIR_DYLIB=ON, or install Debian's libmlir-22-dev.")
 endif()
 
-# MLIR's C API comes in archives that would bring the component archives along.
-foreach(target IN LISTS MLIR_EXPORTED_TARGETS)
-  if(target MATCHES "^MLIRCAPI")
-    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "MLIR;LLVM")
-  endif()
-endforeach()
+include(KVCacheMLIRCAPI)
 
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
