@@ -1,0 +1,67 @@
+"""The page for embedders quotes what is there, and its commands work."""
+
+import subprocess
+from xml.etree import ElementTree
+
+import pages
+import pytest
+from programs import OPT
+
+PAGE = pages.read("docs/embedding.md")
+EMBED = pages.ROOT / "examples" / "embed"
+COMMANDS = [text for text in pages.fences(PAGE, "sh") if "cmake" not in text]  # test/Embed has the others
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options)
+
+
+@pytest.mark.parametrize("language", ["cpp", "cmake"])
+def test_code_is_quoted_from_the_example(language):
+    source = "".join(path.read_text() for path in EMBED.iterdir())
+    for quoted in pages.fences(PAGE, language):
+        for line in quoted.splitlines():
+            assert line in source.splitlines()
+
+
+def test_cmake_finds_the_package_as_the_test_does():
+    test = pages.read("test/Embed/serve.test")
+    for part in ("-S %examples/embed", "-DKVCache_DIR=", "/lib/cmake/kvcache", "--lower-serve --kvcache-to-ptx=chip=sm_90a"):
+        assert part in test
+        assert part.replace("%", "") in PAGE
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.split()[0].split("/")[-1])
+def test_commands_work(command, tmp_path):
+    for name in ("build", "examples", "test"):
+        (tmp_path / name).symlink_to(pages.ROOT / name)
+    assert run(["bash", "-ec", command], cwd=tmp_path).stdout
+
+
+def test_programs_print_what_the_page_shows(monkeypatch):
+    monkeypatch.chdir(pages.ROOT)
+    ((shown, printed),) = pages.run_programs("docs/embedding.md")
+    assert shown == printed
+
+
+def list_passes(pipeline, options):
+    """The names of a pipeline's passes, in order."""
+    dump = run([OPT, "-", f"--{pipeline}={options}", "--dump-pass-pipeline"], input="").stderr
+    return [line.strip().split("{")[0].rstrip(",") for line in dump.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["ptx", "emulator", "cpu"])
+def test_picture_has_the_passes_in_their_order(name):
+    picture = ElementTree.parse(pages.ROOT / "docs/images/pipelines.svg")
+    drawn = [
+        box.get("data-pass") for box in picture.iter() if name in box.get("data-pipelines", "").split()
+    ]
+    passes = iter(list_passes(f"kvcache-to-{name}", "" if name == "cpu" else "chip=sm_90a"))
+    assert drawn
+    assert [box for box in drawn if box not in passes] == []  # advances, so that order counts
+
+
+def test_canonicalizing_first_merges_grid_and_block():
+    source = pages.ROOT / "examples" / "quickstart.mlir"
+    ptx = run([OPT, source, "--canonicalize", "--kvcache-to-ptx=chip=sm_90a", "--emit-ptx"]).stdout
+    assert ".maxntid 1, 1, 1" in ptx
