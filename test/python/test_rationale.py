@@ -1,0 +1,28 @@
+"""The table of MAX's types names ops that there are, and forgets none."""
+
+import re
+
+import pages
+import pytest
+
+PAGE = pages.read("docs/rationale.md")
+NAMED = set(re.findall(r"`kvcache\.(\w+)", PAGE[PAGE.index("## Coming from MAX") :]))
+TABLES = pages.ROOT / "include" / "kvcache" / "IR"
+OWN = {"extent", "page_id"}  # MAX has no such methods
+
+
+def ops_of(pattern):
+    text = "".join(path.read_text() for path in TABLES.glob(pattern))
+    return set(re.findall(r'KVCache_\w*Op<\s*"(\w+)"', text))
+
+
+def test_named_ops_exist():
+    assert NAMED
+    assert NAMED - ops_of("*.td") == set()
+
+
+@pytest.mark.parametrize("family", ["Access", "PageTable", "Quantization", "Query", "Scales", "View"])
+def test_every_op_on_a_cache_has_its_method(family):
+    ops = ops_of(f"{family}Ops.td")
+    assert ops
+    assert ops - OWN - NAMED == set()
