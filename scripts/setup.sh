@@ -5,6 +5,7 @@
 #   kvcache_setup   Debian packages and the Python environment in build/venv
 #   kvcache_build   configure and compile into build/
 #   kvcache_encoder the model that some examples run, into build/venv
+#   kvcache_docs_packages   what makes the documentation's site, likewise
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that a script's own output stays clean.
@@ -193,6 +194,12 @@ kvcache_encoder() {
   kvcache_step encoder "$KVCACHE_VENV/bin/python" -I -m pip install \
     --disable-pip-version-check --no-deps --only-binary :all: \
     -r "$KVCACHE_ROOT/examples/requirements.txt"
+}
+
+kvcache_docs_packages() {
+  kvcache_step docs-packages "$KVCACHE_VENV/bin/python" -I -m pip install \
+    --disable-pip-version-check --no-deps --only-binary :all: \
+    -r "$KVCACHE_ROOT/docs/site/requirements.txt"
 }
 
 # --- Build -------------------------------------------------------------------

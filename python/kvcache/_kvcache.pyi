@@ -15,6 +15,9 @@ def cache_type(
     is latent, page size, scales and granularity. None for another type and on errors.
     """
 
+def chip_features(chip: str) -> list[str]:
+    """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""
+
 def chips() -> list[str]: ...
 def compile(
     source: bytes,

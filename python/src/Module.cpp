@@ -125,6 +125,17 @@ static nb::tuple pyCacheType(nb::bytes text) {
                         diagnostics);
 }
 
+/// What a chip can do, as diagnostics call it; nothing for one unknown.
+static nb::list pyChipFeatures(const std::string &name) {
+  nb::list features;
+  const mlir::kvcache::Chip *chip = mlir::kvcache::lookupChip(name);
+  for (unsigned left = chip ? static_cast<unsigned>(chip->supported) : 0; left;
+       left &= left - 1)
+    features.append(toStr(mlir::kvcache::getFeatureName(
+        static_cast<mlir::kvcache::Feature>(left & ~(left - 1)))));
+  return features;
+}
+
 NB_MODULE(_kvcache, module) {
   module.def("chips", [] {
     nb::list names;
@@ -139,6 +150,7 @@ NB_MODULE(_kvcache, module) {
         return chip && chip->has(Feature::Access256) ? 32 : 16;
       },
       nb::arg("chip"));
+  module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
   module.def("cache_type", &pyCacheType, nb::arg("text"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));

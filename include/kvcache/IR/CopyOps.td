@@ -48,7 +48,7 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
       %c0 = arith.constant 0 : index
       %kt = kvcache.alloc_tile : !kt
       %tok = kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %n to %kt
-               : !cache, !kt
+               {base_alignment = 64} : !cache, !kt
       kvcache.wait %tok
       %v = kvcache.tile_load %kt[%c0, %c0] : !kt -> vector<8xbf16>
       return %v : vector<8xbf16>

@@ -1,0 +1,197 @@
+"""The examples of the documentation, and whether they work: `page_examples.py [PAGE...]`.
+
+Examples in MLIR parse, verify and lower; programs in Python run, those of a page as one;
+shell commands with kvcache-opt run. Prints each one that does not, with page and line.
+Needs the package on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OPT = ROOT / "build" / "bin" / "kvcache-opt"
+LLVM_TOOLS = Path("/usr/lib/llvm-22/bin")
+TABLES = sorted((ROOT / "include" / "kvcache" / "IR").glob("*.td"))
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").glob("*.md"),
+    ]
+)
+
+_FENCE = re.compile(r"^( *)```(mlir|python|sh)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
+# No type or op is left after the lowering but checks and descriptors. Attributes may stay.
+_LEFT_OVER = re.compile(
+    r"[!#]kvcache\.(?!tma_tile\b)\w+"
+    r"|(?<!!)\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)"
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A fenced block: the line of its text is the one after ``line``, from 1 on."""
+
+    path: Path
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{name_of(self.path)}:{self.line}"
+
+
+def name_of(path: Path) -> str:
+    """A path as diagnostics show it: from the repository's root on, if it is in it."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
+def examples_of(path: Path, *languages: str) -> list[Example]:
+    """The examples of a page or a .td file in some languages."""
+    text = path.read_text()
+    return [
+        Example(
+            path,
+            text.count("\n", 0, match.start()) + 1,
+            match[2],
+            "".join(line.removeprefix(match[1]) for line in match[3].splitlines(True)),
+        )
+        for match in _FENCE.finditer(text)
+        if match[2] in languages
+    ]
+
+
+# --- MLIR -------------------------------------------------------------------------
+
+
+def run_opt(source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Runs kvcache-opt on a source."""
+    return subprocess.run(
+        [OPT, *options], input=source, capture_output=True, text=True, check=False
+    )
+
+
+def as_device_code(source: str) -> str:
+    """The functions of an example as those of a GPU module."""
+    functions = [*_FUNCTION.finditer(source)]
+    body = "\n".join(match[0] for match in functions)
+    body = body.replace("func.func", "gpu.func").replace("  return", "  gpu.return")
+    return f"{source[: functions[0].start()]}gpu.module @kernels {{\n{body}\n}}\n"
+
+
+def why_not_verified(source: str) -> str:
+    """What is wrong with an example, or nothing."""
+    result = run_opt(source, "--verify-roundtrip")
+    return result.stderr if result.returncode else ""
+
+
+def why_not_lowered(source: str) -> str:
+    """What of an example does not lower, or nothing. TMA ops need a chip."""
+    if "func" not in source:
+        return ""
+    passes = ["--kvcache-expand-copies", "--convert-kvcache-to-memref"]
+    if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
+        source = as_device_code(source)
+        attach = "--kvcache-attach-targets=chip=sm_100a"
+        passes = [attach, passes[0], "--convert-kvcache-to-nvvm", passes[1]]
+    result = run_opt(source, *passes)
+    if result.returncode:
+        return result.stderr
+    left = sorted(set(_LEFT_OVER.findall(result.stdout)))
+    return f"not lowered: {', '.join(left)}\n" if left else ""
+
+
+def _check_mlir(example: Example) -> str:
+    return why_not_verified(example.text) or why_not_lowered(example.text)
+
+
+# --- Python -----------------------------------------------------------------------
+
+
+def check_programs(path: Path) -> str:
+    """Runs the Python of a page from its top to its end; says where and why it stops."""
+    names: dict[str, object] = {"__name__": name_of(path)}
+    for example in examples_of(path, "python"):
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(ROOT):
+                source = "\n" * example.line + example.text
+                exec(compile(source, path, "exec"), names)
+        except Exception as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+            line = lines[-1] if lines else getattr(error, "lineno", example.line)
+            return f"{name_of(path)}:{line}: {type(error).__name__}: {error}\n"
+    return ""
+
+
+# --- Shell ------------------------------------------------------------------------
+
+
+def commands_of(path: Path) -> list[Example]:
+    """The commands of a page's shell examples that run kvcache-opt."""
+    commands = []
+    for example in examples_of(path, "sh"):
+        # A backslash, a pipe or && at the end of a line continues a command.
+        for match in re.finditer(r"(?:.*(?:\\|\||&&)\n)*.*\n", example.text):
+            line = example.line + 1 + example.text.count("\n", 0, match.start())
+            if "kvcache-opt" in match[0]:
+                commands.append(Example(path, line, "sh", match[0]))
+    return commands
+
+
+def check_command(command: Example) -> str:
+    """Runs a command where the repository's files are, but what it writes is not kept."""
+    path = os.pathsep.join(map(str, [OPT.parent, LLVM_TOOLS, os.environ["PATH"]]))
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in ROOT.iterdir():
+            (Path(folder) / entry.name).symlink_to(entry)
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command.text],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return result.stderr or "failed\n" if result.returncode else ""
+
+
+# --- All --------------------------------------------------------------------------
+
+
+def failures(paths: list[Path]) -> Iterator[str]:
+    """What is wrong with the examples of pages, each with its place."""
+    sources = [example for path in paths for example in examples_of(path, "mlir")]
+    commands = [command for path in paths for command in commands_of(path)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        checks = [(e.place, pool.submit(_check_mlir, e)) for e in sources]
+        checks += [(c.place, pool.submit(check_command, c)) for c in commands]
+        for place, check in checks:
+            if message := check.result():
+                yield f"{place}: {message}"
+    yield from filter(None, map(check_programs, paths))
+
+
+def main() -> int:
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or TABLES + PAGES
+    found = list(failures(paths))
+    sys.stderr.write("".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
