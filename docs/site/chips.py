@@ -93,6 +93,11 @@ def _count(instructions: list[str], calls: list[str]) -> tuple[tuple[str, int], 
     return tuple(Counter(instructions + [f"call {name}" for name in calls]).items())
 
 
+def outcome_in(family: Family, op: Op, chip: str) -> Outcome:
+    """What the example of an op becomes, in host code or for a chip."""
+    return host_outcome(op) if family.name == "TensorMapOps" else outcome(op, chip)
+
+
 def as_kernel(example: str) -> str:
     """The function of an example as a kernel.
 
@@ -140,7 +145,7 @@ def pages() -> dict[str, str]:
     known, all_families = classes(), families()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = {
-            (op.name, chips): pool.submit(_outcome_in, family, op, chips.chips[0])
+            (op.name, chips): pool.submit(outcome_in, family, op, chips.chips[0])
             for chips in known
             for family in all_families
             for op in family.ops
@@ -154,10 +159,6 @@ def pages() -> dict[str, str]:
         for chips in known
     }
     return {"chips/index.md": _overview(known), **of_class}
-
-
-def _outcome_in(family: Family, op: Op, chip: str) -> Outcome:
-    return host_outcome(op) if family.name == "TensorMapOps" else outcome(op, chip)
 
 
 def _overview(known: list[ChipClass]) -> str:

@@ -18,6 +18,8 @@ from pygments.token import (
     Text,
 )
 
+__all__ = ["MLIRLexer"]  # as Pygments wants of a module of lexers
+
 
 class MLIRLexer(RegexLexer):
     """Operations, types, attributes, values and symbols; what is unknown is text."""

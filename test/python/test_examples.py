@@ -57,13 +57,6 @@ def test_readme_ptx_is_what_the_compiler_makes():
         assert instruction in ("…", "\t…") or instruction in result.stdout
 
 
-def test_readme_python_runs(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    for program in fences("python"):
-        exec(compile(program, "README.md", "exec"), {})
-    assert "copy_keys_kernel" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_demo_agrees_with_numpy():
     result = subprocess.run(

@@ -55,22 +55,17 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
     Expands `async_load_tile`, `async_gather_tile` and their `wait`, and `pipe`,
     `produce` and `consume`. The target of the `gpu.module` decides how:
 
-    | copy                   | chips            | where                        |
-    | ---------------------- | ---------------- | ---------------------------- |
-    | tensor copies of boxes | sm_90 and newer  | `async_load_tile`: a box of  |
-    |                        |                  | rows lies in a page, and     |
-    |                        |                  | fills a multiple of 128      |
-    |                        |                  | bytes; at most 64 copies     |
-    | gather4                | sm_100 and newer | `async_gather_tile`: a row   |
-    |                        |                  | of a chunk is a multiple of  |
-    |                        |                  | 32 bytes                     |
-    | tensor copies of a row | sm_90            | the same, of 128 bytes       |
-    | bulk copies of a row   | sm_90 and newer  | other gathers into tiles     |
-    |                        |                  | without a swizzle            |
-    | cp.async               | sm_80 and newer  | rows of a multiple of 4      |
-    |                        |                  | bytes                        |
-    | loads and stores       | any, and the CPU | what is left, and kernels    |
-    |                        |                  | without a target             |
+    - Tensor copies of boxes (sm_90 and newer): `async_load_tile`, where a box
+      of rows lies in a page and fills a multiple of 128 bytes; at most 64
+      copies.
+    - gather4 (sm_100 and newer): `async_gather_tile`, where a row of a chunk is
+      a multiple of 32 bytes.
+    - Tensor copies of a row (sm_90): the same, of 128 bytes.
+    - Bulk copies of a row (sm_90 and newer): other gathers into tiles without a
+      swizzle.
+    - cp.async (sm_80 and newer): rows of a multiple of 4 bytes.
+    - Loads and stores (any, and the CPU): what is left, and kernels without a
+      target.
 
     The rows of a box divide those of the tile, those of a page, and what the
     first token is known to be a multiple of. Rows that are not valid are out of
