@@ -38,7 +38,7 @@ class MLIRLexer(RegexLexer):
             # The element type after a shape, such as 64x128x in memref<64x128xbf16>.
             (r"(?:(?:\d+|\?|\*)x)+", Number.Integer),
             (
-                r"\b(?:[su]?i\d+|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|index|none)\b",
+                r"(?:(?<=\dx)|(?<=\?x)|\b)(?:[su]?i\d+|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|index|none)\b",
                 Keyword.Type,
             ),
             (r"\b(?:memref|vector|tensor|tuple|complex|strided|affine_map)\b", Keyword.Type),

@@ -104,6 +104,7 @@ def pages() -> dict[str, str]:
         "reference/interfaces.md": _interfaces(),
         "reference/passes.md": _passes(),
         "reference/pipelines.md": _pipelines(),
+        "reference/c.md": _c_api(),
         "reference/python.md": _PYTHON,
     }
 
@@ -122,7 +123,7 @@ _PYTHON = """# Python API
 def _overview(known: list[Family]) -> str:
     """What the dialect is, and a table of the ops."""
     text = _read_tablegen("Dialect")
-    description = text.split("## Operations")[0].replace("# 'kvcache' Dialect", "").strip()
+    description = text.split("[TOC]")[0].replace("# 'kvcache' Dialect", "").strip()
     lines = ["# The dialect", "", description, "", "## Ops", ""]
     for family in known:
         page = family.page.removeprefix("reference/")
@@ -169,6 +170,24 @@ def _passes() -> str:
     for room in ("Transforms", "Conversion", "Pipelines"):
         text = _read_tablegen(f"{room}Passes").replace("### `-", "### `--")
         parts.append(f"## {room}\n{text}")
+    return "\n\n".join(parts)
+
+
+def _c_api() -> str:
+    """The declarations of the C headers, with their comments, by the headers' parts."""
+    parts = ["# C API", "[The C API](../c-api.md) says how to use it."]
+    for path in sorted((ROOT / "include" / "kvcache-c").glob("*.h")):
+        parts.append(f"## kvcache-c/{path.name}")
+        body = path.read_text().split('extern "C" {\n#endif\n', 1)[1]
+        body = body.split("\n#ifdef __cplusplus", 1)[0].replace("MLIR_CAPI_EXPORTED ", "")
+        # Text before the first banner, then the title and the text of each part.
+        first, *rest = re.split(r"^//===-+===//\n((?:// .*\n)+)//===-+===//\n", body, flags=re.M)
+        titles = [""] + [" ".join(re.findall(r"// (.*)", title)) for title in rest[::2]]
+        for title, code in zip(titles, [first, *rest[1::2]], strict=True):
+            if title:
+                parts.append(f"### {title}")
+            if code.strip():
+                parts.append(f"```c\n{code.strip()}\n```")
     return "\n\n".join(parts)
 
 
