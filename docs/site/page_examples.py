@@ -1,7 +1,7 @@
 """The examples of the documentation, and whether they work: `page_examples.py [PAGE...]`.
 
 Examples in MLIR parse, verify and lower; programs in Python run, those of a page as one;
-shell commands with kvcache-opt run. Prints each one that does not, with page and line.
+shell commands that use what is built run. Prints each one that does not, with page and line.
 Needs the package on PYTHONPATH.
 """
 
@@ -33,6 +33,8 @@ PAGES = sorted(
 )
 
 _FENCE = re.compile(r"^( *)```(mlir|python|sh)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+# Tools of build/bin and LLVM, and a compiler for what uses the libraries.
+_TOOL = re.compile(r"\b(?:kvcache-opt|mlir-opt|cc)\b")
 _FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
 # No type or op is left after the lowering but checks and descriptors. Attributes may stay.
 _LEFT_OVER = re.compile(
@@ -148,32 +150,36 @@ def check_programs(path: Path) -> str:
 
 
 def commands_of(path: Path) -> list[Example]:
-    """The commands of a page's shell examples that run kvcache-opt."""
-    commands = []
-    for example in examples_of(path, "sh"):
-        # A backslash, a pipe or && at the end of a line continues a command.
-        for match in re.finditer(r"(?:.*(?:\\|\||&&)\n)*.*\n", example.text):
-            line = example.line + 1 + example.text.count("\n", 0, match.start())
-            if "kvcache-opt" in match[0]:
-                commands.append(Example(path, line, "sh", match[0]))
-    return commands
+    """The shell examples of a page that use what is built, not those that build it."""
+    return [e for e in examples_of(path, "sh") if _TOOL.search(e.text)]
 
 
-def check_command(command: Example) -> str:
-    """Runs a command where the repository's files are, but what it writes is not kept."""
-    path = os.pathsep.join(map(str, [OPT.parent, LLVM_TOOLS, os.environ["PATH"]]))
-    with tempfile.TemporaryDirectory() as folder:
+def check_commands(path: Path) -> str:
+    """Runs the commands of a page from its top to its end; says where and why one fails.
+
+    They run where the repository's files are, but what they write is not kept.
+    """
+    script = "trap 'echo $LINENO >failed' ERR; set -eEuo pipefail;"
+    for example in commands_of(path):
+        script += "\n" * (example.line - script.count("\n")) + example.text
+    search = os.pathsep.join(map(str, [OPT.parent, LLVM_TOOLS, os.environ["PATH"]]))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for entry in ROOT.iterdir():
-            (Path(folder) / entry.name).symlink_to(entry)
+            (folder / entry.name).symlink_to(entry)
         result = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command.text],
+            ["bash", "-c", script],
             cwd=folder,
-            env={**os.environ, "PATH": path},
+            env={**os.environ, "PATH": search},
             capture_output=True,
             text=True,
             check=False,
         )
-    return result.stderr or "failed\n" if result.returncode else ""
+        if not result.returncode:
+            return ""
+        failed = folder / "failed"
+        line = failed.read_text().split()[0] if failed.exists() else "1"
+    return f"{name_of(path)}:{line}: {result.stderr or 'the command fails'}\n"
 
 
 # --- All --------------------------------------------------------------------------
@@ -182,13 +188,11 @@ def check_command(command: Example) -> str:
 def failures(paths: list[Path]) -> Iterator[str]:
     """What is wrong with the examples of pages, each with its place."""
     sources = [example for path in paths for example in examples_of(path, "mlir")]
-    commands = [command for path in paths for command in commands_of(path)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        checks = [(e.place, pool.submit(_check_mlir, e)) for e in sources]
-        checks += [(c.place, pool.submit(check_command, c)) for c in commands]
-        for place, check in checks:
-            if message := check.result():
-                yield f"{place}: {message}"
+        for example, message in zip(sources, pool.map(_check_mlir, sources), strict=True):
+            if message:
+                yield f"{example.place}: {message}"
+        yield from filter(None, pool.map(check_commands, paths))
     yield from filter(None, map(check_programs, paths))
 
 

@@ -122,7 +122,8 @@ def test_what_a_chip_lacks_is_an_error(name, chip, error):
         ("```mlir\n#kv = #kvcache.params<num_heads = 0, head_size = 1>\n```", 3, "num_heads"),
         ("```python\nx = 1\nassert x == 2\n```", 5, "AssertionError"),
         ("```python\nx = (\n```", 4, "SyntaxError"),
-        ("```sh\nls\nkvcache-opt none.mlir |\n  cat\n```", 5, "none.mlir"),
+        ("```sh\nls\nkvcache-opt none.mlir | cat\n```", 5, "none.mlir"),
+        ("```sh\nx=1; kvcache-opt --version\n```\n\n```sh\nkvcache-opt --version\n[ $x = 1 ]\n[ $x = 2 ]\n```", 10, "fails"),
     ],
 )
 def test_a_broken_example_is_an_error_with_page_and_line(tmp_path, example, line, error):
