@@ -1,7 +1,8 @@
 """The examples of the documentation, and whether they work: `page_examples.py [PAGE...]`.
 
-Examples in MLIR parse, verify and lower; programs in Python run, those of a page as one;
-shell commands that use what is built run. Prints each one that does not, with page and line.
+Examples in MLIR parse, verify and lower; programs in Python run, those of a page as one,
+and print what the page shows; shell commands that use what is built run. Prints each one
+that does not, with page and line.
 Needs the package on PYTHONPATH.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import subprocess
@@ -32,9 +34,12 @@ PAGES = sorted(
     ]
 )
 
-_FENCE = re.compile(r"^( *)```(mlir|python|sh)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( *)```(mlir|python|sh|text)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 # Tools of build/bin and LLVM, and a compiler for what uses the libraries.
-_TOOL = re.compile(r"\b(?:kvcache-opt|mlir-opt|cc)\b")
+_TOOL = re.compile(r"\b(?:kvcache-opt|kvcache-reduce|mlir-opt|cc)\b")
+# A number on its own: those of ops, chips and places are part of a name.
+_NUMBER = re.compile(r"(?<![\w.:@#-])\d+(?![\w.:])")
+_TOLERANCE = 0.1
 _FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
 # No type or op is left after the lowering but checks and descriptors. Attributes may stay.
 _LEFT_OVER = re.compile(
@@ -55,6 +60,11 @@ class Example:
     @property
     def place(self) -> str:
         return f"{name_of(self.path)}:{self.line}"
+
+    @property
+    def end(self) -> int:
+        """The line that closes the block."""
+        return self.line + self.text.count("\n") + 1
 
     @property
     def has_functions(self) -> bool:
@@ -131,11 +141,18 @@ def _check_mlir(example: Example) -> str:
 
 
 def check_programs(path: Path) -> str:
-    """Runs the Python of a page from its top to its end; says where and why it stops."""
+    """Runs the Python of a page from its top to its end; says where and why it stops.
+
+    A text block right behind one in Python shows what that prints.
+    """
     names: dict[str, object] = {"__name__": name_of(path)}
-    for example in examples_of(path, "python"):
+    examples = examples_of(path, "python", "text")
+    for example, following in itertools.zip_longest(examples, examples[1:]):
+        if example.language != "python":
+            continue
+        printed = io.StringIO()
         try:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(ROOT):
+            with contextlib.redirect_stdout(printed), contextlib.chdir(ROOT):
                 source = "\n" * example.line + example.text
                 exec(compile(source, path, "exec"), names)
         except Exception as error:
@@ -143,7 +160,20 @@ def check_programs(path: Path) -> str:
             lines = [frame.lineno for frame in frames if frame.filename == str(path)]
             line = lines[-1] if lines else getattr(error, "lineno", example.line)
             return f"{name_of(path)}:{line}: {type(error).__name__}: {error}\n"
+        if following and following.language == "text" and following.line == example.end + 2:
+            if not agree(following.text, printed.getvalue()):
+                return f"{following.place}: what is printed is\n{printed.getvalue()}"
     return ""
+
+
+def agree(shown: str, printed: str) -> bool:
+    """Whether texts are the same but for numbers, which another ptxas may change a bit."""
+    if _NUMBER.sub("N", shown) != _NUMBER.sub("N", printed):
+        return False
+    numbers = (map(int, _NUMBER.findall(text)) for text in (shown, printed))
+    return all(
+        abs(a - b) <= _TOLERANCE * max(a, b) for a, b in zip(*numbers, strict=True)
+    )
 
 
 # --- Shell ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
 EXAMPLES = [example for path in TABLES + PAGES for example in page_examples.examples_of(path, "mlir")]
 COMMANDS = [path for path in PAGES if page_examples.commands_of(path)]
 PROGRAMS = [path for path in PAGES if page_examples.examples_of(path, "python")]
+SLOW = {"docs/guide.md"}
 
 
 def place(example):
@@ -64,8 +65,14 @@ def test_programs_and_commands_are_found():
     assert {"README.md", "docs/emulator.md"} <= {page_examples.name_of(path) for path in COMMANDS}
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=page_examples.name_of)
-def test_programs_of_a_page_run(page):
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(path, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for path, name in zip(PROGRAMS, map(page_examples.name_of, PROGRAMS))
+    ],
+)
+def test_programs_of_a_page_run_and_print_what_it_shows(page):
     assert page_examples.check_programs(page) == ""
 
 

@@ -1,4 +1,4 @@
-"""The guide says what its programs print, and shows what is in its files."""
+"""The guide shows what is in its files, and the PTX that its command prints."""
 
 import re
 import subprocess
@@ -9,27 +9,6 @@ import pytest
 GUIDE = pages.read("docs/guide.md")
 STEPS = {int(path.name.split("-")[0]): path for path in (pages.ROOT / "examples" / "guide").glob("*.mlir")}
 SECTION = re.compile(r"^## (\d+)\. .*\n", re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("printed", "expected"),
-    [
-        ("105 loads of sm_90a", True),
-        ("150 loads of sm_90a", False),
-        ("100 loads of sm_80", False),
-        ("100 stores", False),
-    ],
-)
-def test_numbers_may_differ_a_bit(printed, expected):
-    assert pages.agree("100 loads of sm_90a", printed) == expected
-
-
-@pytest.mark.slow
-def test_programs_print_what_the_page_shows(monkeypatch):
-    monkeypatch.chdir(pages.ROOT)
-    results = pages.run_programs("docs/guide.md")
-    assert len(results) == len(pages.fences(GUIDE, "text"))
-    assert [pair for pair in results if not pages.agree(*pair)] == []
 
 
 def test_first_kernel_is_that_of_its_file():
