@@ -1,4 +1,4 @@
-"""A page per chip of what each op becomes, made by compiling the examples of the ops."""
+"""A page per chip of what each op becomes, made by compiling the ops' examples."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _ALIAS = re.compile(r"^!(\w+) = (.*)$", re.MULTILINE)
 _SIGNATURE = re.compile(
     r"^func\.func @(\w+)\(([^{]*?)\)\s*(?:->[^{]*?)?\{\n", re.MULTILINE
 )
-_RETURN = re.compile(r"^  return(?: ([^:]*?) : (.*?))?\n(?=\})", re.MULTILINE | re.DOTALL)
+_RETURN = re.compile(
+    r"^  return(?: ([^:]*?) : (.*?))?\n(?=\})", re.MULTILINE | re.DOTALL
+)
 _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.:]*)", re.MULTILINE)
 _FLOATS = r"\.(?:[bt]?f\d|e\dm\d|ue8m0)"
 # Copies, accesses, barriers and conversions; not arguments, the stack, and arithmetic.
 _OF_INTEREST = re.compile(
-    r"(?:ld|st|red|atom)\.(?!param|local)|cp\.|mbarrier\.|fence|bar\.|barrier\.|prefetch"
+    r"(?:ld|st|red|atom)\.(?!param|local)|cp\.|prefetch|mbarrier\.|fence|bar\.|barrier\."
     rf"|shfl\.|redux\.|elect\.|ldmatrix|mma\.|createpolicy|trap|cvt\S*{_FLOATS}"
 )
 _CALL = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^)]*\),\s*)?(?!\w*use_\d)(\w+)")
@@ -164,19 +166,23 @@ def pages() -> dict[str, str]:
 def _overview(known: list[ChipClass]) -> str:
     """A table of what each class of chips can do."""
     features = dict.fromkeys(
-        name for chips in known for name in _native.extension().chip_features(chips.chips[0])
+        name
+        for chips in known
+        for name in _native.extension().chip_features(chips.chips[0])
     )
-    titles = (f"[{chips.title}]({chips.page.removeprefix('chips/')})" for chips in known)
+    titles = (
+        f"[{chips.title}]({chips.page.removeprefix('chips/')})" for chips in known
+    )
     rows = [
         _row([name, *("yes" if name in chips.features else "" for chips in known)])
         for name in features
     ]
     return "\n".join(
         [
-            "# Chips",
+            "---\nhide: [toc]\n---\n\n# Chips",
             "",
-            "Kernels compile for these chips, here by what they can do; a page for each says",
-            "what the ops become there.",
+            "Kernels compile for these chips, here by what they can do; a page for each",
+            "says what the ops become there.",
             "",
             _row(["", *titles]),
             _row(["---", *[":-:"] * len(known)]),
@@ -186,13 +192,16 @@ def _overview(known: list[ChipClass]) -> str:
     )
 
 
-def _class_page(chips: ChipClass, all_families: list[Family], found: dict[str, Outcome]) -> str:
+def _class_page(
+    chips: ChipClass, all_families: list[Family], found: dict[str, Outcome]
+) -> str:
     lines = [
         f"---\ntitle: {chips.title}\n---\n\n# {chips.title}",
         "",
-        "What the example of each op in the [reference](../reference/index.md) becomes:",
-        "copies, accesses, barriers and conversions, and how often each of them is in the",
-        f"PTX for {chips.chips[0]}. What an example has beside its op is counted, too.",
+        "What the example of each op in the [reference](../reference/index.md)",
+        "becomes: copies, accesses, barriers and conversions, and how often each of",
+        f"them is in the PTX for {chips.chips[0]}. What an example has beside its op is",
+        "counted, too.",
         "",
     ]
     for family in all_families:

@@ -1,4 +1,4 @@
-"""What MkDocs does for this site beside its own: pages that are made, and their links."""
+"""What MkDocs does for this site beside its own: generated pages, and links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         path.relative_to(config.docs_dir).as_posix(): path.read_text()
         for path in Path(config.docs_dir).rglob("*.md")
     }
-    moved = {page: (sources.ROOT / path).read_text() for path, page in sources.MOVED.items()}
+    moved = {
+        page: (sources.ROOT / path).read_text() for path, page in sources.MOVED.items()
+    }
     _made.clear()
     _made.update(moved | reference.pages() | chips.pages())
     _made.update(sources.pages(written | moved))

@@ -35,18 +35,22 @@ class MLIRLexer(RegexLexer):
             (r"@[\w$.-]+", Name.Function),
             (r"\^[\w$.-]+", Name.Label),
             (r"[!#][A-Za-z_][\w$.]*", Keyword.Type),
-            # The element type after a shape, such as 64x128x in memref<64x128xbf16>.
-            (r"(?:(?:\d+|\?|\*)x)+", Number.Integer),
-            (
-                r"(?:(?<=\dx)|(?<=\?x)|\b)(?:[su]?i\d+|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|index|none)\b",
-                Keyword.Type,
-            ),
-            (r"\b(?:memref|vector|tensor|tuple|complex|strided|affine_map)\b", Keyword.Type),
-            (r"\b(?:true|false|unit|dense|loc|offset)\b", Keyword.Constant),
             (
                 r"([a-z_]\w*)(\.)([a-z_][\w.]*)",
                 bygroups(Name.Namespace, Punctuation, Keyword),
             ),
+            # A shape, such as 64x128x in memref<64x128xbf16>.
+            (r"(?:(?:\d+|\?|\*)x)+", Number.Integer),
+            (
+                r"(?:(?<=\dx)|(?<=\?x)|\b)"
+                r"(?:[su]?i\d+|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|index|none)\b",
+                Keyword.Type,
+            ),
+            (
+                r"\b(?:memref|vector|tensor|tuple|complex|strided|affine_map)\b",
+                Keyword.Type,
+            ),
+            (r"\b(?:true|false|unit|dense|loc|offset)\b", Keyword.Constant),
             (r"\b(?:return|module|kernel|private|attributes|to|step)\b", Keyword),
             (r"-?\b0x[0-9a-fA-F]+\b", Number.Hex),
             (r"-?\b\d+\.\d*(?:[eE][-+]?\d+)?", Number.Float),

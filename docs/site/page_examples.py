@@ -1,8 +1,8 @@
-"""The examples of the documentation, and whether they work: `page_examples.py [PAGE...]`.
+"""The examples of the documentation, checked: `page_examples.py [PAGE...]`.
 
-Examples in MLIR parse, verify and lower; programs in Python run, those of a page as one,
-and print what the page shows; shell commands that use what is built run. Prints each one
-that does not, with page and line.
+Those in MLIR parse, verify and lower; programs in Python run, those of a page as one,
+and print what the page shows; shell commands that use what is built run. Prints each
+one that does not, with page and line.
 Needs the package on PYTHONPATH.
 """
 
@@ -34,14 +34,17 @@ PAGES = sorted(
     ]
 )
 
-_FENCE = re.compile(r"^( *)```(mlir|python|sh|text)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^( *)```(mlir|python|sh|text)\n(.*?)^ *```", re.MULTILINE | re.DOTALL
+)
 # Tools of build/bin and LLVM, and a compiler for what uses the libraries.
 _TOOL = re.compile(r"\b(?:kvcache-opt|kvcache-reduce|mlir-opt|cc)\b")
 # A number on its own: those of ops, chips and places are part of a name.
 _NUMBER = re.compile(r"(?<![\w.:@#-])\d+(?![\w.:])")
 _TOLERANCE = 0.1
 _FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
-# No type or op is left after the lowering but checks and descriptors. Attributes may stay.
+# After the lowering no type or op is left but checks and descriptors; attributes may
+# stay.
 _LEFT_OVER = re.compile(
     r"[!#]kvcache\.(?!tma_tile\b)\w+"
     r"|(?<!!)\bkvcache\.(?!(?:check|encode_tensor_map)\b)\w+\b(?! =)"
@@ -117,7 +120,7 @@ def why_not_verified(source: str) -> str:
 
 
 def why_not_lowered(source: str) -> str:
-    """What of an example's functions does not lower, or nothing. TMA ops need a chip."""
+    """What of an example's functions does not lower, or nothing. TMA needs a chip."""
     passes = ["--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
         source = as_device_code(source)
@@ -160,14 +163,18 @@ def check_programs(path: Path) -> str:
             lines = [frame.lineno for frame in frames if frame.filename == str(path)]
             line = lines[-1] if lines else getattr(error, "lineno", example.line)
             return f"{name_of(path)}:{line}: {type(error).__name__}: {error}\n"
-        if following and following.language == "text" and following.line == example.end + 2:
+        if (
+            following
+            and following.language == "text"
+            and following.line == example.end + 2
+        ):
             if not agree(following.text, printed.getvalue()):
                 return f"{following.place}: what is printed is\n{printed.getvalue()}"
     return ""
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether texts are the same but for numbers, which another ptxas may change a bit."""
+    """Whether texts are equal but for numbers, which another ptxas may change a bit."""
     if _NUMBER.sub("N", shown) != _NUMBER.sub("N", printed):
         return False
     numbers = (map(int, _NUMBER.findall(text)) for text in (shown, printed))
@@ -185,7 +192,7 @@ def commands_of(path: Path) -> list[Example]:
 
 
 def check_commands(path: Path) -> str:
-    """Runs the commands of a page from its top to its end; says where and why one fails.
+    """Runs the commands of a page from its top to its end; says where one fails.
 
     They run where the repository's files are, but what they write is not kept.
     """
@@ -219,7 +226,9 @@ def failures(paths: list[Path]) -> Iterator[str]:
     """What is wrong with the examples of pages, each with its place."""
     sources = [example for path in paths for example in examples_of(path, "mlir")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for example, message in zip(sources, pool.map(_check_mlir, sources), strict=True):
+        for example, message in zip(
+            sources, pool.map(_check_mlir, sources), strict=True
+        ):
             if message:
                 yield f"{example.place}: {message}"
         yield from filter(None, pool.map(check_commands, paths))

@@ -22,7 +22,7 @@ _DEFINITION = re.compile(
     r"^### (\w+)\n\n(_.*?_)\n(\nSyntax:\s+`+\s*([!#]kvcache\.\w+))", re.MULTILINE
 )
 # The pages of ops, in the order of the nav.
-_FAMILIES = (
+FAMILIES = (
     "ViewOps",
     "QueryOps",
     "AccessOps",
@@ -40,7 +40,7 @@ _FAMILIES = (
 
 @dataclass(frozen=True)
 class Op:
-    """An op of the dialect: its mnemonic, summary, and the example of its description."""
+    """An op of the dialect; ``body`` is its description, which has the example."""
 
     name: str
     class_name: str
@@ -65,7 +65,7 @@ class Family:
 def families() -> list[Family]:
     """All ops by family; an op table without a place in the nav comes last."""
     names = [path.stem for path in TABLEGEN.glob("*Ops.md")]
-    order = {name: i for i, name in enumerate(_FAMILIES)}
+    order = {name: i for i, name in enumerate(FAMILIES)}
     return [_read_family(n) for n in sorted(names, key=lambda n: (order.get(n, 99), n))]
 
 
@@ -111,7 +111,8 @@ def pages() -> dict[str, str]:
 
 _PYTHON = """# Python API
 
-[Python](../python.md) shows how to use a cache of pages; here is everything in the package.
+[Python](../python.md) shows how to use a cache of pages; here is everything that the
+package has.
 
 ::: kvcache
     options:
@@ -179,9 +180,13 @@ def _c_api() -> str:
     for path in sorted((ROOT / "include" / "kvcache-c").glob("*.h")):
         parts.append(f"## kvcache-c/{path.name}")
         body = path.read_text().split('extern "C" {\n#endif\n', 1)[1]
-        body = body.split("\n#ifdef __cplusplus", 1)[0].replace("MLIR_CAPI_EXPORTED ", "")
+        body = body.split("\n#ifdef __cplusplus", 1)[0].replace(
+            "MLIR_CAPI_EXPORTED ", ""
+        )
         # Text before the first banner, then the title and the text of each part.
-        first, *rest = re.split(r"^//===-+===//\n((?:// .*\n)+)//===-+===//\n", body, flags=re.M)
+        first, *rest = re.split(
+            r"^//===-+===//\n((?:// .*\n)+)//===-+===//\n", body, flags=re.M
+        )
         titles = [""] + [" ".join(re.findall(r"// (.*)", title)) for title in rest[::2]]
         for title, code in zip(titles, [first, *rest[1::2]], strict=True):
             if title:
@@ -209,11 +214,15 @@ def _pipelines() -> str:
 
 
 def pipelines() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Names, summaries and options of the pipelines, as `kvcache-opt --help` has them."""
+    """Names, summaries and options of pipelines, as ``kvcache-opt --help`` has them."""
     command = [OPT, "--help"]
-    help_text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout
     _, listed = help_text.split("Pass Pipelines:\n")
-    entry = re.compile(r"^      --(kvcache-\S+) +- +(.*)\n((?:        --.*\n)*)", re.MULTILINE)
+    entry = re.compile(
+        r"^      --(kvcache-\S+) +- +(.*)\n((?:        --.*\n)*)", re.MULTILINE
+    )
     option = re.compile(r"^        --(\S+) +- (.*)", re.MULTILINE)
     for match in entry.finditer(listed):
         yield match[1], match[2], option.findall(match[3])

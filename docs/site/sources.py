@@ -30,7 +30,7 @@ _CODE = re.compile(r"^( *)```.*?^ *```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 def page_of(path: str) -> str:
-    """The place in the site of a file or folder of the repository, by its path in it."""
+    """The place in the site of a file or folder of the repository."""
     if path in MOVED:
         return MOVED[path]
     if path.startswith("docs/") and not path.startswith("docs/site"):
@@ -96,7 +96,9 @@ def _notebook(notebook: dict) -> str:
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         # The page has a title already.
-        source = re.sub(r"^#", "##", source) if cell["cell_type"] == "markdown" else source
+        source = (
+            re.sub(r"^#", "##", source) if cell["cell_type"] == "markdown" else source
+        )
         is_code = cell["cell_type"] == "code"
         parts.append(f"```python\n{source}\n```" if is_code else source)
         for output in cell.get("outputs", []):
