@@ -27,8 +27,9 @@ _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.:]*)", re.MULTILINE)
 _FLOATS = r"\.(?:[bt]?f\d|e\dm\d|ue8m0)"
 # Copies, accesses, barriers and conversions; not arguments, the stack, and arithmetic.
 _OF_INTEREST = re.compile(
-    r"(?:ld|st|red|atom)\.(?!param|local)|cp\.|prefetch|mbarrier\.|fence|bar\.|barrier\."
-    rf"|shfl\.|redux\.|elect\.|ldmatrix|mma\.|createpolicy|trap|cvt\S*{_FLOATS}"
+    r"(?:ld|st|red|atom)\.(?!param|local)|cp\.|prefetch|mbarrier\.|fence|bar\."
+    r"|barrier\.|shfl\.|redux\.|elect\.|ldmatrix|mma\.|createpolicy|trap"
+    rf"|cvt\S*{_FLOATS}"
 )
 _CALL = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^)]*\),\s*)?(?!\w*use_\d)(\w+)")
 _HOST_CALL = re.compile(r"llvm\.call @(kvcache(?!GetLastError|DeviceFailed)\w+)")
@@ -181,8 +182,8 @@ def _overview(known: list[ChipClass]) -> str:
         [
             "---\nhide: [toc]\n---\n\n# Chips",
             "",
-            "Kernels compile for these chips, here by what they can do; a page for each",
-            "says what the ops become there.",
+            "Kernels compile for these chips, here by what they can do; a page for",
+            "each says what the ops become there.",
             "",
             _row(["", *titles]),
             _row(["---", *[":-:"] * len(known)]),
@@ -200,8 +201,8 @@ def _class_page(
         "",
         "What the example of each op in the [reference](../reference/index.md)",
         "becomes: copies, accesses, barriers and conversions, and how often each of",
-        f"them is in the PTX for {chips.chips[0]}. What an example has beside its op is",
-        "counted, too.",
+        f"them is in the PTX for {chips.chips[0]}. What an example has beside its op",
+        "is counted, too.",
         "",
     ]
     for family in all_families:
