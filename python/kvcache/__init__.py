@@ -3,10 +3,10 @@
 
 ``compile`` makes PTX or machine code of the GPU modules of a source, ``jit`` makes its
 functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.save``
-wrote.
+wrote. ``ir`` has the types of the dialect.
 """
 
-from . import pictures
+from . import ir, pictures
 from ._version import __version__
 from .artifact import load
 from .compiler import chips, compile
@@ -82,6 +82,7 @@ __all__ = [
     "descriptor_fields",
     "folded_chunks",
     "gather4_box_width",
+    "ir",
     "jit",
     "load",
     "padded_depth",

@@ -1,19 +1,10 @@
 from collections.abc import Sequence
+from typing import Any
 
 from .errors import RawDiagnostic
 
 def access_bytes(chip: str) -> int:
     """Returns the bytes of a chip's widest access of global memory."""
-
-def cache_type(
-    text: bytes,
-) -> tuple[
-    tuple[str, int, int, bool, int | None, str | None, int | None] | None,
-    list[RawDiagnostic],
-]:
-    """Returns what the type of a cache says: its elements, heads, head size, whether it
-    is latent, page size, scales and granularity. None for another type and on errors.
-    """
 
 def chip_features(chip: str) -> list[str]:
     """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""
@@ -32,6 +23,35 @@ def jit(
     source: bytes, filename: str, passes: str, opt_level: int, use_emulator: bool
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors."""
+
+def parse_type(
+    text: bytes,
+) -> tuple[tuple[str, str, dict[str, Any] | None] | None, list[RawDiagnostic]]:
+    """Returns class, text and fields of a type, or None on errors.
+
+    The fields are the arguments of its constructor: numbers, text, and lists of them.
+    They are None where the class is ``Type``.
+    """
+
+def parse_attribute(
+    text: bytes,
+) -> tuple[tuple[str, str, dict[str, Any] | None] | None, list[RawDiagnostic]]:
+    """The same of an attribute, whose class may be ``Attribute``."""
+
+def make_type(
+    name: str, fields: dict[str, Any]
+) -> tuple[str | None, list[RawDiagnostic]]:
+    """Returns the text of the type of a class that has the fields; None on errors."""
+
+def make_attribute(
+    name: str, fields: dict[str, Any]
+) -> tuple[str | None, list[RawDiagnostic]]:
+    """The same of an attribute."""
+
+def parse_module(
+    source: bytes, filename: str
+) -> tuple[Module | None, list[RawDiagnostic]]:
+    """Returns what was parsed and verified, or None on errors."""
 
 def tensor_map(
     kind: str, sizes: dict[str, int]
@@ -62,6 +82,12 @@ def broken_limit(
     span: int,
     offset: int,
 ) -> str | None: ...
+
+class Module:
+    def text(self) -> str: ...
+    def bytecode(self) -> bytes: ...
+    def functions(self) -> list[tuple[str, list[tuple[str, str]], list[str]]]:
+        """Returns path, names and types of arguments, and types of results of each."""
 
 class JIT:
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _native, dtypes
+from . import dtypes, ir
 
 _PLAIN = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
 _QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
@@ -18,7 +18,7 @@ _MAX_ELEMENTS = 2**31
 
 
 @dataclass(frozen=True)
-class CacheType:
+class CacheFormat:
     """What the types of one device's cache say. Its rules are those of the dialect.
 
     Attributes:
@@ -49,22 +49,17 @@ class CacheType:
             self._check_fp4()
 
     @classmethod
-    def parse(cls, text: str) -> CacheType:
-        """What a type says: that of a collection or of a view, without aliases.
-
-        Raises:
-            CompileError: The text is not that of a type.
-            ValueError: The type is that of something else.
-        """
-        if not isinstance(text, str):
-            raise TypeError(f"expects the text of a type, got {text!r}")
-        contents, _ = _native.read_source(text, None)
-        said, diagnostics = _native.extension().cache_type(contents)
-        succeeded = said is not None or not diagnostics
-        _native.report(diagnostics, succeeded, stacklevel=3)
-        if said is None:
-            raise ValueError(f"expects the type of a cache, got {text}")
-        return cls(*said)
+    def of(cls, type: ir.CacheType) -> CacheFormat:
+        """What a type says."""
+        return cls(
+            dtype=type.dtype,
+            n_kv_heads=type.params.num_heads,
+            head_dim=type.params.head_size,
+            is_mla=type.params.is_mla,
+            page_size=type.page_size,
+            scale_dtype=type.scale,
+            granularity=type.granularity,
+        )
 
     def _check_sizes(self) -> None:
         row = self.n_kv_heads * self.head_dim

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .cache_types import CacheType
+from . import dtypes, ir
+from .cache_types import CacheFormat
 from .checks import check_flag, check_integer, check_positive, check_positive_real
 from .dtypes import DTypeLike
 from .quantization import KVCacheQuantizationConfig, cached_dtype
@@ -93,12 +93,12 @@ class KVCacheParams:
         _ = self._type
 
     @classmethod
-    def from_type(cls, text: str, **fields: Any) -> KVCacheParams:
+    def from_type(cls, type: ir.CacheType | str, **fields: Any) -> KVCacheParams:
         """The parameters of a cache whose type is known.
 
         Args:
-            text: The type of a collection or a view, without aliases, such as
-                ``collection_type``.
+            type: The type of a collection or a view, or its text without aliases, such
+                as ``collection_type``.
             fields: What a type doesn't say, ``total_num_layers`` for example. Without
                 ``n_kv_heads`` each device has heads of its own.
 
@@ -108,7 +108,7 @@ class KVCacheParams:
                 latent cache has several heads.
             TypeError: As of the constructor.
         """
-        said = CacheType.parse(text)
+        said = CacheFormat.of(_to_cache_type(type))
         strategy = KVCacheStrategy.PAGED
         if said.page_size is None:
             strategy = KVCacheStrategy.CONTINUOUS
@@ -129,7 +129,7 @@ class KVCacheParams:
         )
         if result._decided_type != said:
             raise ValueError(
-                f"no parameters with these fields make {text}: they make "
+                f"no parameters with these fields make {type}: they make "
                 f"{result.collection_type}"
             )
         return result
@@ -323,11 +323,11 @@ class KVCacheParams:
     # --- Types of the dialect -----------------------------------------------------
 
     @property
-    def _type(self) -> CacheType:
+    def _type(self) -> CacheFormat:
         """What the types say; without a page size where the strategy is still open."""
         config = self.kvcache_quant_config
         is_continuous = self.cache_strategy is KVCacheStrategy.CONTINUOUS
-        return CacheType(
+        return CacheFormat(
             dtype=self.dtype_shorthand,
             n_kv_heads=self.n_kv_heads_per_device,
             head_dim=self.head_dim,
@@ -338,7 +338,7 @@ class KVCacheParams:
         )
 
     @property
-    def _decided_type(self) -> CacheType:
+    def _decided_type(self) -> CacheFormat:
         is_open = self.cache_strategy is KVCacheStrategy.MODEL_DEFAULT
         if is_open and self.page_size is None:
             raise ValueError(
@@ -396,7 +396,14 @@ def _parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:
         ) from None
 
 
-def _count_shares(fields: dict[str, Any], said: CacheType) -> int:
+def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:
+    parsed = type if isinstance(type, ir.Type) else ir.Type.parse(type)
+    if not isinstance(parsed, ir.CacheType):
+        raise ValueError(f"expects the type of a cache, got {parsed}")
+    return parsed
+
+
+def _count_shares(fields: dict[str, Any], said: CacheFormat) -> int:
     """Devices that the heads of a type are a share of, unless they are all."""
     is_staged = fields.get("pipeline_parallel_degree", 1) != 1
     if said.is_mla or is_staged:

@@ -11,13 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Conversions.h"
 #include "Geometry.h"
+#include "IR.h"
 #include "JIT.h"
-#include "Types.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -25,30 +25,6 @@
 namespace nb = nanobind;
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
-
-/// Text from a source that need not be UTF-8.
-static nb::object toStr(llvm::StringRef text) {
-  return nb::steal(PyUnicode_DecodeUTF8(text.data(), text.size(), "replace"));
-}
-
-static nb::bytes toBytes(llvm::StringRef data) {
-  return nb::bytes(data.data(), data.size());
-}
-
-static std::string toString(const nb::bytes &data) {
-  return std::string(data.c_str(), data.size());
-}
-
-/// As tuples (severity, message, filename, line, column, notes).
-static nb::list toPython(const std::vector<DiagnosticRecord> &diagnostics) {
-  nb::list list;
-  for (const DiagnosticRecord &diagnostic : diagnostics)
-    list.append(nb::make_tuple(toStr(stringifySeverity(diagnostic.severity)),
-                               toStr(diagnostic.message),
-                               toStr(diagnostic.filename), diagnostic.line,
-                               diagnostic.column, toPython(diagnostic.notes)));
-  return list;
-}
 
 static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
                            std::vector<std::string> chips, int optLevel,
@@ -112,27 +88,14 @@ static nb::tuple pyCall(const JIT &jit, const std::string &name,
       launches);
 }
 
-static nb::tuple pyCacheType(nb::bytes text) {
-  ParsedType parsed = parseCacheType(toString(text));
-  nb::list diagnostics = toPython(parsed.diagnostics);
-  if (!parsed.cache)
-    return nb::make_tuple(nb::none(), diagnostics);
-  const CacheType &cache = *parsed.cache;
-  return nb::make_tuple(nb::make_tuple(cache.elementType, cache.numHeads,
-                                       cache.headSize, cache.isMLA,
-                                       cache.pageSize, cache.scale,
-                                       cache.granularity),
-                        diagnostics);
-}
-
 /// What a chip can do, as diagnostics call it; nothing for one unknown.
 static nb::list pyChipFeatures(const std::string &name) {
   nb::list features;
-  const mlir::kvcache::Chip *chip = mlir::kvcache::lookupChip(name);
+  const Chip *chip = lookupChip(name);
   for (unsigned left = chip ? static_cast<unsigned>(chip->supported) : 0; left;
        left &= left - 1)
-    features.append(toStr(mlir::kvcache::getFeatureName(
-        static_cast<mlir::kvcache::Feature>(left & ~(left - 1)))));
+    features.append(
+        toStr(getFeatureName(static_cast<Feature>(left & ~(left - 1)))));
   return features;
 }
 
@@ -151,7 +114,6 @@ NB_MODULE(_kvcache, module) {
       },
       nb::arg("chip"));
   module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
-  module.def("cache_type", &pyCacheType, nb::arg("text"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
@@ -162,4 +124,5 @@ NB_MODULE(_kvcache, module) {
       .def("call", &pyCall, nb::arg("name"), nb::arg("frame"),
            nb::arg("memory"));
   addGeometry(module);
+  addIR(module);
 }

@@ -1,4 +1,4 @@
-//===- Types.cpp - Types of caches ----------------------------------------===//
+//===- Types.cpp - Types of the dialect for Python ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,54 +6,161 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Types.h"
-#include "kvcache/Compile/Source.h"
-#include "kvcache/IR/KVCache.h"
-#include "mlir/AsmParser/AsmParser.h"
+#include "kvcache-c/Types.h"
+#include "Conversions.h"
+#include "IR.h"
 
+namespace nb = nanobind;
 using namespace mlir;
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
 
-static std::string toText(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
+/// Sets a number that is 0 where a type doesn't say it.
+static void setOptional(nb::dict &fields, const char *name, int64_t value) {
+  if (value)
+    fields[name] = value;
 }
 
-static CacheType describe(kvcache::CacheTypeInterface type) {
-  CacheType cache;
-  cache.elementType = toText(type.getElementType());
-  cache.numHeads = type.getNumHeads();
-  cache.headSize = type.getHeadSize();
-  cache.isMLA = type.isMLA();
-  if (type.isPaged())
-    cache.pageSize = type.getPageSize();
-  if (type.isQuantized()) {
-    cache.scale = toText(type.getScale());
-    cache.granularity = type.getGranularity();
-  }
-  return cache;
+static nb::object toKeyword(MlirKVCacheSwizzle swizzle) {
+  return toStr(stringifySwizzle(static_cast<Swizzle>(swizzle)));
 }
 
-ParsedType kvcache::python::parseCacheType(StringRef text) {
-  MLIRContext context(getRegistry(), MLIRContext::Threading::DISABLED);
-  DiagnosticCollector diagnostics(&context);
-  ParsedType result;
-  if (findDeepNesting(text))
-    diagnostics.addError(getNestingError());
-  else if (Type type = parseType(text, &context, /*numRead=*/nullptr,
-                                 /*isKnownNullTerminated=*/false)) {
-    auto cache = dyn_cast<kvcache::CacheTypeInterface>(type);
-    // The scales of a cache are like one, but not one.
-    if (cache && !isa<kvcache::ScalesType>(type))
-      result.cache = describe(cache);
-  } else if (!diagnostics.hasError())
-    diagnostics.addError("the type could not be parsed");
-  result.diagnostics = diagnostics.take();
-  // The parser takes the text for the name of its file.
-  for (DiagnosticRecord &diagnostic : result.diagnostics)
-    if (!diagnostic.filename.empty())
-      diagnostic.filename = "<string>";
-  return result;
+static MlirKVCacheSwizzle getSwizzle(const Fields &fields) {
+  return static_cast<MlirKVCacheSwizzle>(fields.getCase<Swizzle>("swizzle"));
 }
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+template <auto getChecked>
+static MlirType makePaged(MlirLocation loc, const Fields &fields) {
+  return getChecked(loc, fields.getType("dtype"), fields.getAttribute("params"),
+                    fields.getInteger("page_size"), fields.getType("scale"),
+                    fields.getInteger("granularity"));
+}
+
+template <auto getChecked>
+static MlirType makeContinuous(MlirLocation loc, const Fields &fields) {
+  return getChecked(loc, fields.getType("dtype"),
+                    fields.getAttribute("params"));
+}
+
+static nb::dict getCacheFields(MlirType type) {
+  nb::dict fields;
+  fields["dtype"] = toText(mlirKVCacheCacheTypeGetElementType(type));
+  fields["params"] = toText(mlirKVCacheCacheTypeGetParams(type));
+  setOptional(fields, "page_size", mlirKVCacheCacheTypeGetPageSize(type));
+  MlirType scale = mlirKVCacheCacheTypeGetScale(type);
+  if (!mlirTypeIsNull(scale))
+    fields["scale"] = toText(scale);
+  setOptional(fields, "granularity", mlirKVCacheCacheTypeGetGranularity(type));
+  return fields;
+}
+
+static MlirType makeScales(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheScalesTypeGetChecked(loc, fields.getType("cache"));
+}
+
+static nb::dict getScalesFields(MlirType type) {
+  nb::dict fields;
+  fields["cache"] = toText(mlirKVCacheScalesTypeGetCache(type));
+  return fields;
+}
+
+static MlirType makeRowIndices(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheRowIndicesTypeGetChecked(loc, fields.getInteger("rows"),
+                                             fields.getInteger("page_size"));
+}
+
+static nb::dict getRowIndicesFields(MlirType type) {
+  nb::dict fields;
+  fields["rows"] = mlirKVCacheRowIndicesTypeGetRows(type);
+  setOptional(fields, "page_size", mlirKVCacheRowIndicesTypeGetPageSize(type));
+  return fields;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+static MlirType makeTile(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheTileTypeGetChecked(
+      loc, fields.getInteger("rows"), fields.getInteger("columns"),
+      fields.getType("dtype"), getSwizzle(fields));
+}
+
+static nb::dict getTileFields(MlirType type) {
+  nb::dict fields;
+  fields["rows"] = mlirKVCacheTileTypeGetRows(type);
+  fields["columns"] = mlirKVCacheTileTypeGetColumns(type);
+  fields["dtype"] = toText(mlirKVCacheTileTypeGetElementType(type));
+  fields["swizzle"] = toKeyword(mlirKVCacheTileTypeGetSwizzle(type));
+  return fields;
+}
+
+static MlirType makeToken(MlirLocation loc, const Fields &) {
+  return mlirKVCacheTokenTypeGetChecked(loc);
+}
+
+static nb::dict getTokenFields(MlirType) { return nb::dict(); }
+
+static MlirType makePipe(MlirLocation loc, const Fields &fields) {
+  std::vector<MlirType> tiles = fields.getTypes("tiles");
+  return mlirKVCachePipeTypeGetChecked(loc, fields.getInteger("stages"),
+                                       tiles.size(), tiles.data(),
+                                       fields.getInteger("producers"));
+}
+
+static nb::dict getPipeFields(MlirType type) {
+  nb::list tiles;
+  for (intptr_t i = 0; i < mlirKVCachePipeTypeGetNumTiles(type); ++i)
+    tiles.append(toText(mlirKVCachePipeTypeGetTile(type, i)));
+  nb::dict fields;
+  fields["stages"] = mlirKVCachePipeTypeGetStages(type);
+  fields["tiles"] = tiles;
+  setOptional(fields, "producers", mlirKVCachePipeTypeGetProducers(type));
+  return fields;
+}
+
+static MlirType makeTMATile(MlirLocation loc, const Fields &fields) {
+  std::vector<int64_t> box = fields.getIntegers("box");
+  return mlirKVCacheTMATileTypeGetChecked(
+      loc, box.size(), box.data(), fields.getType("dtype"), getSwizzle(fields),
+      fields.getInteger("l2_promotion"));
+}
+
+static nb::dict getTMATileFields(MlirType type) {
+  nb::list box;
+  for (intptr_t i = 0; i < mlirKVCacheTMATileTypeGetRank(type); ++i)
+    box.append(mlirKVCacheTMATileTypeGetBoxSide(type, i));
+  nb::dict fields;
+  fields["box"] = box;
+  fields["dtype"] = toText(mlirKVCacheTMATileTypeGetElementType(type));
+  fields["swizzle"] = toKeyword(mlirKVCacheTMATileTypeGetSwizzle(type));
+  setOptional(fields, "l2_promotion",
+              mlirKVCacheTMATileTypeGetL2Promotion(type));
+  return fields;
+}
+
+static const Kind<MlirType> kKinds[] = {
+    {"PagedCollectionType", mlirTypeIsAKVCachePagedCollectionType,
+     makePaged<mlirKVCachePagedCollectionTypeGetChecked>, getCacheFields},
+    {"PagedCacheType", mlirTypeIsAKVCachePagedCacheType,
+     makePaged<mlirKVCachePagedCacheTypeGetChecked>, getCacheFields},
+    {"ContinuousCollectionType", mlirTypeIsAKVCacheContinuousCollectionType,
+     makeContinuous<mlirKVCacheContinuousCollectionTypeGetChecked>,
+     getCacheFields},
+    {"ContinuousCacheType", mlirTypeIsAKVCacheContinuousCacheType,
+     makeContinuous<mlirKVCacheContinuousCacheTypeGetChecked>, getCacheFields},
+    {"ScalesType", mlirTypeIsAKVCacheScalesType, makeScales, getScalesFields},
+    {"RowIndicesType", mlirTypeIsAKVCacheRowIndicesType, makeRowIndices,
+     getRowIndicesFields},
+    {"TileType", mlirTypeIsAKVCacheTileType, makeTile, getTileFields},
+    {"TokenType", mlirTypeIsAKVCacheTokenType, makeToken, getTokenFields},
+    {"PipeType", mlirTypeIsAKVCachePipeType, makePipe, getPipeFields},
+    {"TMATileType", mlirTypeIsAKVCacheTMATileType, makeTMATile,
+     getTMATileFields},
+};
+
+ArrayRef<Kind<MlirType>> python::getTypeKinds() { return kKinds; }

@@ -127,3 +127,10 @@ def declared_functions(header):
 def test_the_runtime_exports_what_its_header_declares(library, header):
     path = BUILD / "lib" / f"libkvcache_{library}.so"
     assert exported_functions(path) == declared_functions(header)
+
+
+def test_the_extension_keeps_the_c_api_to_itself():
+    (extension,) = (BUILD / "python/kvcache").glob("_kvcache.*.so")
+    exported = exported_functions(extension)
+    assert "PyInit__kvcache" in exported
+    assert not [name for name in exported if name.startswith("mlir")]

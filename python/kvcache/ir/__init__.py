@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The IR in Python: types and attributes of the dialect, and modules to look at.
+
+Types and attributes are values: those with the same text are equal. They can be hashed,
+pickled, matched, and changed with ``dataclasses.replace``. Whoever makes one gets the
+dialect's checks: a wrong one is a ``CompileError``.
+"""
+
+from .attributes import (
+    Eviction,
+    EvictionAttr,
+    Major,
+    MajorAttr,
+    ParamsAttr,
+    Swizzle,
+    SwizzleAttr,
+)
+from .base import Attribute, Type
+from .caches import (
+    CacheType,
+    ContinuousCacheType,
+    ContinuousCollectionType,
+    PagedCacheType,
+    PagedCollectionType,
+    RowIndicesType,
+    ScalesType,
+)
+from .module import Argument, Function, Module
+from .tiles import PipeType, TileType, TMATileType, TokenType
+
+__all__ = [
+    "Argument",
+    "Attribute",
+    "CacheType",
+    "ContinuousCacheType",
+    "ContinuousCollectionType",
+    "Eviction",
+    "EvictionAttr",
+    "Function",
+    "Major",
+    "MajorAttr",
+    "Module",
+    "PagedCacheType",
+    "PagedCollectionType",
+    "ParamsAttr",
+    "PipeType",
+    "RowIndicesType",
+    "ScalesType",
+    "Swizzle",
+    "SwizzleAttr",
+    "TMATileType",
+    "TileType",
+    "TokenType",
+    "Type",
+]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attributes of the dialect. Roles and extents are plain integers in the IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..checks import check_flag
+from .base import Attribute, integer, member
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class ParamsAttr(Attribute):
+    """``#kvcache.params``: what a cache's dtype and layout do not say.
+
+    Attributes:
+        num_heads: Heads of keys and values.
+        head_size: Elements of a head.
+        is_mla: Whether a token has one latent row, instead of a key and a value.
+    """
+
+    num_heads: int
+    head_size: int
+    is_mla: bool
+
+    def __init__(self, num_heads: int, head_size: int, is_mla: bool = False) -> None:
+        check_flag(is_mla=is_mla)
+        self._make(
+            num_heads=integer("num_heads", num_heads),
+            head_size=integer("head_size", head_size),
+            is_mla=bool(is_mla),
+        )
+
+
+class Swizzle(StrEnum):
+    """How a tile lies in shared memory: the span of its swizzle in bytes."""
+
+    NONE = "none"
+    SPAN_32 = "swizzle_32b"
+    SPAN_64 = "swizzle_64b"
+    SPAN_128 = "swizzle_128b"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class SwizzleAttr(Attribute):
+    """``#kvcache.swizzle<swizzle_128b>``."""
+
+    value: Swizzle
+
+    def __init__(self, value: Swizzle | str) -> None:
+        self._make(value=member("value", Swizzle, value))
+
+
+class Major(StrEnum):
+    """Which index of a matrix product runs along the rows of a tile."""
+
+    K = "k_major"
+    MN = "mn_major"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class MajorAttr(Attribute):
+    """``#kvcache.major<k_major>``."""
+
+    value: Major
+
+    def __init__(self, value: Major | str) -> None:
+        self._make(value=member("value", Major, value))
+
+
+class Eviction(StrEnum):
+    """When the L2 cache gives up what a copy touched."""
+
+    NORMAL = "evict_normal"
+    FIRST = "evict_first"
+    LAST = "evict_last"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class EvictionAttr(Attribute):
+    """``#kvcache.eviction<evict_first>``."""
+
+    value: Eviction
+
+    def __init__(self, value: Eviction | str) -> None:
+        self._make(value=member("value", Eviction, value))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What types and attributes have in common: each is its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, ClassVar, Self, TypeVar
+
+from .. import _native, dtypes
+from ..checks import check_integer, check_positive
+from ..dtypes import DTypeLike
+from ..quantization import cached_dtype
+
+_CLASSES: dict[str, type[Any]] = {}
+"""The classes for what the dialect has, by the names that the extension has for them."""
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+class _Value:
+    """A type or an attribute, as one says of it in Python."""
+
+    _noun: ClassVar[str]
+    _text: str
+
+    def __init__(self) -> None:
+        name = type(self).__name__
+        raise TypeError(f"{name} has no constructor: use {name}.parse")
+
+    def __init_subclass__(cls) -> None:
+        _CLASSES[cls.__name__] = cls
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parses MLIR text, without aliases, into the class for what it says.
+
+        Raises:
+            CompileError: The text is not that of a type, or of an attribute.
+            ValueError: What it says has another class than this.
+        """
+        if not isinstance(text, str):
+            article = "an" if cls._noun == "attribute" else "a"
+            raise TypeError(f"expects the text of {article} {cls._noun}, got {text!r}")
+        contents = text.encode(errors="surrogatepass")
+        parse = getattr(_native.extension(), f"parse_{cls._noun}")
+        said, diagnostics = parse(contents)
+        _native.report(diagnostics, said is not None, stacklevel=2)
+        kind, canonical, fields = said
+        if fields is not None:
+            result = _CLASSES[kind](**fields)
+        else:
+            result = object.__new__(_CLASSES[kind])
+            result._text = canonical
+        if not isinstance(result, cls):
+            raise ValueError(f"expects the text of {cls.__name__}, got {canonical}")
+        return result
+
+    def _make(self, **fields: object) -> None:
+        """Makes this the type or attribute that has the fields, if there is one."""
+        plain = {name: _to_plain(value) for name, value in fields.items()}
+        make = getattr(_native.extension(), f"make_{self._noun}")
+        text, diagnostics = make(type(self).__name__, plain)
+        _native.report(diagnostics, text is not None, stacklevel=3)
+        # The dataclasses are frozen for those who use them.
+        for name, value in {"_text": text, **fields}.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.parse({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Value):
+            return NotImplemented
+        return type(self) is type(other) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> tuple[Callable[[str], Self], tuple[str]]:
+        return type(self).parse, (self._text,)
+
+
+class Type(_Value):
+    """A type of MLIR: one of the dialect's, which have subclasses, or any other."""
+
+    _noun = "type"
+
+
+class Attribute(_Value):
+    """An attribute of MLIR: one of the dialect's, which have subclasses, or any other."""
+
+    _noun = "attribute"
+
+
+def _to_plain(value: object) -> object:
+    """What the extension takes: types and attributes are text."""
+    if isinstance(value, tuple):
+        return list(map(_to_plain, value))
+    return str(value) if isinstance(value, _Value | StrEnum) else value
+
+
+# --- Fields ---------------------------------------------------------------------------
+
+
+def element_type(name: str, spec: DTypeLike) -> str:
+    """The text of the type that a dtype, or MLIR text, stands for."""
+    if isinstance(spec, str):
+        try:
+            text = dtypes.mlir_name(spec)
+        except TypeError:
+            # MLIR has more types than there are dtypes.
+            return str(Type.parse(spec))
+        if text == spec:
+            return text
+    return dtypes.mlir_name(cached_dtype(name, spec))
+
+
+def optional_element_type(name: str, spec: DTypeLike | None) -> str | None:
+    """The same where there is one."""
+    return None if spec is None else element_type(name, spec)
+
+
+def integer(name: str, value: int) -> int:
+    """A number that fits into an attribute or a type."""
+    check_integer(**{name: value})
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"expects {name!r} to have 64 bits, got {value}")
+    return int(value)
+
+
+def optional_integer(name: str, value: int | None) -> int | None:
+    """A number that has to be positive where there is one."""
+    if value is None:
+        return None
+    check_positive(**{name: value})
+    return integer(name, value)
+
+
+def member(name: str, kind: type[Member], value: Member | str) -> Member:
+    """The member of an enumeration that has a value."""
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise ValueError(
+            f"expects {name!r} to be one of {known}, got {value!r}"
+        ) from None

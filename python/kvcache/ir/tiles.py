@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Types of tiles in shared memory, of copies into them, and of descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..dtypes import DTypeLike
+from .attributes import Swizzle
+from .base import Type, element_type, integer, member, optional_integer
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class TileType(Type):
+    """``!kvcache.tile``: a tile of a cache in shared memory.
+
+    Attributes:
+        rows: Its rows.
+        columns: Elements of a row.
+        dtype: MLIR's name of the elements' type.
+        swizzle: How it lies in memory.
+    """
+
+    rows: int
+    columns: int
+    dtype: str
+    swizzle: Swizzle
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        dtype: DTypeLike,
+        swizzle: Swizzle | str = Swizzle.NONE,
+    ) -> None:
+        self._make(
+            rows=integer("rows", rows),
+            columns=integer("columns", columns),
+            dtype=element_type("dtype", dtype),
+            swizzle=member("swizzle", Swizzle, swizzle),
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class TokenType(Type):
+    """``!kvcache.token``: a copy on its way into a tile."""
+
+    def __init__(self) -> None:
+        self._make()
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class PipeType(Type):
+    """``!kvcache.pipe``: tiles in flight.
+
+    Attributes:
+        stages: Slots of the ring.
+        tiles: The tiles of a slot.
+        producers: Warps that fill the slots; None if all threads do.
+    """
+
+    stages: int
+    tiles: tuple[TileType, ...]
+    producers: int | None
+
+    def __init__(
+        self,
+        stages: int,
+        tiles: Iterable[TileType | str],
+        producers: int | None = None,
+    ) -> None:
+        # That they are tiles is a rule of the dialect.
+        self._make(
+            stages=integer("stages", stages),
+            tiles=tuple(
+                tile if isinstance(tile, Type) else Type.parse(tile) for tile in tiles
+            ),
+            producers=optional_integer("producers", producers),
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class TMATileType(Type):
+    """``!kvcache.tma_tile``: a descriptor of the boxes that tensor copies move.
+
+    Attributes:
+        box: The sides of a box, innermost first.
+        dtype: MLIR's name of the elements' type.
+        swizzle: How a box lies in shared memory.
+        l2_promotion: Bytes that the L2 cache fetches at least; None where they are not
+            said.
+    """
+
+    box: tuple[int, ...]
+    dtype: str
+    swizzle: Swizzle
+    l2_promotion: int | None
+
+    def __init__(
+        self,
+        box: Iterable[int],
+        dtype: DTypeLike,
+        swizzle: Swizzle | str = Swizzle.NONE,
+        l2_promotion: int | None = None,
+    ) -> None:
+        self._make(
+            box=tuple(integer("box", side) for side in box),
+            dtype=element_type("dtype", dtype),
+            swizzle=member("swizzle", Swizzle, swizzle),
+            l2_promotion=optional_integer("l2_promotion", l2_promotion),
+        )

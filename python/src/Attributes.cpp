@@ -1,0 +1,66 @@
+//===- Attributes.cpp - Attributes of the dialect for Python --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache-c/Attributes.h"
+#include "Conversions.h"
+#include "IR.h"
+
+namespace nb = nanobind;
+using namespace mlir;
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::python;
+
+static MlirAttribute makeParams(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheParamsAttrGetChecked(loc, fields.getInteger("num_heads"),
+                                         fields.getInteger("head_size"),
+                                         fields.getFlag("is_mla"));
+}
+
+static nb::dict getParamsFields(MlirAttribute attribute) {
+  nb::dict fields;
+  fields["num_heads"] = mlirKVCacheParamsAttrGetNumHeads(attribute);
+  fields["head_size"] = mlirKVCacheParamsAttrGetHeadSize(attribute);
+  fields["is_mla"] = mlirKVCacheParamsAttrIsMLA(attribute);
+  return fields;
+}
+
+/// Attributes that hold the case of an enum.
+template <typename Enum, auto getChecked, auto getValue> struct CaseAttr {
+  using Case = decltype(getValue(MlirAttribute()));
+
+  static MlirAttribute make(MlirLocation loc, const Fields &fields) {
+    return getChecked(loc, static_cast<Case>(fields.getCase<Enum>("value")));
+  }
+
+  static nb::dict getFields(MlirAttribute attribute) {
+    nb::dict fields;
+    fields["value"] =
+        toStr(stringifyEnum(static_cast<Enum>(getValue(attribute))));
+    return fields;
+  }
+};
+
+using SwizzleCase = CaseAttr<Swizzle, mlirKVCacheSwizzleAttrGetChecked,
+                             mlirKVCacheSwizzleAttrGetValue>;
+using MajorCase = CaseAttr<Major, mlirKVCacheMajorAttrGetChecked,
+                           mlirKVCacheMajorAttrGetValue>;
+using EvictionCase = CaseAttr<Eviction, mlirKVCacheEvictionAttrGetChecked,
+                              mlirKVCacheEvictionAttrGetValue>;
+
+static const Kind<MlirAttribute> kKinds[] = {
+    {"ParamsAttr", mlirAttributeIsAKVCacheParamsAttr, makeParams,
+     getParamsFields},
+    {"SwizzleAttr", mlirAttributeIsAKVCacheSwizzleAttr, SwizzleCase::make,
+     SwizzleCase::getFields},
+    {"MajorAttr", mlirAttributeIsAKVCacheMajorAttr, MajorCase::make,
+     MajorCase::getFields},
+    {"EvictionAttr", mlirAttributeIsAKVCacheEvictionAttr, EvictionCase::make,
+     EvictionCase::getFields},
+};
+
+ArrayRef<Kind<MlirAttribute>> python::getAttributeKinds() { return kKinds; }

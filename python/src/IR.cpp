@@ -1,0 +1,189 @@
+//===- IR.cpp - Types and attributes for Python ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "IR.h"
+#include "Conversions.h"
+#include "kvcache-c/Dialect.h"
+#include "kvcache/Compile/Source.h"
+#include "mlir/CAPI/IR.h"
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace mlir;
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::python;
+
+static MlirContext createContext() {
+  auto *context =
+      new MLIRContext(getRegistry(), MLIRContext::Threading::DISABLED);
+  mlirDialectHandleLoadDialect(mlirGetDialectHandle__kvcache__(),
+                               wrap(context));
+  return wrap(context);
+}
+
+MlirContext python::getContext() {
+  static const MlirContext context = createContext();
+  return context;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+template <typename Value>
+static nb::object toText(Value value,
+                         void (*print)(Value, MlirStringCallback, void *)) {
+  std::string text;
+  auto append = [](MlirStringRef part, void *text) {
+    static_cast<std::string *>(text)->append(part.data, part.length);
+  };
+  print(value, append, &text);
+  return toStr(text);
+}
+
+nb::object python::toText(MlirType type) {
+  return ::toText(type, mlirTypePrint);
+}
+
+nb::object python::toText(MlirAttribute attribute) {
+  return ::toText(attribute, mlirAttributePrint);
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+static MlirType parseType(const std::string &text) {
+  return mlirTypeParseGet(getContext(),
+                          mlirStringRefCreate(text.data(), text.size()));
+}
+
+bool Fields::has(const char *name) const {
+  return values.contains(name) && !values[name].is_none();
+}
+
+int64_t Fields::getInteger(const char *name) const {
+  return has(name) ? nb::cast<int64_t>(values[name]) : 0;
+}
+
+std::vector<int64_t> Fields::getIntegers(const char *name) const {
+  return nb::cast<std::vector<int64_t>>(values[name]);
+}
+
+bool Fields::getFlag(const char *name) const {
+  return nb::cast<bool>(values[name]);
+}
+
+std::string Fields::getText(const char *name) const {
+  return nb::cast<std::string>(values[name]);
+}
+
+MlirType Fields::getType(const char *name) const {
+  return has(name) ? parseType(getText(name)) : MlirType{nullptr};
+}
+
+std::vector<MlirType> Fields::getTypes(const char *name) const {
+  std::vector<MlirType> types;
+  for (const auto &text : nb::cast<std::vector<std::string>>(values[name]))
+    types.push_back(parseType(text));
+  return types;
+}
+
+MlirAttribute Fields::getAttribute(const char *name) const {
+  std::string text = getText(name);
+  return mlirAttributeParseGet(getContext(),
+                               mlirStringRefCreate(text.data(), text.size()));
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing and making
+//===----------------------------------------------------------------------===//
+
+/// The parser takes the text for the name of its file.
+static nb::list takeDiagnostics(DiagnosticCollector &collector) {
+  std::vector<DiagnosticRecord> diagnostics = collector.take();
+  for (DiagnosticRecord &diagnostic : diagnostics)
+    if (!diagnostic.filename.empty())
+      diagnostic.filename = "<string>";
+  return toPython(diagnostics);
+}
+
+/// Its class, its text and its fields, which are None where the class is the
+/// base of all.
+template <typename Value>
+static nb::tuple describe(Value value, ArrayRef<Kind<Value>> kinds,
+                          const char *base) {
+  for (const Kind<Value> &kind : kinds)
+    if (kind.isInstance(value))
+      return nb::make_tuple(kind.name, toText(value), kind.getFields(value));
+  return nb::make_tuple(base, toText(value), nb::none());
+}
+
+template <typename Value>
+static nb::tuple parse(const nb::bytes &text, ArrayRef<Kind<Value>> kinds,
+                       const char *base,
+                       Value (*parse)(MlirContext, MlirStringRef)) {
+  DiagnosticCollector diagnostics(unwrap(getContext()));
+  nb::object result = nb::none();
+  std::string contents = toString(text);
+  if (findDeepNesting(contents)) {
+    diagnostics.addError(getNestingError());
+  } else {
+    Value value = parse(getContext(),
+                        mlirStringRefCreate(contents.data(), contents.size()));
+    if (value.ptr)
+      result = describe(value, kinds, base);
+    else if (!diagnostics.hasError())
+      diagnostics.addError("the text could not be parsed");
+  }
+  return nb::make_tuple(result, takeDiagnostics(diagnostics));
+}
+
+template <typename Value>
+static nb::tuple make(const std::string &name, nb::dict fields,
+                      ArrayRef<Kind<Value>> kinds) {
+  const auto *kind = llvm::find_if(
+      kinds, [&](const Kind<Value> &kind) { return kind.name == name; });
+  if (kind == kinds.end())
+    throw nb::value_error("no such class");
+  DiagnosticCollector diagnostics(unwrap(getContext()));
+  Value value = kind->make(mlirLocationUnknownGet(getContext()),
+                           Fields(std::move(fields)));
+  return nb::make_tuple(value.ptr ? toText(value) : nb::none(),
+                        takeDiagnostics(diagnostics));
+}
+
+void python::addIR(nb::module_ &module) {
+  module.def(
+      "parse_type",
+      [](const nb::bytes &text) {
+        return parse(text, getTypeKinds(), "Type", mlirTypeParseGet);
+      },
+      nb::arg("text"));
+  module.def(
+      "parse_attribute",
+      [](const nb::bytes &text) {
+        return parse(text, getAttributeKinds(), "Attribute",
+                     mlirAttributeParseGet);
+      },
+      nb::arg("text"));
+  module.def(
+      "make_type",
+      [](const std::string &name, nb::dict fields) {
+        return make(name, std::move(fields), getTypeKinds());
+      },
+      nb::arg("name"), nb::arg("fields"));
+  module.def(
+      "make_attribute",
+      [](const std::string &name, nb::dict fields) {
+        return make(name, std::move(fields), getAttributeKinds());
+      },
+      nb::arg("name"), nb::arg("fields"));
+  addParsedModule(module);
+}
