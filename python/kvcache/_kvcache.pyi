@@ -29,8 +29,8 @@ def parse_type(
 ) -> tuple[tuple[str, str, dict[str, Any] | None] | None, list[RawDiagnostic]]:
     """Returns class, text and fields of a type, or None on errors.
 
-    The fields are the arguments of its constructor: numbers, text, and lists of them.
-    They are None where the class is ``Type``.
+    The fields are the arguments of its constructor: numbers, text, types and attributes
+    like this one, and lists of them. They are None where the class is ``Type``.
     """
 
 def parse_attribute(
@@ -41,7 +41,10 @@ def parse_attribute(
 def make_type(
     name: str, fields: dict[str, Any]
 ) -> tuple[str | None, list[RawDiagnostic]]:
-    """Returns the text of the type of a class that has the fields; None on errors."""
+    """Returns the text of the type that has the fields; None on errors.
+
+    Types and attributes among the fields are text.
+    """
 
 def make_attribute(
     name: str, fields: dict[str, Any]

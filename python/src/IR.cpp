@@ -19,19 +19,6 @@ using namespace mlir;
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
 
-static MlirContext createContext() {
-  auto *context =
-      new MLIRContext(getRegistry(), MLIRContext::Threading::DISABLED);
-  mlirDialectHandleLoadDialect(mlirGetDialectHandle__kvcache__(),
-                               wrap(context));
-  return wrap(context);
-}
-
-MlirContext python::getContext() {
-  static const MlirContext context = createContext();
-  return context;
-}
-
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
@@ -59,8 +46,8 @@ nb::object python::toText(MlirAttribute attribute) {
 // Fields
 //===----------------------------------------------------------------------===//
 
-static MlirType parseType(const std::string &text) {
-  return mlirTypeParseGet(getContext(),
+MlirType Fields::parseType(const std::string &text) const {
+  return mlirTypeParseGet(context,
                           mlirStringRefCreate(text.data(), text.size()));
 }
 
@@ -97,13 +84,31 @@ std::vector<MlirType> Fields::getTypes(const char *name) const {
 
 MlirAttribute Fields::getAttribute(const char *name) const {
   std::string text = getText(name);
-  return mlirAttributeParseGet(getContext(),
+  return mlirAttributeParseGet(context,
                                mlirStringRefCreate(text.data(), text.size()));
 }
 
 //===----------------------------------------------------------------------===//
 // Parsing and making
 //===----------------------------------------------------------------------===//
+
+/// Its class, its text and its fields.
+template <typename Value>
+static nb::tuple describe(Value value, ArrayRef<Kind<Value>> kinds,
+                          const char *base) {
+  for (const Kind<Value> &kind : kinds)
+    if (kind.isInstance(value))
+      return nb::make_tuple(kind.name, toText(value), kind.getFields(value));
+  return nb::make_tuple(base, toText(value), nb::none());
+}
+
+nb::tuple python::describe(MlirType type) {
+  return ::describe(type, getTypeKinds(), "Type");
+}
+
+nb::tuple python::describe(MlirAttribute attribute) {
+  return ::describe(attribute, getAttributeKinds(), "Attribute");
+}
 
 /// The parser takes the text for the name of its file.
 static nb::list takeDiagnostics(DiagnosticCollector &collector) {
@@ -114,35 +119,39 @@ static nb::list takeDiagnostics(DiagnosticCollector &collector) {
   return toPython(diagnostics);
 }
 
-/// Its class, its text and its fields, which are None where the class is the
-/// base of all.
+/// Parses into a context of its own: a name, such as that of a structure of
+/// LLVM, means the same all over a context.
 template <typename Value>
-static nb::tuple describe(Value value, ArrayRef<Kind<Value>> kinds,
-                          const char *base) {
-  for (const Kind<Value> &kind : kinds)
-    if (kind.isInstance(value))
-      return nb::make_tuple(kind.name, toText(value), kind.getFields(value));
-  return nb::make_tuple(base, toText(value), nb::none());
-}
-
-template <typename Value>
-static nb::tuple parse(const nb::bytes &text, ArrayRef<Kind<Value>> kinds,
-                       const char *base,
+static nb::tuple parse(const nb::bytes &text,
                        Value (*parse)(MlirContext, MlirStringRef)) {
-  DiagnosticCollector diagnostics(unwrap(getContext()));
+  MLIRContext context(getRegistry(), MLIRContext::Threading::DISABLED);
+  DiagnosticCollector diagnostics(&context);
   nb::object result = nb::none();
   std::string contents = toString(text);
   if (findDeepNesting(contents)) {
     diagnostics.addError(getNestingError());
   } else {
-    Value value = parse(getContext(),
+    Value value = parse(wrap(&context),
                         mlirStringRefCreate(contents.data(), contents.size()));
     if (value.ptr)
-      result = describe(value, kinds, base);
+      result = python::describe(value);
     else if (!diagnostics.hasError())
       diagnostics.addError("the text could not be parsed");
   }
   return nb::make_tuple(result, takeDiagnostics(diagnostics));
+}
+
+/// The context of what is made, which is of this dialect and has no names. It
+/// lives as long as the process.
+static MLIRContext &getContext() {
+  static MLIRContext *const context = [] {
+    auto *context =
+        new MLIRContext(getRegistry(), MLIRContext::Threading::DISABLED);
+    mlirDialectHandleLoadDialect(mlirGetDialectHandle__kvcache__(),
+                                 wrap(context));
+    return context;
+  }();
+  return *context;
 }
 
 template <typename Value>
@@ -152,9 +161,10 @@ static nb::tuple make(const std::string &name, nb::dict fields,
       kinds, [&](const Kind<Value> &kind) { return kind.name == name; });
   if (kind == kinds.end())
     throw nb::value_error("no such class");
-  DiagnosticCollector diagnostics(unwrap(getContext()));
-  Value value = kind->make(mlirLocationUnknownGet(getContext()),
-                           Fields(std::move(fields)));
+  MlirContext context = wrap(&getContext());
+  DiagnosticCollector diagnostics(&getContext());
+  Value value = kind->make(mlirLocationUnknownGet(context),
+                           Fields(context, std::move(fields)));
   return nb::make_tuple(value.ptr ? toText(value) : nb::none(),
                         takeDiagnostics(diagnostics));
 }
@@ -162,16 +172,11 @@ static nb::tuple make(const std::string &name, nb::dict fields,
 void python::addIR(nb::module_ &module) {
   module.def(
       "parse_type",
-      [](const nb::bytes &text) {
-        return parse(text, getTypeKinds(), "Type", mlirTypeParseGet);
-      },
+      [](const nb::bytes &text) { return parse(text, mlirTypeParseGet); },
       nb::arg("text"));
   module.def(
       "parse_attribute",
-      [](const nb::bytes &text) {
-        return parse(text, getAttributeKinds(), "Attribute",
-                     mlirAttributeParseGet);
-      },
+      [](const nb::bytes &text) { return parse(text, mlirAttributeParseGet); },
       nb::arg("text"));
   module.def(
       "make_type",

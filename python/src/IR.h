@@ -8,8 +8,8 @@
 //
 // To Python, a type or an attribute is its text, or the name of its class with
 // the arguments of the constructor: its fields. A field is a number, a text or
-// a list of them, and absent where it says nothing. Types and attributes among
-// the fields are text again, and so are the cases of enums.
+// a list of them, and absent where it says nothing. Types of elements and cases
+// of enums are text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +22,21 @@
 
 namespace mlir::kvcache::python {
 
-/// The context of all types and attributes, which lives as long as the process.
-MlirContext getContext();
-
 nanobind::object toText(MlirType type);
 nanobind::object toText(MlirAttribute attribute);
+
+/// The name of the class, the text, and the fields, which are None where the
+/// class is the base of all.
+nanobind::tuple describe(MlirType type);
+nanobind::tuple describe(MlirAttribute attribute);
 
 /// What a constructor got, and has checked.
 class Fields {
 public:
-  explicit Fields(nanobind::dict values) : values(std::move(values)) {}
+  /// Types and attributes, of which it has the text, are parsed into the
+  /// context.
+  Fields(MlirContext context, nanobind::dict values)
+      : context(context), values(std::move(values)) {}
 
   /// 0 where it is absent.
   int64_t getInteger(const char *name) const;
@@ -50,7 +55,9 @@ public:
 
 private:
   bool has(const char *name) const;
+  MlirType parseType(const std::string &text) const;
 
+  MlirContext context;
   nanobind::dict values;
 };
 

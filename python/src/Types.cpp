@@ -49,7 +49,7 @@ static MlirType makeContinuous(MlirLocation loc, const Fields &fields) {
 static nb::dict getCacheFields(MlirType type) {
   nb::dict fields;
   fields["dtype"] = toText(mlirKVCacheCacheTypeGetElementType(type));
-  fields["params"] = toText(mlirKVCacheCacheTypeGetParams(type));
+  fields["params"] = describe(mlirKVCacheCacheTypeGetParams(type));
   setOptional(fields, "page_size", mlirKVCacheCacheTypeGetPageSize(type));
   MlirType scale = mlirKVCacheCacheTypeGetScale(type);
   if (!mlirTypeIsNull(scale))
@@ -64,7 +64,7 @@ static MlirType makeScales(MlirLocation loc, const Fields &fields) {
 
 static nb::dict getScalesFields(MlirType type) {
   nb::dict fields;
-  fields["cache"] = toText(mlirKVCacheScalesTypeGetCache(type));
+  fields["cache"] = describe(mlirKVCacheScalesTypeGetCache(type));
   return fields;
 }
 
@@ -115,7 +115,7 @@ static MlirType makePipe(MlirLocation loc, const Fields &fields) {
 static nb::dict getPipeFields(MlirType type) {
   nb::list tiles;
   for (intptr_t i = 0; i < mlirKVCachePipeTypeGetNumTiles(type); ++i)
-    tiles.append(toText(mlirKVCachePipeTypeGetTile(type, i)));
+    tiles.append(describe(mlirKVCachePipeTypeGetTile(type, i)));
   nb::dict fields;
   fields["stages"] = mlirKVCachePipeTypeGetStages(type);
   fields["tiles"] = tiles;

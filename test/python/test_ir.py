@@ -520,6 +520,17 @@ def test_bytecode_of_a_module_compiles_as_its_source():
     assert kernel.ptx == expected.ptx
 
 
+def test_texts_mean_nothing_to_each_other():
+    """In one context of MLIR a name has one meaning."""
+    for body in ("ptr", "i32"):
+        text = f'!llvm.struct<"node", ({body})>'
+        assert str(Type.parse(text)) == text
+        (function,) = Module.parse(f"func.func private @f({text})").functions
+        assert function.arguments[0].type == Type.parse(text)
+    resource = Attribute.parse("dense_resource<name> : tensor<1xi8>")
+    assert pickle.loads(pickle.dumps(resource)) == resource
+
+
 def test_types_outlive_their_module():
     types = [
         argument.type

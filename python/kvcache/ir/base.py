@@ -46,14 +46,9 @@ class _Value:
         parse = getattr(_native.extension(), f"parse_{cls._noun}")
         said, diagnostics = parse(contents)
         _native.report(diagnostics, said is not None, stacklevel=2)
-        kind, canonical, fields = said
-        if fields is not None:
-            result = _CLASSES[kind](**fields)
-        else:
-            result = object.__new__(_CLASSES[kind])
-            result._text = canonical
+        result = _from_plain(said)
         if not isinstance(result, cls):
-            raise ValueError(f"expects the text of {cls.__name__}, got {canonical}")
+            raise ValueError(f"expects the text of {cls.__name__}, got {result}")
         return result
 
     def _make(self, **fields: object) -> None:
@@ -101,6 +96,20 @@ def _to_plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(map(_to_plain, value))
     return str(value) if isinstance(value, _Value | StrEnum) else value
+
+
+def _from_plain(said: object) -> Any:
+    """What the extension says: of types and attributes class, text and fields."""
+    if isinstance(said, list):
+        return tuple(map(_from_plain, said))
+    if not isinstance(said, tuple):
+        return said
+    kind, text, fields = said
+    if fields is not None:
+        return _CLASSES[kind](**{name: _from_plain(fields[name]) for name in fields})
+    other = object.__new__(_CLASSES[kind])
+    other._text = text
+    return other
 
 
 # --- Fields ---------------------------------------------------------------------------
