@@ -14,7 +14,7 @@ import kvcache
 from kvcache import _native
 
 from page_examples import run_opt
-from reference import Family, Op, families
+from dialect_reference import Family, Op, families
 
 _ALIAS = re.compile(r"^!(\w+) = (.*)$", re.MULTILINE)
 _SIGNATURE = re.compile(

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import chips
 import mlir_lexer
-import reference
+import dialect_reference
 import sources
 
 _made: dict[str, str] = {}
@@ -30,7 +30,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         page: (sources.ROOT / path).read_text() for path, page in sources.MOVED.items()
     }
     _made.clear()
-    _made.update(moved | reference.pages() | chips.pages())
+    _made.update(moved | dialect_reference.pages() | chips.pages())
     _made.update(sources.pages(written | moved))
     config.nav = [_with_folders(entry) for entry in config.nav]
     return config

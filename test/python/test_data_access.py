@@ -263,7 +263,7 @@ def max_tokens(shape):
 
 @each_shape
 @given(st.data())
-@examples(25)
+@examples(14)
 def test_accesses_in_any_layout(shape, data):
     check_accesses(shape, data)
 
@@ -353,7 +353,7 @@ def compile_tiles(shape, tiles, target="cpu"):
     "shape, tiles", TILES, ids=lambda value: str(value).replace(" ", "")
 )
 @given(st.data())
-@examples(25)
+@examples(14)
 def test_tiles(shape, tiles, data):
     check_tiles(shape, tiles, data, data.draw(st.sampled_from(("", "_copy"))))
 
@@ -426,7 +426,7 @@ def compile_known_pages(shape, target="cpu"):
 
 @pytest.mark.parametrize("shape", SHAPES[1:5] + SHAPES[8:], ids=str)
 @given(st.data())
-@examples(15)
+@examples(10)
 def test_known_pages(shape, data):
     """The page is taken as given, and the table not read: it has nothing to say."""
     check_known_pages(shape, data)

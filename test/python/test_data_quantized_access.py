@@ -166,7 +166,7 @@ class Access:
 
 @each_shape
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_elements_in_any_layout(shape, data):
     check_elements(shape, data)
 
@@ -209,7 +209,7 @@ def check_elements(shape, data, target="cpu"):
 
 @each_shape
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_scales_in_any_layout(shape, data):
     """Any element of a group finds its scale."""
     check_scales(shape, data)
@@ -236,7 +236,7 @@ def check_scales(shape, data, target="cpu"):
 
 @each_shape
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_quantized_stores_in_any_layout(shape, data):
     check_quantized_stores(shape, data)
 
@@ -333,7 +333,7 @@ def compile_known_pages(shape):
 
 @pytest.mark.parametrize("shape", [SHAPES[1], SHAPES[4], SHAPES[8], SHAPES[9]], ids=str)
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_known_pages(shape, data):
     """Pages are taken as given, and no table is read: they have nothing to say."""
     program = compile_known_pages(shape)

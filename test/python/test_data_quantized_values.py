@@ -337,14 +337,14 @@ bits_of_f32 = st.integers(0, 2**32 - 1) | st.sampled_from(
 
 @each_format
 @given(st.data())
-@examples(20)
+@examples(14)
 def test_quantize_any_bits(element, scale, data):
     check_quantize_any_bits(element, scale, data)
 
 
 @pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES[1:]))
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_quantize_any_bits_in_kernels(formats, target, data):
     check_quantize_any_bits(*formats, data, target)
 

@@ -116,7 +116,7 @@ def draw_cache(data, shape, tokens, rows, target):
 
 @pytest.mark.parametrize("shape, rows", cases())
 @given(st.data())
-@examples(12)
+@examples(8)
 def test_rows(shape, rows, data):
     check_rows(shape, rows, data)
 
@@ -172,7 +172,7 @@ func.func private @row_of(%rows: !rows, %o: index) -> index {
 @pytest.mark.parametrize("shape", SHAPES[1:5] + SHAPES[-1:], ids=str)
 @pytest.mark.parametrize("pages", [1, 2, 12])
 @given(st.data())
-@examples(10)
+@examples(7)
 def test_rows_that_travel(shape, pages, data):
     """Through calls, a conditional, a select and a loop."""
     check_rows_that_travel(shape, pages, data)

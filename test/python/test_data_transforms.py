@@ -417,7 +417,7 @@ EXTRAS = {
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @given(st.data())
-@examples(15)
+@examples(10)
 def test_passes_keep_the_meaning(shape, pipeline, data):
     program = compile_functions(shape, pipeline, data.draw(st.booleans()))
     max_tokens = 4 * (shape.page_size or 5)
@@ -437,7 +437,7 @@ def test_passes_keep_the_meaning(shape, pipeline, data):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @given(st.data())
-@examples(4)
+@examples(3)
 def test_no_trips_read_nothing(shape, pipeline, data):
     """With indices that name nothing, and tables at the edge of what can be read."""
     cache = data.draw(

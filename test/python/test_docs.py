@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 
 import chips
 import page_examples
-import reference
+import dialect_reference
 
-OPS = {op.name: op for family in reference.families() for op in family.ops}
+OPS = {op.name: op for family in dialect_reference.families() for op in family.ops}
 MNEMONIC = re.compile(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"')
 
 
@@ -39,11 +39,11 @@ def test_the_reference_has_every_op():
 
 
 def test_every_family_has_a_place_in_the_nav():
-    assert sorted(reference.FAMILIES) == sorted(f.name for f in reference.families())
+    assert sorted(dialect_reference.FAMILIES) == sorted(f.name for f in dialect_reference.families())
 
 
 def test_pipelines_are_those_of_the_compiler():
-    found = {name: dict(options) for name, _, options in reference.pipelines()}
+    found = {name: dict(options) for name, _, options in dialect_reference.pipelines()}
     assert found.keys() == {"kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"}
     assert {"chip=<string>", "format=<string>", "host"} <= found["kvcache-to-ptx"].keys()
 
@@ -67,7 +67,7 @@ def test_chips_of_a_class_make_the_same(of_class):
 def test_every_op_compiles_on_the_newest_chip():
     found = {
         op.name: chips.outcome_in(family, op, "sm_121a").error
-        for family in reference.families()
+        for family in dialect_reference.families()
         for op in family.ops
     }
     assert found == dict.fromkeys(OPS, "")
@@ -204,7 +204,7 @@ def test_the_site_is_complete_and_works_without_network(site):
         loaded = re.findall(r"<(?:script|link|img)\b[^>]*\b(?:src|href)=\"?(http[^\"\s>]*)", page.read_text())
         assert loaded == []
 
-    for family in reference.families():
+    for family in dialect_reference.families():
         page = site / family.page.replace(".md", ".html")
         assert {op.name for op in family.ops} <= anchors[page]
     for of_class in chips.classes():

@@ -171,11 +171,7 @@ def test_tiles_of_keys(chip, benign):
 
 @pytest.mark.parametrize(
     ("chip", "benign"),
-    [
-        ("sm_80", THREAD_COPIES),
-        ("sm_100a", TENSOR_COPIES),
-        pytest.param("sm_90a", TENSOR_COPIES, marks=pytest.mark.slow),
-    ],
+    [("sm_80", THREAD_COPIES), ("sm_90a", TENSOR_COPIES)],
 )
 def test_tiles_in_flight(chip, benign):
     check(attention_source(), "attention_pipe", chip, attend, 10, benign)
