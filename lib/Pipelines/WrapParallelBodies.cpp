@@ -1,5 +1,4 @@
-//===- WrapParallelBodies.cpp - Bodies as regions
-//----------------------------===//
+//===- WrapParallelBodies.cpp - Bodies as regions -------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +8,8 @@
 
 #include "kvcache/Pipelines/Pipelines.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::kvcache {
@@ -26,13 +27,31 @@ struct WrapParallelBodies
     getOperation()->walk([](scf::ParallelOp loop) {
       WalkResult nested = loop.getBody()->walk(
           [](scf::ParallelOp) { return WalkResult::interrupt(); });
+      if (nested.wasInterrupted())
+        return;
+      if (isKernel(loop))
+        warnOfSingleThreads(loop);
       // What is reduced is a result of the body.
-      if (!nested.wasInterrupted() && loop.getNumResults() == 0)
+      if (loop.getNumResults() == 0)
         wrap(loop);
     });
   }
 
 private:
+  /// Whether a loop, which has none inside, becomes a kernel on its own.
+  static bool isKernel(scf::ParallelOp loop) {
+    return loop->getParentOfType<func::FuncOp>() &&
+           !loop->getParentOfType<scf::ParallelOp>() &&
+           !loop->getParentOfType<gpu::LaunchOp>();
+  }
+
+  /// A grid without a block is legal, and hardly ever meant.
+  static void warnOfSingleThreads(scf::ParallelOp loop) {
+    loop.emitWarning("makes a kernel with blocks of one thread: the block is "
+                     "an 'scf.parallel' inside this one, which "
+                     "'canonicalize' merges into it where nothing else is");
+  }
+
   static void wrap(scf::ParallelOp loop) {
     Block *body = loop.getBody();
     OpBuilder builder = OpBuilder::atBlockTerminator(body);

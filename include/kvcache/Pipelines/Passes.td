@@ -17,6 +17,9 @@ def WrapParallelBodies : Pass<"kvcache-wrap-parallel-bodies"> {
     Upstream's conversion of parallel loops to launches takes writes in the body
     for something between two loops, unless they are in a region of their own.
     The clean-up afterwards inlines it.
+
+    Warns of a loop with none inside and none around it, because it becomes a
+    kernel with blocks of one thread.
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
