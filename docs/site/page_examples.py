@@ -24,7 +24,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OPT = ROOT / "build" / "bin" / "kvcache-opt"
-LLVM_TOOLS = Path("/usr/lib/llvm-22/bin")
 TABLES = sorted((ROOT / "include" / "kvcache" / "IR").glob("*.td"))
 PAGES = sorted(
     [
@@ -191,6 +190,15 @@ def commands_of(path: Path) -> list[Example]:
     return [e for e in examples_of(path, "sh") if _TOOL.search(e.text)]
 
 
+def llvm_tools() -> str:
+    """The folder of the LLVM tools that the build tree was configured with."""
+    cache = (ROOT / "build" / "CMakeCache.txt").read_text()
+    folder = re.search(r"^MLIR_DIR:\w+=(.+)$", cache, re.MULTILINE)
+    if not folder:
+        raise ValueError("build/CMakeCache.txt names no MLIR_DIR")
+    return str(Path(folder[1]).parents[2] / "bin")
+
+
 def check_commands(path: Path) -> str:
     """Runs the commands of a page from its top to its end; says where one fails.
 
@@ -199,7 +207,7 @@ def check_commands(path: Path) -> str:
     script = "trap 'echo $LINENO >failed' ERR; set -eEuo pipefail;"
     for example in commands_of(path):
         script += "\n" * (example.line - script.count("\n")) + example.text
-    search = os.pathsep.join(map(str, [OPT.parent, LLVM_TOOLS, os.environ["PATH"]]))
+    search = os.pathsep.join([str(OPT.parent), llvm_tools(), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for entry in ROOT.iterdir():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _native, dtypes
+from .checks import check_positive
 from .dtypes import DTypeLike
 
 _SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
@@ -75,12 +76,6 @@ def _bytes(spec: DTypeLike) -> int:
     return result.itemsize
 
 
-def _positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if not isinstance(size, int | np.integer) or size <= 0:
-            raise ValueError(f"expects {name} to be a positive integer, got {size!r}")
-
-
 def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
     """Elements in the span of a swizzle: 16 bytes for ``"none"``, else its number."""
     return span(swizzle) // _bytes(dtype)
@@ -88,13 +83,13 @@ def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
 
 def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
     """``depth`` rounded up to whole spans of a swizzle."""
-    _positive(depth=depth)
+    check_positive(depth=depth)
     return _native.extension().padded_depth(_bytes(dtype), span(swizzle), depth)
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
     """Elements of a row that one gather4 moves: a span, or all without a swizzle."""
-    _positive(tile_width=tile_width)
+    check_positive(tile_width=tile_width)
     return _native.extension().gather4_box_width(_bytes(dtype), tile_width, span(swizzle))
 
 
@@ -103,7 +98,7 @@ def scale_window(dtype: DTypeLike, rows: int) -> int:
 
     A copy starts at a multiple of 16 bytes, so one such unit more than the rows.
     """
-    _positive(rows=rows)
+    check_positive(rows=rows)
     return _native.extension().scale_window(_bytes(dtype), rows)
 
 
@@ -125,7 +120,7 @@ def folded_chunks(
         chunk_inner: Whether the box has its chunks inside 8 rows, so that it may have
             fewer rows than the tile.
     """
-    _positive(head_size=head_size, rows=rows, columns=columns)
+    check_positive(head_size=head_size, rows=rows, columns=columns)
     box_rows = min(rows, page_size) if page_size else rows
     sizes = head_size, rows, columns, box_rows, chunk_inner
     return _native.extension().folded_chunks(_bytes(dtype), span(swizzle), *sizes)
@@ -142,7 +137,7 @@ def tile_offset(
     Raises ``IndexError`` for an element that the tile does not have.
     """
     rows, columns = shape
-    _positive(rows=rows, columns=columns)
+    check_positive(rows=rows, columns=columns)
     if not (0 <= row < rows and 0 <= column < columns):
         raise IndexError(f"element ({row}, {column}) of a tile of {rows} x {columns}")
     size = _bytes(dtype)
@@ -199,7 +194,7 @@ def descriptor_fields(
         raise ValueError(f"{kind} needs {', '.join(missing)}")
     if unknown := [name for name in sizes if name not in needed + optional]:
         raise ValueError(f"{kind} takes no {', '.join(unknown)}")
-    _positive(**sizes)
+    check_positive(**sizes)
     if major == "mn" and (kind != "matrix" or swizzle != "128b"):
         raise ValueError("expects major 'mn' only for a matrix with swizzle '128b'")
     if kind == "paged":

@@ -247,8 +247,7 @@ def test_limits_of_strides_and_inner_boxes():
     [
         ("tiles", {}, "unknown kind 'tiles'; known are tile, matrix,"),
         ("tile", {"swizzle": "96b"}, "unknown swizzle '96b'; known are 'none'"),
-        ("tile", {"rows": 0}, "expects rows to be a positive integer, got 0"),
-        ("tile", {"rows": 1.5}, "expects rows to be a positive integer, got 1.5"),
+        ("tile", {"rows": 0}, "expects 'rows' to be positive, got 0"),
         ("tile", {"columns": 4}, "tile takes no columns"),
         ("paged", {}, "paged needs page_size, num_pages, columns"),
         ("tile", {"major": "m"}, "expects major to be 'k' or 'mn', got 'm'"),
@@ -259,3 +258,8 @@ def test_limits_of_strides_and_inner_boxes():
 def test_bad_arguments(kind, change, message):
     with pytest.raises(ValueError, match=message):
         kvcache.descriptor_fields(kind, **(cache(num_rows=64, rows=64) | change))
+
+
+def test_sizes_are_integers():
+    with pytest.raises(TypeError, match="expects 'rows' to be an integer, got 1.5"):
+        kvcache.descriptor_fields("tile", **cache(num_rows=64, rows=1.5))

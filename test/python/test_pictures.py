@@ -622,7 +622,7 @@ def test_a_tile_without_a_read_has_no_frames():
         ((8, 64), "bf16", "256b", None, "unknown swizzle '256b'; known are 'none', '32b', '64b', '128b'"),
         ((8, 64), "f4E2M1FN", "128b", None, "float4_e2m1fn has less than a byte: view it as int8"),
         ((8,), "bf16", "128b", None, "expects 'shape' to be rows and columns, got (8,)"),
-        ((0, 64), "bf16", "128b", None, "expects rows to be a positive integer, got 0"),
+        ((0, 64), "bf16", "128b", None, "expects 'rows' to be positive, got 0"),
         ((8, 60), "bf16", "128b", None, "expects rows of a multiple of 16 bytes, got 60 columns of bf16"),
         ((12, 128), "bf16", "128b", None, "expects a multiple of 8 rows for several chunks of 64 columns, got 12"),
         ((129, 64), "bf16", "128b", None, "expects a tile of at most 16,384 bytes in a picture, got 16,512"),
