@@ -1,0 +1,163 @@
+"""Makes a pack: what a machine with a GPU, and without a compiler, needs to run the benchmarks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import kvcache
+from kvcache import toolchain
+
+from .kernels import OURS, PEER, KernelImage, Pack
+from .works import WORKS
+
+BENCHMARKS = Path(__file__).resolve().parent.parent
+CHIPS = ("sm_80", "sm_90a", "sm_100a")
+NAME = "kvcache-bench-gpu"
+_PACKAGES = ("cuda-bindings", "numpy")
+_FILES_OF_THE_COMPILER = ("pack.py", "emulate.py", "tools.py")
+
+
+def _write_cubin(pack: Pack, contender: str, source: str, chip: str, cubin: bytes) -> str:
+    name = f"cubins/{contender.replace(' ', '-').lower()}.{source}.{chip}.cubin"
+    path = pack.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(cubin)
+    return name
+
+
+def _add_missing(pack: Pack, contender: str, source: str, chip: str, reason: str) -> None:
+    pack.missing.append({"contender": contender, "source": source, "chip": chip, "reason": reason})
+    print(f"{contender}, {source}, {chip}: {reason}", file=sys.stderr)
+
+
+def _first_line(text: str, word: str) -> str:
+    """The first line with a word, or else the first one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if word in line), lines[0] if lines else "no message")
+
+
+# --- Our kernels -----------------------------------------------------------------------------------------------------
+
+
+def compile_ours(source: Path, chip: str) -> kvcache.Kernel:
+    """The only kernel of a source, in machine code."""
+    kernels = list(kvcache.compile(source, target=chip, format="cubin").kernels.values())
+    if len(kernels) != 1:
+        raise ValueError(f"expects one kernel in {source.name}, got {', '.join(k.name for k in kernels) or 'none'}")
+    return kernels[0]
+
+
+def describe_ours(kernel: kvcache.Kernel, source: str, cubin: str) -> KernelImage:
+    """What a pack keeps of a kernel; ``cubin`` is the file of its machine code."""
+    return KernelImage(
+        OURS, source, kernel.chip, kernel.name, cubin, tuple(map(asdict, kernel.parameters)),
+        tuple(map(asdict, kernel.descriptors)), kernel.block_size, kernel.dynamic_shared_memory,
+    )
+
+
+def _add_ours(pack: Pack, source: Path, chip: str) -> None:
+    try:
+        kernel = compile_ours(source, chip)
+    except (kvcache.Error, OSError, ValueError) as error:
+        return _add_missing(pack, OURS, source.stem, chip, _first_line(str(error), "error"))
+    cubin = _write_cubin(pack, OURS, source.stem, chip, kernel.cubin)
+    pack.images.append(describe_ours(kernel, source.stem, cubin))
+
+
+# --- CUDA C++ --------------------------------------------------------------------------------------------------------
+
+
+def find_nvcc() -> str | None:
+    folders = [os.environ["CUDA_HOME"]] if "CUDA_HOME" in os.environ else []
+    found = (shutil.which("nvcc", path=f"{folder}/bin") for folder in [*folders, "/usr/local/cuda"])
+    return next(filter(None, found), None) or shutil.which("nvcc")
+
+
+def _add_peer(pack: Pack, source: Path, chip: str, nvcc: str | None) -> None:
+    if not nvcc:
+        return _add_missing(pack, PEER, source.stem, chip, "nvcc was not found: install the CUDA toolkit or set CUDA_HOME")
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder, "kernel.cubin")
+        command = [nvcc, "-cubin", "-O3", f"-arch={chip}", str(source), "-o", str(cubin)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode:
+            return _add_missing(pack, PEER, source.stem, chip, _first_line(result.stdout + result.stderr, "error"))
+        name = _write_cubin(pack, PEER, source.stem, chip, cubin.read_bytes())
+    pack.images.append(KernelImage(PEER, source.stem, chip, source.stem, name))
+
+
+# --- The pack --------------------------------------------------------------------------------------------------------
+
+
+def _run(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _describe_build(nvcc: str | None) -> dict[str, str]:
+    git = ("git", "-C", str(BENCHMARKS))
+    changes = _run(*git, "status", "--porcelain")
+    ptxas = _run(str(toolchain.find_tool("ptxas")), "--version")
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "commit": (_run(*git, "rev-parse", "HEAD") or "unknown") + (" with changes" if changes else ""),
+        "kvcache": kvcache.__version__,
+        "ptxas": _first_line(ptxas, "release"),
+        "nvcc": _first_line(_run(nvcc, "--version"), "release") if nvcc else "not found",
+        "host": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _copy_driver(folder: Path) -> None:
+    package = folder / "gpu"
+    package.mkdir()
+    for path in sorted((BENCHMARKS / "gpu").glob("*.py")):
+        if path.name not in (*_FILES_OF_THE_COMPILER, "run.py"):
+            shutil.copy(path, package)
+    for name in ("run.py", "README.md"):
+        shutil.copy(BENCHMARKS / "gpu" / name, folder)
+    shutil.copytree(BENCHMARKS / "peers", folder / "peers", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _add_wheels(folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "download", "--only-binary", ":all:", "--disable-pip-version-check",
+                    "-d", str(folder / "wheels"), *_PACKAGES], check=True, stdout=sys.stderr)
+
+
+def fill(folder: Path, works: Sequence[str], chips: Sequence[str]) -> Pack:
+    """Puts everything but wheels into an empty folder."""
+    nvcc = find_nvcc()
+    pack = Pack(_describe_build(nvcc), folder=folder)
+    for name in works:
+        for chip in chips:
+            _add_ours(pack, BENCHMARKS / f"kernels/{name}.mlir", chip)
+            for peer in WORKS[name].peers:
+                _add_peer(pack, BENCHMARKS / f"peers/{peer.source}.cu", chip, nvcc)
+    _copy_driver(folder)
+    pack.save()
+    return pack
+
+
+def write(path: Path, works: Sequence[str], chips: Sequence[str], with_wheels: bool) -> Pack:
+    """Writes an archive whose only folder is the pack."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary, NAME)
+        folder.mkdir()
+        pack = fill(folder, works, chips)
+        if with_wheels:
+            _add_wheels(folder)
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(folder, NAME)
+    return pack

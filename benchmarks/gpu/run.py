@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks of a pack on this machine's GPU: whether every contender is right, and how fast it is.
+
+Needs Python 3.10, NumPy and cuda-bindings. Triton and FlashInfer take part where they are installed. Of each work there
+are three cases: sequences at the edges (0 tokens, 1, a page and one more), which are not timed; ragged ones; full ones.
+
+examples:
+  python run.py
+  python run.py --works gather,gather_fp8 --repetitions 200 --json results.json
+  python run.py --batch 16 --context 8192 --without FlashInfer
+"""
+
+import sys
+from pathlib import Path
+
+# In a pack this file is beside the package, in the repository in it.
+sys.path.insert(0, str(Path(__file__).resolve().parent / ("." if Path(__file__).with_name("gpu").exists() else "..")))
+
+from gpu.command import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).resolve().parent, description=__doc__))

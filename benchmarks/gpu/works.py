@@ -1,0 +1,277 @@
+"""The works: their inputs, what is right, and how each contender's kernel is launched."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import inputs, references
+from .device import Grid
+from .inputs import HEADS, LATENT_SIZE, Case, Sizes
+from .references import Arrays
+
+Compare = Callable[[Arrays, Arrays], "str | None"]
+
+
+def _blocks(count: int, size: int) -> int:
+    return -(-count // size)
+
+
+@dataclass(frozen=True)
+class CudaPeer:
+    """A kernel of ``benchmarks/peers``, which takes one struct, and before it a descriptor of the rows if it gathers
+    them by tensor copies. ``members`` are named as our kernels' parameters are."""
+
+    source: str
+    fields: str
+    members: tuple[str | int, ...]
+    grid: Callable[[Case], Grid]
+    block: int
+    shared_bytes: int = 0
+    takes_row_map: bool = False
+    title: str = "CUDA C++"
+    compare: Compare | None = None
+
+
+@dataclass(frozen=True)
+class TritonPeer:
+    """A function of ``benchmarks/peers/triton_kernels.py``.
+
+    ``arguments`` are names as above or numbers, each with Triton's type; ``scratch`` arrays of f32 are in the place of
+    results that it arranges in another way, and ``collect`` makes these of them.
+    """
+
+    function: str
+    arguments: tuple[tuple[str | int, str], ...]
+    constants: dict[str, int]
+    grid: Callable[[Case], Grid]
+    scratch: Callable[[Case], dict[str, tuple[int, ...]]] = lambda case: {}
+    collect: Callable[[Arrays], Arrays] = lambda results: results
+    title: str = "Triton"
+    compare: Compare | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """A work and its contenders.
+
+    ``token_bytes`` are read of a token; ``grid`` is our kernel's, whose parameters have names. ``is_copy`` says that
+    little is computed, so that a copy of as many bytes is what to reach.
+    """
+
+    name: str
+    token_bytes: int
+    make: Callable[[str, Sizes, np.random.Generator], Case]
+    reference: Callable[[Case], Arrays]
+    compare: Compare
+    grid: Callable[[Case], Grid]
+    peers: tuple[CudaPeer, ...]
+    triton: tuple[TritonPeer, ...] = ()
+    is_copy: bool = False
+
+    def make_case(self, kind: str, sizes: Sizes) -> Case:
+        """The same inputs whenever it is called, and outputs that are not results."""
+        rng = np.random.default_rng(zlib.crc32(f"{self.name} {kind}".encode()))
+        case = self.make(kind, sizes, rng)
+        case.poison()
+        return case
+
+
+_TRITON_CACHE = {"P": inputs.PAGE_SIZE, "H": HEADS, "D": inputs.HEAD_SIZE}
+
+
+def _bytes_and_batch(block_bytes: int, token_bytes: int) -> Callable[[Case], Grid]:
+    """A block for so many bytes of a sequence."""
+    return lambda case: (_blocks(case.arrays["out"].shape[1] * token_bytes, block_bytes), case.sizes.batch, 1)
+
+
+def _tokens_and_batch(tokens_of_block: int) -> Callable[[Case], Grid]:
+    """A block for so many tokens of a sequence."""
+    return lambda case: (_blocks(case.arrays["out"].shape[1], tokens_of_block), case.sizes.batch, 1)
+
+
+_GATHER_MEMBERS = ("blocks", "lut", "lengths", "out", "lut.size1", "out.size1", "blocks.size2", "layer", 0)
+
+_GATHER = Work(
+    name="gather",
+    token_bytes=HEADS * inputs.HEAD_SIZE * 2,
+    make=inputs.gather,
+    reference=references.gather,
+    compare=references.compare_bits,
+    grid=_tokens_and_batch(8),
+    peers=(CudaPeer("gather", "PPPPIIIII", _GATHER_MEMBERS, _bytes_and_batch(256 * 64, 2048), 256),),
+    triton=(
+        TritonPeer(
+            "gather",
+            (("blocks", "*bf16"), ("lut", "*i32"), ("lengths", "*i32"), ("out", "*bf16"), ("lut.size1", "i32"),
+             ("out.size1", "i32"), ("layer", "i32"), (0, "i32"), ("blocks.size2", "i32")),
+            {**_TRITON_CACHE, "BT": 4},
+            _tokens_and_batch(4),
+        ),
+    ),
+    is_copy=True,
+)
+
+_GATHER_DYNAMIC = Work(
+    name="gather_dynamic",
+    token_bytes=_GATHER.token_bytes,
+    make=inputs.gather,
+    reference=references.gather,
+    compare=references.compare_bits,
+    grid=_GATHER.grid,
+    peers=(
+        CudaPeer(
+            "gather_dynamic",
+            "PPPPIIIIIII",
+            (*_GATHER_MEMBERS, "blocks.size3", HEADS * inputs.HEAD_SIZE // 8),
+            _GATHER.peers[0].grid,
+            256,
+        ),
+    ),
+    is_copy=True,
+)
+
+_GATHER_FP8 = Work(
+    name="gather_fp8",
+    token_bytes=HEADS * (inputs.HEAD_SIZE + 4 * inputs.HEAD_SIZE // inputs.GROUP),
+    make=inputs.gather_fp8,
+    reference=references.gather_fp8,
+    compare=references.compare_bits,
+    grid=_tokens_and_batch(8),
+    peers=(
+        CudaPeer(
+            "gather_fp8",
+            "PPPPPIIIII",
+            ("blocks", "scales", *_GATHER_MEMBERS[1:]),
+            _bytes_and_batch(256 * 32, 1024),
+            256,
+        ),
+    ),
+    triton=(
+        TritonPeer(
+            "gather_fp8",
+            (("blocks", "*fp8e4nv"), ("scales", "*fp32"), *_GATHER.triton[0].arguments[1:]),
+            {**_TRITON_CACHE, "G": inputs.GROUP, "BT": 8},
+            _tokens_and_batch(8),
+        ),
+    ),
+    is_copy=True,
+)
+
+
+def _new_tokens(case: Case) -> int:
+    return case.arrays["new"].shape[1]
+
+
+_APPEND_FP8 = Work(
+    name="append_fp8",
+    token_bytes=2 * HEADS * inputs.HEAD_SIZE * 2,
+    make=inputs.append_fp8,
+    reference=references.append_fp8,
+    compare=references.compare_bits,
+    grid=lambda case: (_new_tokens(case), 1, 1),
+    peers=(
+        CudaPeer(
+            "append_fp8",
+            "PPPPPPIIII",
+            ("new", "token_sequences", "token_positions", "lut", "blocks", "scales", "new.size1", "lut.size1",
+             "blocks.size2", "layer"),
+            lambda case: (_blocks(_new_tokens(case) * HEADS * 16, 256), 2, 1),
+            256,
+            compare=references.compare_reciprocal,
+        ),
+    ),
+    triton=(
+        TritonPeer(
+            "append_fp8",
+            (("new", "*bf16"), ("token_sequences", "*i32"), ("token_positions", "*i32"), ("lut", "*i32"),
+             ("blocks", "*fp8e4nv"), ("scales", "*fp32"), ("new.size1", "i32"), ("lut.size1", "i32"),
+             ("blocks.size2", "i32"), ("layer", "i32")),
+            {**_TRITON_CACHE, "G": inputs.GROUP, "BT": 4},
+            lambda case: (_blocks(_new_tokens(case), 4), 2, 1),
+            compare=references.compare_reciprocal,
+        ),
+    ),
+    is_copy=True,
+)
+
+
+def _splits(case: Case) -> Grid:
+    return case.sizes.batch, HEADS, case.arrays["part_o"].shape[2]
+
+
+def _triton_decode(function: str, title: str, tokens: int) -> TritonPeer:
+    return TritonPeer(
+        function,
+        (("q", "*bf16"), ("blocks", "*bf16"), ("lut", "*i32"), ("lengths", "*i32"), ("part_o", "*fp32"),
+         ("part_m", "*fp32"), ("part_l", "*fp32"), ("lut.size1", "i32"), ("blocks.size2", "i32"), ("layer", "i32"),
+         ("chunk", "i32"), ("part_o.size2", "i32"), ("scale_log2", "fp32")),
+        {"P": inputs.PAGE_SIZE, "HKV": HEADS, "GQ": inputs.QUERY_HEADS // HEADS, "D": inputs.HEAD_SIZE, "BN": tokens},
+        _splits,
+        scratch=lambda case: {name: case.arrays["part_ml"].shape[:-1] for name in ("part_m", "part_l")},
+        collect=lambda results: {
+            "part_o": results["part_o"], "part_ml": np.stack([results["part_m"], results["part_l"]], -1)
+        },
+        title=title,
+    )
+
+
+_DECODE = Work(
+    name="decode",
+    token_bytes=2 * HEADS * inputs.HEAD_SIZE * 2,
+    make=inputs.decode,
+    reference=references.decode,
+    compare=references.compare_attention,
+    grid=_splits,
+    peers=(
+        CudaPeer(
+            "decode",
+            "PPPPPPIIIIIf",
+            ("q", "blocks", "lut", "lengths", "part_o", "part_ml", "lut.size1", "blocks.size2", "layer",
+             "part_o.size2", "chunk", "scale_log2"),
+            _splits,
+            128,
+        ),
+    ),
+    triton=(_triton_decode("decode", "Triton", 16), _triton_decode("decode_dot", "Triton, tl.dot", 64)),
+)
+
+
+def _queries(case: Case) -> Grid:
+    return case.sizes.batch, 1, 1
+
+
+_TWO_TILES = 2 * inputs.TILE_ROWS * LATENT_SIZE * 2
+
+_SPARSE_ROWS = Work(
+    name="sparse_rows",
+    token_bytes=LATENT_SIZE * 2,
+    make=inputs.sparse_rows,
+    reference=references.sparse_rows,
+    compare=references.compare_bits,
+    grid=_queries,
+    peers=(
+        CudaPeer(
+            "sparse_rows", "PPPII", ("blocks", "ids", "out", "ids.size1", LATENT_SIZE * 2), _queries, 128, _TWO_TILES
+        ),
+        CudaPeer(
+            "sparse_rows_gather4", "PPI", ("ids", "out", "ids.size1"), _queries, 128, _TWO_TILES, takes_row_map=True,
+            title="CUDA C++, gather4",
+        ),
+    ),
+    triton=(
+        TritonPeer(
+            "sparse_rows",
+            (("blocks", "*bf16"), ("ids", "*i32"), ("columns", "*fp32"), ("ids.size1", "i32"), (LATENT_SIZE, "i32")),
+            {"BN": 32},
+            _queries,
+            scratch=lambda case: {"columns": (case.sizes.batch, LATENT_SIZE)},
+            collect=lambda results: {"out": results["columns"][:, 0::2] + results["columns"][:, 1::2]},
+        ),
+    ),
+)
+
+WORKS = {work.name: work for work in (_GATHER, _GATHER_DYNAMIC, _GATHER_FP8, _APPEND_FP8, _DECODE, _SPARSE_ROWS)}
