@@ -1,7 +1,7 @@
 """From arrays and numbers to the bytes of a kernel's parameters.
 
-Our kernels name their parameters: `out` is the pointer of an array, `out.size0` a size of it, `key.page_stride` a part of
-a cache's view. Hand-written kernels take a struct.
+Our kernels name their parameters: `out` is the pointer of an array, `out.size0` a size of it, `key.page_stride` a part
+of a cache's view. Hand-written kernels take a struct.
 """
 
 from __future__ import annotations

@@ -11,14 +11,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from . import report
 from .cuda_device import CudaDevice
 from .device import Device, DeviceError
 from .inputs import Sizes
-from .kernels import PackError, choose_chip, load
-from .measure import DeviceLostError, Plan, Runner
+from .kernels import OURS, PackError, choose_chip, load
+from .measure import ALL, DeviceLostError, Plan, Runner
 from .works import WORKS
 
 
@@ -50,7 +48,6 @@ def _make_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--repetitions", type=_positive, default=100, help="counted runs (default: %(default)s)")
     parser.add_argument("--warm-up", type=_positive, default=10, help="runs before them (default: %(default)s)")
     parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a contender out")
-    parser.add_argument("--device", type=int, default=0, help="number of the GPU (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
     return parser
 
@@ -63,12 +60,12 @@ def _version(package: str) -> str:
     return getattr(module, "__version__", "unknown")
 
 
-def read_sensors(ordinal: int) -> dict[str, str]:
+def read_sensors(bus_id: str) -> dict[str, str]:
     """Clocks, temperature and power, where the package pynvml is there to read them."""
     try:
         nvml = importlib.import_module("pynvml")
         nvml.nvmlInit()
-        gpu = nvml.nvmlDeviceGetHandleByIndex(ordinal)
+        gpu = nvml.nvmlDeviceGetHandleByPciBusId(bus_id.encode())
         return {
             "driver": str(nvml.nvmlSystemGetDriverVersion()),
             "SM clock": f"{nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)} MHz",
@@ -118,7 +115,7 @@ def main(folder: Path, description: str, arguments: Sequence[str] | None = None)
         parser.error(str(error))
     try:
         pack = load(folder)
-        device = CudaDevice(options.device)
+        device = CudaDevice()
         chip = choose_chip(device.facts.capability, pack.chips)
     except (DeviceError, PackError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -127,10 +124,10 @@ def main(folder: Path, description: str, arguments: Sequence[str] | None = None)
                 folder / "peers/triton_kernels.py")
     provenance = {f"pack {key}": value for key, value in pack.provenance.items()}
     provenance |= _describe_run(device, chip, arguments)
-    provenance |= {f"{key} before": value for key, value in read_sensors(options.device).items()}
+    provenance |= {f"{key} before": value for key, value in read_sensors(device.facts.bus_id).items()}
     runner = Runner(device, pack, chip, plan)
     lost = _run_works(runner, options.works)
-    provenance |= {f"{key} after": value for key, value in read_sensors(options.device).items()}
+    provenance |= {f"{key} after": value for key, value in read_sensors(device.facts.bus_id).items()}
     return present(runner, provenance, lost, options.json)
 
 
@@ -143,9 +140,13 @@ def present(runner: Runner, provenance: dict[str, str], lost: str | None, path: 
     print("\n".join(f"{key.ljust(width)}  {value}" for key, value in provenance.items()))
     print(f"\n{report.format_table(rows)}\n")
     print("\n".join([*verdict, *report.warn_of_cache(results, facts.l2_bytes)]))
+    errors = [lost] if lost else []
     if path:
-        path.write_text(json.dumps(report.to_json(provenance, results, rows, verdict), indent=1) + "\n")
-    if lost:
-        print(f"error: {lost}", file=sys.stderr)
-    failed = any(row.status in ("wrong", "failed") and row.contender in (report.OURS, "all") for row in rows)
-    return 1 if lost or failed else 0
+        try:
+            path.write_text(json.dumps(report.to_json(provenance, results, rows, verdict), indent=1) + "\n")
+        except OSError as error:
+            errors.append(f"the results could not be written: {error}")
+    for text in errors:
+        print(f"error: {text}", file=sys.stderr)
+    failed = any(row.status in ("wrong", "failed") and row.contender in (OURS, ALL) for row in rows)
+    return 1 if errors or failed else 0

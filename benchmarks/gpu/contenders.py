@@ -83,8 +83,11 @@ class Workspace:
 class Entrant(Protocol):
     """A contender that is ready to run a case. ``launch`` may be called again and again."""
 
-    name: str
-    compare: Compare
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def compare(self) -> Compare: ...
 
     def poison(self) -> None:
         """Makes sure that results of an earlier run are not taken for those of the next one."""

@@ -27,15 +27,12 @@ def import_driver() -> ModuleType:
 
 
 class CudaDevice:
-    """One GPU, in its primary context, as PyTorch uses it too."""
+    """The first GPU, in its primary context, as PyTorch uses it too."""
 
-    def __init__(self, ordinal: int = 0, driver: Any = None) -> None:
+    def __init__(self, driver: Any = None) -> None:
         self._driver = driver or import_driver()
         self._call("cuInit", 0)
-        count = self._call("cuDeviceGetCount")
-        if not 0 <= ordinal < count:
-            raise DeviceError(f"there is no GPU {ordinal}: the CUDA driver has {count}")
-        self._device = self._call("cuDeviceGet", ordinal)
+        self._device = self._call("cuDeviceGet", 0)
         self._context = self._call("cuDevicePrimaryCtxRetain", self._device)
         self._call("cuCtxSetCurrent", self._context)
         # One that waits for the default stream, on which uploads are.
@@ -60,12 +57,15 @@ class CudaDevice:
             code = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
             return self._call("cuDeviceGetAttribute", code, self._device)
 
-        name = self._call("cuDeviceGetName", 256, self._device).split(b"\0")[0].decode()
+        def text(result: bytes) -> str:
+            return result.split(b"\0")[0].decode()
+
         version = self._call("cuDriverGetVersion")
         # Kilohertz, bits, and two transfers in a clock.
         bandwidth = attribute("MEMORY_CLOCK_RATE") * 1e3 * attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8 * 2
         return Facts(
-            name=name,
+            name=text(self._call("cuDeviceGetName", 256, self._device)),
+            bus_id=text(self._call("cuDeviceGetPCIBusId", 32, self._device)),
             capability=(attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")),
             driver=f"CUDA {version // 1000}.{version % 1000 // 10}",
             multiprocessors=attribute("MULTIPROCESSOR_COUNT"),

@@ -25,6 +25,7 @@ class Facts:
     """What a device says about itself. ``clock_bandwidth`` is what its memory could do by clock and width, or 0."""
 
     name: str
+    bus_id: str
     capability: tuple[int, int]
     driver: str
     multiprocessors: int
@@ -43,6 +44,7 @@ class Device(Protocol):
     """
 
     facts: Facts
+    stream: Any
 
     def load(self, cubin: bytes, kernel: str, shared_bytes: int) -> Any:
         """A kernel to launch with so much dynamic shared memory."""

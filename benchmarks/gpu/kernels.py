@@ -82,8 +82,8 @@ def load(folder: Path) -> Pack:
             raise PackError(
                 f"{path}: expects version {VERSION} of {FORMAT}, got {manifest['version']} of {manifest['format']}"
             )
-        images = [KernelImage(**{**entry, "block": entry["block"] and tuple(entry["block"])})
-                  for entry in manifest["images"]]
+        images = [KernelImage(**{name: tuple(value) if isinstance(value, list) else value
+                                 for name, value in entry.items()}) for entry in manifest["images"]]
         return Pack(manifest["provenance"], images, manifest["missing"], folder)
     except FileNotFoundError:
         raise PackError(f"{folder}: not a pack: there is no {MANIFEST}") from None

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .contenders import Entrant, Unavailable, Workspace, list_contenders
 from .device import Device, DeviceError, OutOfMemoryError
@@ -16,7 +17,8 @@ from .kernels import Pack
 from .references import Arrays
 from .works import Work
 
-COPY = "copy"
+COPY, ALL = "copy", "all"
+"""Results that are no contender's: the copy's times, and the reason why a case was not run to its end."""
 
 
 class DeviceLostError(DeviceError):
@@ -67,7 +69,7 @@ def time_launches(device: Device, launches: dict[str, Callable[[], None]], warm_
     Nothing waits for the device before the end: it always has work ahead, so that no time between two launches is
     counted.
     """
-    marks: dict[str, list[tuple]] = {name: [] for name in launches}
+    marks: dict[str, list[tuple[Any, Any]]] = {name: [] for name in launches}
     order, shuffle = list(launches), random.Random(0).shuffle
     for turn in range(warm_up + repetitions):
         shuffle(order)
@@ -104,7 +106,7 @@ class Runner:
             try:
                 self._run_case(work, kind, SMALL if is_small else sizes, timed=not is_small)
             except OutOfMemoryError as error:
-                self.results.append(Result(work.name, kind, "all", "failed", str(error)))
+                self.results.append(Result(work.name, kind, ALL, "failed", str(error)))
         wrong = self._list_wrong(work)
         for result in self.results:
             if result.work == work.name and result.contender in wrong:
@@ -148,8 +150,9 @@ class Runner:
         except DeviceError as error:
             self.results.append(Result(work.name, kind, entrant.name, "failed", str(error)))
             raise DeviceLostError(f"{work.name}, {kind}, {entrant.name}: {error}") from error
-        error = entrant.compare(expected, got)
-        self.results.append(Result(work.name, kind, entrant.name, "wrong" if error else "right", error or ""))
+        difference = entrant.compare(expected, got)
+        status = "wrong" if difference else "right"
+        self.results.append(Result(work.name, kind, entrant.name, status, difference or ""))
 
     def _time(self, work: Work, kind: str, workspace: Workspace, right: list[Entrant]) -> None:
         moved = workspace.case.moved_bytes

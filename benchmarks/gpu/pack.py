@@ -85,7 +85,8 @@ def find_nvcc() -> str | None:
 
 def _add_peer(pack: Pack, source: Path, chip: str, nvcc: str | None) -> None:
     if not nvcc:
-        return _add_missing(pack, PEER, source.stem, chip, "nvcc was not found: install the CUDA toolkit or set CUDA_HOME")
+        reason = "nvcc was not found: install the CUDA toolkit or set CUDA_HOME"
+        return _add_missing(pack, PEER, source.stem, chip, reason)
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernel.cubin")
         command = [nvcc, "-cubin", "-O3", f"-arch={chip}", str(source), "-o", str(cubin)]

@@ -3,6 +3,7 @@
 
 Needs Python 3.10, NumPy and cuda-bindings. Triton and FlashInfer take part where they are installed. Of each work there
 are three cases: sequences at the edges (0 tokens, 1, a page and one more), which are not timed; ragged ones; full ones.
+CUDA_VISIBLE_DEVICES chooses the GPU.
 
 examples:
   python run.py

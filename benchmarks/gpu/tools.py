@@ -13,6 +13,7 @@ import kvcache
 from . import emulate, pack
 from .command import parse_works
 from .inputs import KINDS
+from .kernels import OURS
 from .works import WORKS
 
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"{options.file}: {len(made.images)} kernels for {', '.join(made.chips)}; {len(made.missing)} missing")
-    return 0
+    return 1 if any(entry["contender"] == OURS for entry in made.missing) else 0
 
 
 if __name__ == "__main__":

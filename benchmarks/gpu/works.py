@@ -172,7 +172,7 @@ _APPEND_FP8 = Work(
     make=inputs.append_fp8,
     reference=references.append_fp8,
     compare=references.compare_bits,
-    grid=lambda case: (_new_tokens(case), 1, 1),
+    grid=lambda case: (_new_tokens(case), 2, 1),
     peers=(
         CudaPeer(
             "append_fp8",

@@ -67,11 +67,11 @@ class FakeDriver:
     def allocated_bytes(self):
         return sum(array.nbytes for array in self._allocated.values())
 
-    def _cuDeviceGetCount(self):
-        return 1
-
     def _cuDeviceGetName(self, length, device):
         return self.name + b"\0rest"
+
+    def _cuDeviceGetPCIBusId(self, length, device):
+        return b"0000:01:00.0\0"
 
     def _cuDeviceTotalMem(self, device):
         return 1 << 37
