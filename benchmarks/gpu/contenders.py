@@ -15,7 +15,7 @@ import numpy as np
 
 from . import arguments, references
 from .arguments import ArgumentError, Cache, DeviceArray, TensorMap, Values
-from .cubin import CubinError, Slot, read_parameters
+from .cubin import CubinError, read_parameters
 from .device import Device, DeviceError, Grid
 from .inputs import HEAD_SIZE, HEADS, LATENT_SIZE, PAGE_SIZE, QUERY_HEADS, Case
 from .kernels import OURS, PEER, KernelImage, Pack
@@ -92,7 +92,8 @@ class Entrant(Protocol):
     def poison(self) -> None:
         """Makes sure that results of an earlier run are not taken for those of the next one."""
 
-    def launch(self) -> None: ...
+    @property
+    def launch(self) -> Callable[[], None]: ...
 
     def results(self) -> Arrays: ...
 
@@ -105,21 +106,11 @@ class KernelEntrant:
     compare: Compare
     workspace: Workspace
     outputs: dict[str, DeviceArray]
-    kernel: Any
-    grid: Grid
-    block: Grid
-    shared_bytes: int
-    arguments: list[bytes]
-    slots: tuple[Slot, ...]
+    launch: Callable[[], None]
     collect: Callable[[Arrays], Arrays] = lambda results: results
 
     def poison(self) -> None:
         self.workspace.poison(self.outputs)
-
-    def launch(self) -> None:
-        self.workspace.device.launch(
-            self.kernel, self.grid, self.block, self.shared_bytes, self.arguments, self.slots
-        )
 
     def results(self) -> Arrays:
         return self.collect(self.workspace.read(self.outputs))
@@ -131,14 +122,12 @@ def _enter_kernel(
 ) -> KernelEntrant:
     """Loads the machine code; every argument has to have the size that it says."""
     try:
-        slots = read_parameters(cubin, kernel)
-        arguments.check(values, slots, kernel)
+        arguments.check(values, read_parameters(cubin, kernel), kernel)
         loaded = workspace.device.load(cubin, kernel, shared_bytes)
     except (ArgumentError, CubinError, DeviceError) as error:
         raise Unavailable(str(error)) from error
-    return KernelEntrant(
-        title, compare, workspace, outputs, loaded, grid, block, shared_bytes, values, slots, **more
-    )
+    launch = workspace.device.prepare(loaded, grid, block, shared_bytes, values)
+    return KernelEntrant(title, compare, workspace, outputs, launch, **more)
 
 
 def _results_of(workspace: Workspace) -> dict[str, DeviceArray]:

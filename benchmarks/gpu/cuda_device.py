@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .arguments import TensorMap
-from .cubin import Slot
 from .device import DeviceError, Facts, Grid, OutOfMemoryError
 
 INSTALL = "install it by: python -m pip install cuda-bindings"
@@ -85,14 +84,19 @@ class CudaDevice:
             self._call("cuFuncSetAttribute", function, attribute, shared_bytes)
         return function
 
-    def launch(self, kernel: Any, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[bytes],
-               slots: Sequence[Slot]) -> None:
+    def prepare(self, kernel: Any, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[bytes]
+                ) -> Callable[[], None]:
         if 0 in grid:
-            return
+            return lambda: None
         # The driver takes a pointer for each parameter, and copies what it points at before it returns.
-        buffers = [ctypes.create_string_buffer(argument, slot.size) for argument, slot in zip(arguments, slots)]
-        pointers = (ctypes.c_void_p * max(len(buffers), 1))(*map(ctypes.addressof, buffers))
-        self._call("cuLaunchKernel", kernel, *grid, *block, shared_bytes, self.stream, ctypes.addressof(pointers), 0)
+        buffers = [ctypes.create_string_buffer(argument, len(argument)) for argument in arguments]
+        pointers = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
+        geometry = (*grid, *block, shared_bytes, self.stream)
+
+        def launch(_kept: object = buffers) -> None:  # the pointers alone would not keep them
+            self._call("cuLaunchKernel", kernel, *geometry, ctypes.addressof(pointers), 0)
+
+        return launch
 
     def encode(self, tensor_map: TensorMap) -> bytes:
         driver = self._driver

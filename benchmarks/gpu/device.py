@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from .arguments import TensorMap
-from .cubin import Slot
 
 
 class DeviceError(RuntimeError):
@@ -49,8 +48,9 @@ class Device(Protocol):
     def load(self, cubin: bytes, kernel: str, shared_bytes: int) -> Any:
         """A kernel to launch with so much dynamic shared memory."""
 
-    def launch(self, kernel: Any, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[bytes],
-               slots: Sequence[Slot]) -> None: ...
+    def prepare(self, kernel: Any, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[bytes]
+                ) -> Callable[[], None]:
+        """What launches the kernel, again and again, with arguments of the sizes that it takes."""
 
     def allocate(self, size: int) -> int: ...
 

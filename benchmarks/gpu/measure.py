@@ -20,6 +20,9 @@ from .works import Work
 COPY, ALL = "copy", "all"
 """Results that are no contender's: the copy's times, and the reason why a case was not run to its end."""
 
+MOST_WAITING = 1.1
+"""The whole time over that of the launches, where it is said that the host is too slow."""
+
 
 class DeviceLostError(DeviceError):
     """A kernel has failed, and with it everything that this process has on the device."""
@@ -71,16 +74,23 @@ def time_launches(device: Device, launches: dict[str, Callable[[], None]], warm_
     """
     marks: dict[str, list[tuple[Any, Any]]] = {name: [] for name in launches}
     order, shuffle = list(launches), random.Random(0).shuffle
-    for turn in range(warm_up + repetitions):
+    first = device.mark()
+    for _ in range(warm_up + repetitions):
         shuffle(order)
         for name in order:
             start = device.mark()
             launches[name]()
-            end = device.mark()
-            if turn >= warm_up:
-                marks[name].append((start, end))
+            marks[name].append((start, device.mark()))
+    last = device.mark()
     device.synchronize()
-    return {name: [device.milliseconds(*pair) for pair in pairs] for name, pairs in marks.items()}
+    times = {name: [device.milliseconds(*pair) for pair in pairs] for name, pairs in marks.items()}
+    _warn_of_waiting(sum(map(sum, times.values())), device.milliseconds(first, last))
+    return {name: values[warm_up:] for name, values in times.items()}
+
+
+def _warn_of_waiting(busy: float, total: float) -> None:
+    if total > MOST_WAITING * busy:
+        _say(f"the device was idle for {1 - busy / total:.0%} of the time: the host is slow, and may be in the times")
 
 
 def _copy_launch(workspace: Workspace, moved_bytes: int) -> Callable[[], None]:

@@ -41,9 +41,9 @@ def _add_missing(pack: Pack, contender: str, source: str, chip: str, reason: str
 
 
 def _first_line(text: str, word: str) -> str:
-    """The first line with a word, or else the first one."""
+    """The first line with a word, from there on, without the paths before it; or else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if word in line), lines[0] if lines else "no message")
+    return next((line[line.index(word) :] for line in lines if word in line), lines[0] if lines else "no message")
 
 
 # --- Our kernels -----------------------------------------------------------------------------------------------------
@@ -68,8 +68,10 @@ def describe_ours(kernel: kvcache.Kernel, source: str, cubin: str) -> KernelImag
 def _add_ours(pack: Pack, source: Path, chip: str) -> None:
     try:
         kernel = compile_ours(source, chip)
-    except (kvcache.Error, OSError, ValueError) as error:
-        return _add_missing(pack, OURS, source.stem, chip, _first_line(str(error), "error"))
+    except OSError as error:
+        return _add_missing(pack, OURS, source.stem, chip, f"{source.name}: {error.strerror}")
+    except (kvcache.Error, ValueError) as error:
+        return _add_missing(pack, OURS, source.stem, chip, _first_line(str(error), "error:"))
     cubin = _write_cubin(pack, OURS, source.stem, chip, kernel.cubin)
     pack.images.append(describe_ours(kernel, source.stem, cubin))
 

@@ -151,7 +151,7 @@ def compare_merged(expected: Arrays, merged: Arrays) -> str | None:
     wanted = expected["attention"]
     error = np.linalg.norm(merged["attention"] - wanted, axis=-1)
     bound = ATTENTION_ERROR * np.linalg.norm(wanted, axis=-1)
-    if text := _report("error of attention", ~(error <= bound), error, bound):
+    if text := _report("distance from attention", ~(error <= bound), error, bound):
         return text
     if "log_sum" not in merged:
         return None
