@@ -166,7 +166,7 @@ def enter_ours(work: Work, workspace: Workspace, pack: Pack, chip: str) -> Entra
         raise Unavailable(f"kernel {image.name} says no block size")
     try:
         values = encode_parameters(image, workspace.values(), workspace.device)
-    except ArgumentError as error:
+    except (ArgumentError, DeviceError) as error:
         raise Unavailable(str(error)) from error
     return _enter_kernel(
         OURS, work.compare, workspace, _results_of(workspace), pack.read(image), image.name,
@@ -243,13 +243,15 @@ def enter_triton(work: Work, peer: TritonPeer, workspace: Workspace, source: Pat
         raise Unavailable(f"Triton can't compile it: {reason[0]}") from error
     encoded = [arguments.encode_number(value, _POINTER_BYTES if type.startswith("*") else _WORD_BYTES)
                for value, (_, type) in zip(values, peer.arguments)]
-    metadata = compiled.metadata
-    if metadata.global_scratch_size or metadata.profile_scratch_size:
+    metadata, machine_code = compiled.metadata, compiled.asm["cubin"]
+    if any(getattr(metadata, f"{kind}_scratch_size", 0) for kind in ("global", "profile")):
         raise Unavailable("Triton's kernel wants memory of its own")
-    encoded += [bytes(_POINTER_BYTES)] * 2  # of that memory
+    # Pointers to such memory are its last parameters, one or two of them.
+    more = len(read_parameters(machine_code, metadata.name)) - len(encoded)
+    encoded += [bytes(_POINTER_BYTES)] * more
     outputs = {name: array for name, array in _results_of(workspace).items() if name in names} | scratch
     return _enter_kernel(
-        peer.title, peer.compare or work.compare, workspace, outputs, compiled.asm["cubin"], metadata.name,
+        peer.title, peer.compare or work.compare, workspace, outputs, machine_code, metadata.name,
         peer.grid(workspace.case), (metadata.num_warps * 32, 1, 1), metadata.shared, encoded, collect=peer.collect,
     )
 
@@ -292,7 +294,7 @@ def _page_lists(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return begins, pages, (lengths - (counts - 1) * PAGE_SIZE).astype(np.int32)
 
 
-def enter_flashinfer(work: Work, workspace: Workspace) -> Entrant:
+def enter_flashinfer(workspace: Workspace) -> Entrant:
     try:
         torch = importlib.import_module("torch")
         flashinfer = importlib.import_module("flashinfer")
@@ -332,5 +334,5 @@ def list_contenders(work: Work, workspace: Workspace, pack: Pack, chip: str, tri
     for triton_peer in work.triton:
         found[triton_peer.title] = lambda peer=triton_peer: enter_triton(work, peer, workspace, triton_source)
     if work.name == "decode":
-        found["FlashInfer"] = lambda: enter_flashinfer(work, workspace)
+        found["FlashInfer"] = lambda: enter_flashinfer(workspace)
     return found

@@ -24,6 +24,7 @@ BENCHMARKS = Path(__file__).resolve().parent.parent
 CHIPS = ("sm_80", "sm_90a", "sm_100a")
 NAME = "kvcache-bench-gpu"
 _PACKAGES = ("cuda-bindings", "numpy")
+_GLIBC_MINORS = (17, 24, 27, 28)
 _FILES_OF_THE_COMPILER = ("pack.py", "emulate.py", "tools.py")
 
 
@@ -134,9 +135,12 @@ def _copy_driver(folder: Path) -> None:
     shutil.copytree(BENCHMARKS / "peers", folder / "peers", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _add_wheels(folder: Path) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "download", "--only-binary", ":all:", "--disable-pip-version-check",
-                    "-d", str(folder / "wheels"), *_PACKAGES], check=True, stdout=sys.stderr)
+def _add_wheels(folder: Path, python: str) -> None:
+    """Downloads packages for a version of Python on Linux."""
+    platforms = [f"--platform=manylinux_2_{version}_{platform.machine()}" for version in _GLIBC_MINORS]
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--only-binary=:all:",
+               f"--python-version={python}", *platforms, "-d", str(folder / "wheels"), *_PACKAGES]
+    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def fill(folder: Path, works: Sequence[str], chips: Sequence[str]) -> Pack:
@@ -153,14 +157,14 @@ def fill(folder: Path, works: Sequence[str], chips: Sequence[str]) -> Pack:
     return pack
 
 
-def write(path: Path, works: Sequence[str], chips: Sequence[str], with_wheels: bool) -> Pack:
-    """Writes an archive whose only folder is the pack."""
+def write(path: Path, works: Sequence[str], chips: Sequence[str], wheels_for: str | None) -> Pack:
+    """Writes an archive whose only folder is the pack, with packages for a version of Python if there is one."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, NAME)
         folder.mkdir()
         pack = fill(folder, works, chips)
-        if with_wheels:
-            _add_wheels(folder)
+        if wheels_for:
+            _add_wheels(folder, wheels_for)
         with tarfile.open(path, "w:gz") as archive:
             archive.add(folder, NAME)
     return pack

@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     packing = commands.add_parser("pack", parents=[shared], help="make a pack for a machine with a GPU")
     packing.add_argument("file", type=Path, metavar="FILE.tar.gz")
-    packing.add_argument("--wheels", action="store_true", help="put NumPy and cuda-bindings into it, from PyPI")
+    packing.add_argument("--wheels", metavar="VERSION", nargs="?", const="{}.{}".format(*sys.version_info),
+                         help="put NumPy and cuda-bindings into it, for this version of Python (default: %(const)s)")
     commands.add_parser("check", parents=[shared], help="run our kernels on the emulator")
     options = parser.parse_args(arguments)
     if options.command == "check":

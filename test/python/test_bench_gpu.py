@@ -8,6 +8,8 @@ import shutil
 import struct
 import subprocess
 import sys
+import types
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -562,13 +564,88 @@ def test_wrong_options(options, message, capsys, packed):
     assert message in capsys.readouterr().err
 
 
-def test_page_lists_for_flashinfer():
-    case = WORKS["decode"].make_case("edges", SMALL)
-    case.arrays["lengths"] = np.array([1, 17, 32, 128], np.int32)
-    begins, pages, last = contenders._page_lists(case)
-    assert begins.tolist() == [0, 1, 3, 5, 13]
-    assert last.tolist() == [1, 1, 16, 16]
-    assert pages[1:3].tolist() == case.arrays["lut"][1, :2].tolist()
+class FakeTensor:
+    """As much of a tensor of PyTorch as FlashInfer gets and gives; bf16 is its bits."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def numpy(self):
+        return self.array
+
+    def view(self, dtype):
+        return FakeTensor(self.array.view(dtype))
+
+    cuda = float = cpu = lambda self: self
+
+
+class FakeTorch(types.ModuleType):
+    bfloat16, uint8 = np.uint16, np.uint8
+    from_numpy = staticmethod(FakeTensor)
+
+    def __init__(self):
+        super().__init__("torch")
+        self.streams = []
+        self.cuda = types.SimpleNamespace(
+            ExternalStream=int, stream=self._stream, synchronize=lambda: None
+        )
+
+    @contextmanager
+    def _stream(self, stream):
+        self.streams.append(stream)
+        yield
+
+    @staticmethod
+    def empty(size, dtype, device):
+        return FakeTensor(np.zeros(16, dtype))
+
+
+class FakeFlashInfer(types.ModuleType):
+    """Attention as FlashInfer's documentation has it: lists of pages, and pages of keys and values (NHD)."""
+
+    class BatchDecodeWithPagedKVCacheWrapper:
+        def __init__(self, buffer, layout, use_tensor_cores):
+            assert layout == "NHD"
+
+        def plan(self, begins, pages, last, query_heads, heads, size, page_size, q_data_type, kv_data_type):
+            self.pages = [begins.array, pages.array, last.array]
+            assert (query_heads, heads, size, page_size) == (64, 8, 128, 16)
+
+        def run(self, query, cache):
+            begins, pages, last = self.pages
+            out = np.zeros(query.array.shape, np.float32)
+            for sequence, queries in enumerate(formats.bf16_to_f32(query.array)):
+                mine = pages[begins[sequence] : begins[sequence + 1]]
+                length = (len(mine) - 1) * 16 + last[sequence]
+                blocks = formats.bf16_to_f32(cache.array[mine]).swapaxes(0, 1).reshape(2, -1, 8, 128)
+                keys, values = np.repeat(blocks[:, :length], 8, axis=2)
+                scores = np.einsum("hd,thd->ht", queries, keys) / np.sqrt(128)
+                weights = np.exp(scores - scores.max(-1, keepdims=True))
+                out[sequence] = np.einsum("ht,thd->hd", weights / weights.sum(-1, keepdims=True), values)
+            return FakeTensor(out)
+
+
+def test_flashinfer_attends_to_the_same_tokens(monkeypatch):
+    torch = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "flashinfer", FakeFlashInfer("flashinfer"))
+    work, device = WORKS["decode"], CudaDevice(driver=fake_cuda.FakeDriver())
+    case = work.make_case("ragged", SMALL)
+    case.arrays["lengths"][:2] = 1, 17
+    expected = work.reference(case)
+    device.stream = 5
+    with contenders.Workspace(device, case) as workspace:
+        entrant = contenders.enter_flashinfer(workspace)
+        entrant.launch()
+        assert entrant.compare(expected, entrant.results()) is None
+        assert torch.streams == [5]
+        case.arrays["lengths"][1] = 18
+        later = contenders.enter_flashinfer(workspace)
+        later.launch()
+        assert "distance from attention[1, " in later.compare(expected, later.results())
+        case.arrays["lengths"][0] = 0
+        with pytest.raises(contenders.Unavailable, match="FlashInfer expects sequences that have a token"):
+            contenders.enter_flashinfer(workspace)
 
 
 # --- Packs -----------------------------------------------------------------------------------------------------------
