@@ -22,6 +22,10 @@ L2_TIMES = 4
 """Inputs are that many times larger than the L2 cache, so that no run finds in it what the last one left."""
 
 Number = int | float
+Content = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
+
+_POOL = 1 << 22
+"""Random numbers from which larger arrays are filled."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,9 @@ def _table(sizes: Sizes, tokens: int, rng: np.random.Generator) -> tuple[np.ndar
     return used.astype(np.int32).reshape(sizes.batch, columns), pages
 
 
-def _bits(shape: tuple[int, ...], dtype: type, rng: np.random.Generator) -> np.ndarray:
-    data = rng.bytes(math.prod(shape) * np.dtype(dtype).itemsize)
-    return np.frombuffer(data, dtype).reshape(shape)
+def _bf16_bits(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Any bits, NaNs among them."""
+    return rng.integers(0, 1 << 16, shape, np.uint16)
 
 
 def _normal_bf16(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -106,15 +110,32 @@ def _normal_bf16(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray
 
 def _codes(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """fp8 numbers without NaNs, whose bits nobody promises."""
-    codes = _bits(shape, np.uint8, rng)
+    codes = rng.integers(0, 1 << 8, shape, np.uint8)
     return np.where(codes & 0x7F == 0x7F, codes & 0x87, codes)
 
 
-def _pages(pages: int, sizes: Sizes, row: tuple[int, ...], dtype: type, content: Callable) -> np.ndarray:
-    """The blocks of a collection, with ``content(shape)`` in one layer."""
+def _fill(pieces: np.ndarray, content: Content, rng: np.random.Generator) -> None:
+    """Fills each element of the first dimension with numbers from somewhere in a pool: gigabytes at copying speed."""
+    size = math.prod(pieces.shape[1:])
+    pool = content((size + min(pieces.size, _POOL),), rng)
+    for piece, start in zip(pieces, rng.integers(0, len(pool) - size, len(pieces), endpoint=True)):
+        piece[...] = pool[start : start + size].reshape(piece.shape)
+
+
+def _scales(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return rng.uniform(0.001, 0.1, shape).astype(np.float32)
+
+
+def _small_integers(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """In bf16, and so few and small that sums of thousands are exact."""
+    return formats.f32_to_bf16(np.arange(-8, 9, dtype=np.float32))[rng.integers(0, 17, shape, np.uint8)]
+
+
+def _pages(pages: int, sizes: Sizes, row: tuple[int, ...], dtype: type, content: Content, rng: np.random.Generator
+           ) -> np.ndarray:
+    """The blocks of a collection, with content in one layer."""
     blocks = np.zeros((pages, 2, sizes.layers, PAGE_SIZE, *row), dtype)
-    for page in blocks[:, :, sizes.layer]:  # in pieces, as there may be gigabytes
-        page[...] = content(page.shape)
+    _fill(blocks[:, :, sizes.layer], content, rng)
     return blocks
 
 
@@ -132,8 +153,7 @@ def _gather_output(sizes: Sizes) -> np.ndarray:
 
 def gather(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
     arrays, numbers, pages = _paged(kind, sizes, rng)
-    row = (HEADS, HEAD_SIZE)
-    arrays["blocks"] = _pages(pages, sizes, row, np.uint16, lambda shape: _bits(shape, np.uint16, rng))
+    arrays["blocks"] = _pages(pages, sizes, (HEADS, HEAD_SIZE), np.uint16, _bf16_bits, rng)
     arrays["out"] = _gather_output(sizes)
     moved = int(arrays["lengths"].sum()) * HEADS * HEAD_SIZE * 2 + arrays["out"].nbytes
     return Case(kind, sizes, arrays, numbers, ("out",), moved)
@@ -142,10 +162,8 @@ def gather(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
 def gather_fp8(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
     arrays, numbers, pages = _paged(kind, sizes, rng)
     groups = (HEADS, HEAD_SIZE // GROUP)
-    arrays["blocks"] = _pages(pages, sizes, (HEADS, HEAD_SIZE), np.uint8, lambda shape: _codes(shape, rng))
-    arrays["scales"] = _pages(
-        pages, sizes, groups, np.float32, lambda shape: rng.uniform(0.001, 0.1, shape).astype(np.float32)
-    )
+    arrays["blocks"] = _pages(pages, sizes, (HEADS, HEAD_SIZE), np.uint8, _codes, rng)
+    arrays["scales"] = _pages(pages, sizes, groups, np.float32, _scales, rng)
     arrays["out"] = _gather_output(sizes)
     token = HEADS * (HEAD_SIZE + 4 * HEAD_SIZE // GROUP)
     moved = int(arrays["lengths"].sum()) * token + arrays["out"].nbytes
@@ -162,8 +180,10 @@ def append_fp8(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
     position = (np.arange(len(sequence)) - first[sequence] + lengths[sequence]).astype(np.int32)
     blocks = np.empty((pages, 2, sizes.layers, PAGE_SIZE, HEADS, HEAD_SIZE), np.uint8)
     scales = np.empty((pages, 2, sizes.layers, PAGE_SIZE, HEADS, HEAD_SIZE // GROUP), np.float32)
+    tokens = np.empty((2, len(sequence), HEADS, HEAD_SIZE), np.uint16)
+    _fill(tokens.reshape(-1, HEADS, HEAD_SIZE), _normal_bf16, rng)
     arrays = {
-        "new": _normal_bf16((2, len(sequence), HEADS, HEAD_SIZE), rng),
+        "new": tokens,
         "token_sequences": sequence, "token_positions": position, "lengths": lengths, "lut": lut,
         "blocks": blocks, "scales": scales,
     }
@@ -176,8 +196,7 @@ def decode(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
     arrays, numbers, pages = _paged(kind, sizes, rng)
     splits = -(-sizes.context // sizes.chunk)
     group = QUERY_HEADS // HEADS
-    row = (HEADS, HEAD_SIZE)
-    arrays["blocks"] = _pages(pages, sizes, row, np.uint16, lambda shape: _normal_bf16(shape, rng))
+    arrays["blocks"] = _pages(pages, sizes, (HEADS, HEAD_SIZE), np.uint16, _normal_bf16, rng)
     arrays["q"] = _normal_bf16((sizes.batch, QUERY_HEADS, HEAD_SIZE), rng)
     arrays["part_o"] = np.empty((sizes.batch, HEADS, splits, group, HEAD_SIZE), np.float32)
     arrays["part_ml"] = np.empty((sizes.batch, HEADS, splits, group, 2), np.float32)
@@ -194,10 +213,10 @@ def sparse_rows(kind: str, sizes: Sizes, rng: np.random.Generator) -> Case:
     ids = rng.permutation(pages * PAGE_SIZE)[: sizes.batch * sizes.context].astype(np.int32)
     ids = ids.reshape(sizes.batch, sizes.context)
     ids[np.arange(sizes.context) >= selected[:, None]] = -1
-    integers = formats.f32_to_bf16(np.arange(-8, 9, dtype=np.float32))
-    shape = (pages, 1, 1, PAGE_SIZE, 1, LATENT_SIZE)
+    blocks = np.empty((pages, 1, 1, PAGE_SIZE, 1, LATENT_SIZE), np.uint16)
+    _fill(blocks, _small_integers, rng)
     arrays = {
-        "blocks": integers[rng.integers(0, len(integers), shape, np.uint8)],
+        "blocks": blocks,
         # The rows are selected by their ids: neither the lengths nor the table is read.
         "lengths": np.zeros(sizes.batch, np.int32), "lut": np.zeros((sizes.batch, 1), np.int32),
         "ids": ids, "out": np.empty((sizes.batch, LATENT_SIZE // 2), np.float32),

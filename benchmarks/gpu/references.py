@@ -42,8 +42,10 @@ def gather_fp8(case: Case) -> Arrays:
     out = np.zeros_like(case.arrays["out"])
     for sequence, length in enumerate(case.arrays["lengths"]):
         values = formats.e4m3_to_f32(_rows(case, "blocks", sequence, 0))
-        scales = np.repeat(_rows(case, "scales", sequence, 0), GROUP, axis=-1)
-        out[sequence, :length] = formats.f32_to_bf16(values * scales)
+        scales = _rows(case, "scales", sequence, 0)
+        groups = values.reshape(*scales.shape, GROUP)
+        groups *= scales[..., None]
+        out[sequence, :length] = formats.f32_to_bf16(values)
     return {"out": out}
 
 
@@ -72,14 +74,14 @@ def decode(case: Case) -> Arrays:
     log_sum = np.full((batch, heads, group), -np.inf, np.float32)
     queries = formats.bf16_to_f32(case.arrays["q"]).reshape(batch, heads, group, size)
     for sequence in np.flatnonzero(case.arrays["lengths"]):
-        keys, values = (formats.bf16_to_f32(_rows(case, "blocks", sequence, role)) for role in range(2))
-        for head in range(heads):
-            scores = queries[sequence, head] @ keys[:, head].T * np.float32(case.numbers["scale_log2"])
-            largest = scores.max(-1, keepdims=True)
-            weights = np.exp2(scores - largest)
-            sums = weights.sum(-1, keepdims=True)
-            attention[sequence, head] = weights @ values[:, head] / sums
-            log_sum[sequence, head] = (largest + np.log2(sums))[:, 0]
+        by_head = (_rows(case, "blocks", sequence, role).swapaxes(0, 1) for role in range(2))
+        keys, values = (formats.bf16_to_f32(np.ascontiguousarray(rows)) for rows in by_head)
+        scores = queries[sequence] @ keys.swapaxes(1, 2) * np.float32(case.numbers["scale_log2"])
+        largest = scores.max(-1, keepdims=True)
+        weights = np.exp2(scores - largest)
+        sums = weights.sum(-1, keepdims=True)
+        attention[sequence] = weights @ values / sums
+        log_sum[sequence] = (largest + np.log2(sums))[..., 0]
     return {"attention": attention, "log_sum": log_sum}
 
 

@@ -11,8 +11,14 @@ examples:
   python run.py --batch 16 --context 8192 --without FlashInfer
 """
 
+import importlib.util
 import sys
 from pathlib import Path
+
+if sys.version_info < (3, 10):
+    sys.exit("error: expects Python 3.10 or newer, got {}.{}".format(*sys.version_info))
+if not importlib.util.find_spec("numpy"):
+    sys.exit("error: the package numpy is missing; install it by: python -m pip install numpy")
 
 # In a pack this file is beside the package, in the repository in it.
 sys.path.insert(0, str(Path(__file__).resolve().parent / ("." if Path(__file__).with_name("gpu").exists() else "..")))

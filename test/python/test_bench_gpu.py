@@ -651,20 +651,24 @@ def test_flashinfer_attends_to_the_same_tokens(monkeypatch):
 # --- Packs -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pack_is_complete_and_runs_by_itself(packed, tmp_path):
+@pytest.mark.parametrize(("missing", "package"), [("cuda", "cuda-bindings"), ("numpy", "numpy")])
+def test_a_pack_is_complete_and_runs_by_itself(packed, tmp_path, missing, package):
     """Without a GPU as far as the message that there is none, and without anything of this repository."""
     folder = shutil.copytree(packed.folder, tmp_path / "elsewhere")
     saved = json.loads((folder / kernels.MANIFEST).read_text())["images"]
     assert [json.loads(json.dumps(asdict(image))) for image in kernels.load(folder).images] == saved
     assert [image.name for image in packed.images] == [image["name"] for image in saved]
     assert {entry["contender"] for entry in packed.missing} == {kernels.PEER}
-    blocked = "import sys; sys.modules['cuda'] = None; sys.modules['ml_dtypes'] = sys.modules['kvcache'] = None\n"
-    program = f"{blocked}import runpy; sys.argv = ['run.py']; runpy.run_path('run.py', run_name='__main__')"
+    blocked = ("ml_dtypes", "kvcache", missing)
+    program = (
+        f"import runpy, sys; sys.modules.update(dict.fromkeys({blocked})); sys.argv = ['run.py']; "
+        "runpy.run_path('run.py', run_name='__main__')"
+    )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [sys.executable, "-c", program]
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("error: the package cuda-bindings is missing")
+    assert result.stderr.startswith(f"error: the package {package} is missing")
 
 
 def test_what_is_no_pack(tmp_path):
