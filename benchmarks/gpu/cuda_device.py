@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import time
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,8 @@ from .arguments import TensorMap
 from .device import DeviceError, Facts, Grid, OutOfMemoryError
 
 INSTALL = "install it by: python -m pip install cuda-bindings"
+LONGEST_WAIT = 120
+"""Seconds."""
 _DEFAULT_SHARED_BYTES = 48 * 1024
 
 
@@ -39,16 +42,22 @@ class CudaDevice:
         self._modules: list[Any] = []
         self.facts = self._read_facts()
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _try(self, name: str, *arguments: Any) -> tuple[Any, ...]:
         """Calls the driver, which gives an error and then the results."""
         try:
-            error, *results = getattr(self._driver, name)(*arguments)
+            return getattr(self._driver, name)(*arguments)
         except RuntimeError as failure:  # cuda-bindings has found no driver
             raise DeviceError(f"no CUDA driver: {failure}") from failure
+
+    def _check(self, name: str, error: Any) -> None:
         codes = self._driver.CUresult
         if error != codes.CUDA_SUCCESS:
             kind = OutOfMemoryError if error == codes.CUDA_ERROR_OUT_OF_MEMORY else DeviceError
             raise kind(f"{name}: {getattr(error, 'name', error)}")
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        error, *results = self._try(name, *arguments)
+        self._check(name, error)
         return results[0] if len(results) == 1 else results
 
     def _read_facts(self) -> Facts:
@@ -159,7 +168,13 @@ class CudaDevice:
         return self._call("cuEventElapsedTime", start, end)
 
     def synchronize(self) -> None:
-        self._call("cuStreamSynchronize", self.stream)
+        """Waits for the stream, but not for a kernel that never ends."""
+        deadline = time.monotonic() + LONGEST_WAIT
+        while (error := self._try("cuStreamQuery", self.stream)[0]) == self._driver.CUresult.CUDA_ERROR_NOT_READY:
+            if time.monotonic() > deadline:
+                raise DeviceError(f"a kernel has not ended after {LONGEST_WAIT} s")
+            time.sleep(1e-3)
+        self._check("cuStreamQuery", error)
 
     def close(self) -> None:
         """Gives everything back that was made here, but for events and memory, which the context takes along."""

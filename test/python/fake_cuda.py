@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-SUCCESS, OUT_OF_MEMORY, NO_DEVICE, ILLEGAL_ADDRESS = 0, 2, 100, 700
+SUCCESS, OUT_OF_MEMORY, NO_DEVICE, NOT_READY, ILLEGAL_ADDRESS = 0, 2, 100, 600, 700
 
 
 class Names:
@@ -17,6 +17,7 @@ class Names:
 class Results:
     CUDA_SUCCESS = SUCCESS
     CUDA_ERROR_OUT_OF_MEMORY = OUT_OF_MEMORY
+    CUDA_ERROR_NOT_READY = NOT_READY
 
 
 def memory(address, dtype, count):

@@ -24,7 +24,8 @@ from kvcache import ir
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from gpu import arguments, command, contenders, cubin, emulate, formats, kernels, pack, references, report  # noqa: E402
+from gpu import arguments, command, contenders, cubin, cuda_device, emulate, formats, kernels  # noqa: E402
+from gpu import pack, references, report  # noqa: E402
 from gpu.cuda_device import CudaDevice  # noqa: E402
 from gpu.device import DeviceError, Facts  # noqa: E402
 from gpu.inputs import SMALL, Sizes  # noqa: E402
@@ -413,7 +414,7 @@ def test_events_are_around_each_launch_and_nothing_waits(rig):
     driver.calls.clear()
     times = time_launches(device, launches, warm_up=1, repetitions=4)
     record = ["cuEventCreate", "cuEventRecord"]
-    assert driver.calls == record * (1 + 2 * 15 + 1) + ["cuStreamSynchronize"] + ["cuEventElapsedTime"] * 16
+    assert driver.calls == record * (1 + 2 * 15 + 1) + ["cuStreamQuery"] + ["cuEventElapsedTime"] * 16
     assert {name: len(values) for name, values in times.items()} == {"a": 4, "b": 4, "c": 4}
     assert [at for _, at in names] == list(range(4, 62, 4))
     turns = ["".join(name for name, _ in names[i : i + 3]) for i in range(0, 15, 3)]
@@ -461,12 +462,20 @@ def test_a_contender_can_be_left_out(rig, capsys):
 
 def test_a_kernel_that_fails_ends_the_run_with_what_there_is(rig, capsys):
     made, driver = rig
-    driver.failures["cuStreamSynchronize"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
+    driver.failures["cuStreamQuery"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
     assert run_pack(made) == 1
     captured = capsys.readouterr()
-    assert "error: gather, ragged, kvcache: cuStreamSynchronize: 700; nothing after it was run" in captured.err
-    assert "gather, ragged, kvcache: failed: cuStreamSynchronize: 700" in captured.out
+    assert "error: gather, ragged, kvcache: cuStreamQuery: 700; nothing after it was run" in captured.err
+    assert "gather, ragged, kvcache: failed: cuStreamQuery: 700" in captured.out
     assert "2 results are right" in captured.out
+
+
+def test_a_kernel_that_never_ends(rig, capsys, monkeypatch):
+    made, driver = rig
+    monkeypatch.setattr(cuda_device, "LONGEST_WAIT", 0.01)
+    driver.failures["cuStreamQuery"] = (fake_cuda.NOT_READY, 3)
+    assert run_pack(made) == 1
+    assert "error: gather, edges, CUDA C++: a kernel has not ended after 0.01 s" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("allocation", "is_ragged_timed"), [(9, False), (11, True)])
