@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import math
@@ -48,7 +49,8 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         for address in self._addresses:
-            self.device.free(address)
+            with contextlib.suppress(DeviceError):  # of a device that is lost
+                self.device.free(address)
 
     def allocate(self, shape: tuple[int, ...], itemsize: int) -> DeviceArray:
         address = self.device.allocate(max(math.prod(shape) * itemsize, 1))

@@ -115,8 +115,12 @@ class Runner:
             is_small = kind == "edges"
             try:
                 self._run_case(work, kind, SMALL if is_small else sizes, timed=not is_small)
-            except OutOfMemoryError as error:
+            except (OutOfMemoryError, MemoryError) as error:
                 self.results.append(Result(work.name, kind, ALL, "failed", str(error)))
+            except DeviceLostError:
+                raise
+            except DeviceError as error:
+                raise DeviceLostError(f"{work.name}, {kind}: {error}") from error
         wrong = self._list_wrong(work)
         for result in self.results:
             if result.work == work.name and result.contender in wrong:

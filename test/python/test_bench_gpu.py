@@ -463,11 +463,19 @@ def test_a_contender_can_be_left_out(rig, capsys):
 def test_a_kernel_that_fails_ends_the_run_with_what_there_is(rig, capsys):
     made, driver = rig
     driver.failures["cuStreamQuery"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
+    driver.failures["cuMemFree"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
     assert run_pack(made) == 1
     captured = capsys.readouterr()
     assert "error: gather, ragged, kvcache: cuStreamQuery: 700; nothing after it was run" in captured.err
     assert "gather, ragged, kvcache: failed: cuStreamQuery: 700" in captured.out
     assert "2 results are right" in captured.out
+
+
+def test_a_device_that_fails_between_kernels(rig, capsys):
+    made, driver = rig
+    driver.failures["cuMemcpyHtoD"] = (fake_cuda.ILLEGAL_ADDRESS, 4)
+    assert run_pack(made) == 1
+    assert "error: gather, ragged: cuMemcpyHtoD: 700; nothing after it was run" in capsys.readouterr().err
 
 
 def test_a_kernel_that_never_ends(rig, capsys, monkeypatch):
