@@ -172,7 +172,7 @@ def enter_ours(work: Work, workspace: Workspace, pack: Pack, chip: str) -> Entra
         raise Unavailable(str(error)) from error
     return _enter_kernel(
         OURS, work.compare, workspace, _results_of(workspace), pack.read(image), image.name,
-        work.grid(workspace.case), image.block, image.shared_bytes, values,
+        work.grid(workspace.case, image.block), image.block, image.shared_bytes, values,
     )
 
 

@@ -58,8 +58,8 @@ class TritonPeer:
 class Work:
     """A work and its contenders.
 
-    ``token_bytes`` are read of a token; ``grid`` is our kernel's, whose parameters have names. ``is_copy`` says that
-    little is computed, so that a copy of as many bytes is what to reach.
+    ``token_bytes`` are read of a token. ``grid`` is that of our kernel, whose parameters have names and whose block is
+    known. ``is_copy`` says that little is computed, so that a copy of as many bytes is what to reach.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Work:
     make: Callable[[str, Sizes, np.random.Generator], Case]
     reference: Callable[[Case], Arrays]
     compare: Compare
-    grid: Callable[[Case], Grid]
+    grid: Callable[[Case, Grid], Grid]
     peers: tuple[CudaPeer, ...]
     triton: tuple[TritonPeer, ...] = ()
     is_copy: bool = False
@@ -88,6 +88,11 @@ def _bytes_and_batch(block_bytes: int, token_bytes: int) -> Callable[[Case], Gri
     return lambda case: (_blocks(case.arrays["out"].shape[1] * token_bytes, block_bytes), case.sizes.batch, 1)
 
 
+def _rows_and_batch(case: Case, block: Grid) -> Grid:
+    """A block for as many tokens of a sequence as it has threads in its last dimension."""
+    return _tokens_and_batch(block[2])(case)
+
+
 def _tokens_and_batch(tokens_of_block: int) -> Callable[[Case], Grid]:
     """A block for so many tokens of a sequence."""
     return lambda case: (_blocks(case.arrays["out"].shape[1], tokens_of_block), case.sizes.batch, 1)
@@ -101,7 +106,7 @@ _GATHER = Work(
     make=inputs.gather,
     reference=references.gather,
     compare=references.compare_bits,
-    grid=_tokens_and_batch(8),
+    grid=_rows_and_batch,
     peers=(CudaPeer("gather", "PPPPIIIII", _GATHER_MEMBERS, _bytes_and_batch(256 * 64, 2048), 256),),
     triton=(
         TritonPeer(
@@ -121,7 +126,7 @@ _GATHER_DYNAMIC = Work(
     make=inputs.gather,
     reference=references.gather,
     compare=references.compare_bits,
-    grid=_GATHER.grid,
+    grid=_rows_and_batch,
     peers=(
         CudaPeer(
             "gather_dynamic",
@@ -140,7 +145,7 @@ _GATHER_FP8 = Work(
     make=inputs.gather_fp8,
     reference=references.gather_fp8,
     compare=references.compare_bits,
-    grid=_tokens_and_batch(8),
+    grid=_rows_and_batch,
     peers=(
         CudaPeer(
             "gather_fp8",
@@ -172,7 +177,7 @@ _APPEND_FP8 = Work(
     make=inputs.append_fp8,
     reference=references.append_fp8,
     compare=references.compare_bits,
-    grid=lambda case: (_new_tokens(case), 2, 1),
+    grid=lambda case, block: (_new_tokens(case), 2, 1),
     peers=(
         CudaPeer(
             "append_fp8",
@@ -225,7 +230,7 @@ _DECODE = Work(
     make=inputs.decode,
     reference=references.decode,
     compare=references.compare_attention,
-    grid=_splits,
+    grid=lambda case, block: _splits(case),
     peers=(
         CudaPeer(
             "decode",
@@ -252,7 +257,7 @@ _SPARSE_ROWS = Work(
     make=inputs.sparse_rows,
     reference=references.sparse_rows,
     compare=references.compare_bits,
-    grid=_queries,
+    grid=lambda case, block: _queries(case),
     peers=(
         CudaPeer(
             "sparse_rows", "PPPII", ("blocks", "ids", "out", "ids.size1", LATENT_SIZE * 2), _queries, 128, _TWO_TILES

@@ -305,7 +305,7 @@ def test_launches_are_those_of_our_host_code(packed, name, tmp_path):
                         for key, array in case.arrays.items()}
     encoded = contenders.encode_parameters(image, workspace.values(), TracingDevice())
     assert [describe_argument(argument) for argument in encoded] == parameters
-    assert (work.grid(case), image.block) == (grid, block)
+    assert (work.grid(case, image.block), image.block) == (grid, block)
 
 
 # --- A GPU that pretends ---------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def our_gather(image):
         stride = numbers["key.table_stride"]
         table = fake_cuda.memory(numbers["key.lookup_table"], np.int32, batch * stride).reshape(batch, stride)
         for sequence in range(grid[1]):
-            for token in range(min(grid[0] * 8, tokens)):
+            for token in range(min(grid[0] * image.block[2], tokens)):
                 out[sequence, token] = 0
                 if token < lengths[sequence]:
                     row = int(table[sequence, token // 16]) * numbers["key.page_stride"] + token % 16 * 1024
@@ -401,7 +401,7 @@ def test_launches_have_the_geometry_of_the_table(rig):
     run_pack(made)
     ours = made.images[0]
     assert ("gather", (8, 3, 1), (256, 1, 1), 0) in driver.launches
-    assert (ours.name, (8, 3, 1), ours.block, 0) in driver.launches
+    assert (ours.name, (64 // ours.block[2], 3, 1), ours.block, 0) in driver.launches
     counts = [len([launch for launch in driver.launches if launch[0] == name]) for name in (ours.name, "gather")]
     assert counts == [3 + 2 * 7] * 2  # verified in three cases, and timed in two
 
@@ -441,12 +441,13 @@ def test_a_device_that_waits_for_the_host_is_named(driver, warning, capsys):
 @pytest.mark.parametrize("broken", ["kvcache", "CUDA C++"])
 def test_a_wrong_contender_is_reported_and_not_timed(rig, capsys, broken):
     made, driver = rig
-    name = made.images[0].name if broken == "kvcache" else "gather"
+    ours = made.images[0]
+    name, tokens = (ours.name, ours.block[2]) if broken == "kvcache" else ("gather", 8)
     sizes, run = driver.kernels[name]
     driver.kernels[name] = (sizes, lambda grid, values: run((1, *grid[1:]), values))  # a part of the grid
     assert run_pack(made) == (1 if broken == "kvcache" else 0)
     output = capsys.readouterr().out
-    assert f"gather, edges, {broken}: wrong: out[0, 8, 0, 0] is 65535, expected 0" in output
+    assert f"gather, edges, {broken}: wrong: out[0, {tokens}, 0, 0] is 65535, expected 0" in output
     assert not re.search(rf"^gather +\w+ +{re.escape(broken)} ", output, re.MULTILINE)
     if broken == "kvcache":
         assert "not met: gather, full: kvcache has no time: wrong: out" in output
