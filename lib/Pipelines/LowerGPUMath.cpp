@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -47,14 +49,15 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
 /// Point Instructions). Called by name, because `convert-gpu-to-nvvm` rejects
 /// the ops of these intrinsics in favour of libdevice.
 template <typename OpTy> struct ToIntrinsic : OpRewritePattern<OpTy> {
-  ToIntrinsic(MLIRContext *context, StringRef intrinsic, bool hasF64 = true)
-      : OpRewritePattern<OpTy>(context), intrinsic(intrinsic), hasF64(hasF64) {}
+  ToIntrinsic(MLIRContext *context, StringRef intrinsic,
+              ArrayRef<unsigned> widths = {32, 64})
+      : OpRewritePattern<OpTy>(context), intrinsic(intrinsic), widths(widths) {}
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
     auto vector = dyn_cast<VectorType>(op.getType());
     Type element = getElementTypeOrSelf(op.getType());
-    if (!(element.isF32() || (hasF64 && element.isF64())) ||
+    if (!llvm::is_contained(widths, element.getIntOrFloatBitWidth()) ||
         (vector && vector.getRank() != 1))
       return rewriter.notifyMatchFailure(op, "no instruction for this type");
     rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
@@ -64,21 +67,41 @@ template <typename OpTy> struct ToIntrinsic : OpRewritePattern<OpTy> {
 
 private:
   StringRef intrinsic;
-  bool hasF64;
+  SmallVector<unsigned> widths;
+};
+
+/// 1 / x that may be approximate, of one number: PTX ISA, rcp.approx.ftz.f32.
+/// Without .ftz it takes a comparison and two products more, for numbers whose
+/// reciprocal is not normal, or that are not normal themselves.
+struct ApproximateReciprocal : OpRewritePattern<arith::DivFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::DivFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getType().isF32() ||
+        !bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+      return rewriter.notifyMatchFailure(op, "not an approximation in f32");
+    if (!matchPattern(op.getLhs(), m_OneFloat()))
+      return rewriter.notifyMatchFailure(op, "not a reciprocal");
+    rewriter.replaceOpWithNewOp<NVVM::RcpApproxFtzF32Op>(op, op.getType(),
+                                                         op.getRhs());
+    return success();
+  }
 };
 
 struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
-    patterns.add<ExpToExp2>(context);
+    patterns.add<ApproximateReciprocal, ExpToExp2>(context);
     patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
     patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
-    patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
+    patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs",
+                                            ArrayRef<unsigned>{16, 32, 64});
     patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
     patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
     patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2",
-                                            /*hasF64=*/false);
+                                            ArrayRef<unsigned>{32});
     patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
     patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
     patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");

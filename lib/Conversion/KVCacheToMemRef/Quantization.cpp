@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Quantization.h"
+#include "Quotients.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -39,69 +40,6 @@ Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
   value = arith::ExtFOp::create(builder, loc,
                                 withLane(type, builder.getF32Type()), value);
   return arith::TruncFOp::create(builder, loc, type, value);
-}
-
-namespace {
-
-/// Builds f32 arithmetic on scalars or vectors.
-class F32Builder {
-public:
-  F32Builder(OpBuilder &builder, Location loc)
-      : builder(builder), loc(loc), f32(builder.getF32Type()) {}
-
-  /// A constant like `like`.
-  Value constant(Value like, const APFloat &number) const {
-    TypedAttr attr = FloatAttr::get(f32, number);
-    if (auto vector = dyn_cast<VectorType>(like.getType()))
-      attr = DenseElementsAttr::get(vector.clone(f32), Attribute(attr));
-    return arith::ConstantOp::create(builder, loc, attr);
-  }
-  Value constant(Value like, float number) const {
-    return constant(like, APFloat(number));
-  }
-
-  template <typename OpTy> Value op(Value lhs, Value rhs) const {
-    return OpTy::create(builder, loc, lhs, rhs);
-  }
-  template <typename OpTy> Value op(Value lhs, float rhs) const {
-    return op<OpTy>(lhs, constant(lhs, rhs));
-  }
-
-  /// `yes` where the comparison of `lhs` with a constant holds, else `no`.
-  Value select(arith::CmpFPredicate predicate, Value lhs, float rhs, Value yes,
-               Value no) const {
-    Value condition =
-        arith::CmpFOp::create(builder, loc, predicate, lhs, constant(lhs, rhs));
-    return arith::SelectOp::create(builder, loc, condition, yes, no);
-  }
-
-  /// A scalar in all lanes of a value like `like`.
-  Value broadcast(Value scalar, Value like) const {
-    auto vector = dyn_cast<VectorType>(like.getType());
-    if (!vector)
-      return scalar;
-    return vector::BroadcastOp::create(builder, loc,
-                                       vector.clone(scalar.getType()), scalar);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  FloatType f32;
-};
-
-} // namespace
-
-/// One of `scales` for every `granularity` lanes of a value like `like`.
-static Value spreadScales(const F32Builder &b, Value scales, Value like,
-                          int64_t granularity) {
-  if (!isa<VectorType>(scales.getType()))
-    return b.broadcast(scales, like);
-  SmallVector<int64_t> groups;
-  for (int64_t lane = 0; lane < getNumLanes(like.getType()); ++lane)
-    groups.push_back(lane / granularity);
-  if (!isa<VectorType>(like.getType()))
-    return vector::ExtractOp::create(b.builder, b.loc, scales, 0);
-  return vector::ShuffleOp::create(b.builder, b.loc, scales, scales, groups);
 }
 
 /// A number that f32 holds exactly.
@@ -164,7 +102,7 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
   Value values =
       convertFloat(builder, loc, quantized, getLaneType(scales.getType()));
   Value product = arith::MulFOp::create(
-      builder, loc, values, spreadScales(b, scales, values, granularity));
+      builder, loc, values, b.spread(scales, values, granularity));
   return convertFloat(builder, loc, product, lane);
 }
 
@@ -215,8 +153,8 @@ Value kvcache::loadDequantized(Operation *op, const Bundle &cache,
 // Quantization
 //===----------------------------------------------------------------------===//
 
-/// The largest magnitude of each group: a scalar, or a vector over several. A
-/// NaN in the group makes it a NaN.
+/// The largest magnitude of each group, in f32: a scalar, or a vector over
+/// several. A NaN in the group makes it a NaN.
 static Value getLargestMagnitudes(const F32Builder &b, Value values,
                                   int64_t granularity, int64_t spread) {
   auto vector = dyn_cast<VectorType>(values.getType());
@@ -232,6 +170,7 @@ static Value getLargestMagnitudes(const F32Builder &b, Value values,
     if (vector)
       group = vector::ReductionOp::create(
           b.builder, b.loc, vector::CombiningKind::MAXIMUMF, group);
+    group = convertFloat(b.builder, b.loc, group, b.f32);
     if (spread > 1)
       group = gpu::SubgroupReduceOp::create(
           b.builder, b.loc, group, gpu::AllReduceOperation::MAXIMUMF,
@@ -255,13 +194,18 @@ static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
                                  upward, /*fastmath=*/nullptr);
 }
 
-/// The scale of each group, from the largest magnitudes.
+/// The scale of each group, from the largest magnitudes of `values`.
 static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
-                       Type quantizedType, FloatType scaleType) {
-  Value scales =
-      b.op<arith::DivFOp>(largest, getLargestQuantized(quantizedType));
+                       Type quantizedType, FloatType scaleType, bool divides) {
+  float limit = getLargestQuantized(quantizedType);
+  Value scales = divides ? b.op<arith::DivFOp>(largest, limit)
+                         : divideMagnitudes(b, largest, limit);
   if (tensorScale)
     scales = b.op<arith::DivFOp>(scales, b.broadcast(tensorScale, scales));
+  Value one = b.constant(scales, 1.0f);
+  // Magnitudes of 16 bits are large enough to stay numbers of f32.
+  if (!divides && !tensorScale && scaleType.isF32())
+    return b.select(arith::CmpFPredicate::OEQ, largest, 0.0f, one, scales);
   // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
   // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
   const llvm::fltSemantics &semantics = scaleType.getFloatSemantics();
@@ -271,8 +215,7 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
   if (scaleType.isF16())
     scales =
         b.op<arith::MinNumFOp>(scales, toFloat(APFloat::getLargest(semantics)));
-  scales = b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
-                    b.constant(scales, 1.0f), scales);
+  scales = b.select(arith::CmpFPredicate::OEQ, largest, 0.0f, one, scales);
   Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
   scales = b.select(arith::CmpFPredicate::OLT, largest,
                     std::numeric_limits<float>::infinity(), scales, nan);
@@ -300,10 +243,12 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
                             int64_t spread, Type quantizedType,
                             Type scaleType) {
   F32Builder b(builder, loc);
-  Value values = convertFloat(builder, loc, value, b.f32);
-  Value largest = getLargestMagnitudes(b, values, granularity, spread);
+  bool divides = !avoidsDivisions(builder, value);
+  if (divides)
+    value = convertFloat(builder, loc, value, b.f32);
+  Value largest = getLargestMagnitudes(b, value, granularity, spread);
   Value scales = getScales(b, largest, tensorScale, quantizedType,
-                           cast<FloatType>(scaleType));
+                           cast<FloatType>(scaleType), divides);
 
   Value divisors = convertFloat(builder, loc, scales, b.f32);
   if (tensorScale) {
@@ -312,8 +257,13 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
     divisors = b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
                         b.constant(divisors, 1.0f), divisors);
   }
-  Value quotients = b.op<arith::DivFOp>(
-      values, spreadScales(b, divisors, values, granularity));
+  // The scale of a tensor may be any number.
+  Value quotients;
+  if (divides || tensorScale)
+    quotients = b.op<arith::DivFOp>(convertFloat(builder, loc, value, b.f32),
+                                    b.spread(divisors, value, granularity));
+  else
+    quotients = divideByScales(b, value, divisors, granularity);
   Value quantized = isa<IntegerType>(quantizedType)
                         ? roundToInt8(b, quotients)
                         : convertFloat(builder, loc, quotients, quantizedType);

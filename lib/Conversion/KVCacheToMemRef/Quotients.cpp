@@ -1,0 +1,121 @@
+//===- Quotients.cpp - Quantize in kernels without divisions --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A chip divides in a subroutine of some ten instructions for an element, and
+// more for numbers that are not normal. All elements of a group have one divisor,
+// and a product and a fused one by its reciprocal, in two parts, do as well.
+//
+// They do because few numbers are at stake. Where a quotient by the exact scale
+// is between two numbers of the quantized type, but not half way, it is away
+// from there by more than f32 rounds off: values of 16 bits have at most 11 in
+// their mantissas. A half way is left for either side by how far the scale was
+// rounded, in multiples of a seventh, a third or a 127th of its last place, for
+// the largest numbers 7 * 2^n, 3 * 2^n and 127. That is more than these quotients
+// are wrong by, and the same as rounding to f32 sees. Every group and element of
+// bf16 and f16 has been tried, for all types of quantized values and scales:
+// test/python/test_quotients.py repeats it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Quotients.h"
+#include "Quantization.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+bool kvcache::avoidsDivisions(OpBuilder &builder, Value values) {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  bool isInKernel = isa<gpu::GPUModuleOp>(parent) ||
+                    parent->getParentOfType<gpu::GPUModuleOp>();
+  return isInKernel && getLaneType(values.getType()).getIntOrFloatBitWidth() == 16;
+}
+
+static Value fuse(const F32Builder &b, Value x, Value y, Value addend) {
+  return math::FmaOp::create(b.builder, b.loc, x, y, addend);
+}
+
+Value kvcache::divideMagnitudes(const F32Builder &b, Value magnitudes,
+                                float largest) {
+  // What the product by the rounded reciprocal leaves of the magnitude is exact,
+  // and divided in the same way. Of an infinity it leaves a NaN.
+  Value reciprocal = b.constant(magnitudes, 1 / largest);
+  Value quotient = b.op<arith::MulFOp>(magnitudes, reciprocal);
+  Value rest =
+      fuse(b, quotient, b.constant(magnitudes, -largest), magnitudes);
+  return fuse(b, rest, reciprocal, quotient);
+}
+
+/// The f32 that is `places` of its last place closer to zero.
+static Value subtractFromBits(const F32Builder &b, Value number, int places) {
+  Type type = withLane(number.getType(), b.builder.getI32Type());
+  TypedAttr attr = b.builder.getI32IntegerAttr(places);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, Attribute(attr));
+  Value bits = arith::BitcastOp::create(b.builder, b.loc, type, number);
+  bits = b.op<arith::SubIOp>(
+      bits, arith::ConstantOp::create(b.builder, b.loc, attr));
+  return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
+}
+
+namespace {
+
+/// A number close to the reciprocal of a divisor, in two parts.
+struct Reciprocal {
+  /// Not more than the reciprocal.
+  Value high;
+  /// What is missing, positive or zero.
+  Value low;
+};
+
+} // namespace
+
+/// The reciprocals of divisors for which they are normal numbers.
+static Reciprocal getReciprocals(const F32Builder &b, Value divisors) {
+  // One that is wrong in its last place will do. Two places less are certainly
+  // too little: a part that were negative would turn the zero that it
+  // makes of a negative zero positive, and so the sum.
+  Value one = b.constant(divisors, 1.0f);
+  Value approximate = arith::DivFOp::create(b.builder, b.loc, one, divisors,
+                                            arith::FastMathFlags::afn);
+  Value high = subtractFromBits(b, approximate, 2);
+  Value negative = arith::NegFOp::create(b.builder, b.loc, divisors);
+  Value missing = fuse(b, negative, high, one);
+  return {high, b.op<arith::MulFOp>(high, missing)};
+}
+
+/// Brings values and the scales of their groups, where these may have any
+/// exponent, to where neither the reciprocals of the scales nor the parts of
+/// these are subnormal: times the same power of two, so that the quotients stay.
+/// A value that vanishes has a quotient that would too.
+static void balance(const F32Builder &b, Value &values, Value &scales,
+                    int64_t granularity) {
+  constexpr float kSmall = 0x1p-20f, kUp = 0x1p64f, kDown = 0x1p-64f;
+  Value factors = b.select(arith::CmpFPredicate::OLT, scales, kSmall,
+                           b.constant(scales, kUp), b.constant(scales, kDown));
+  scales = b.op<arith::MulFOp>(scales, factors);
+  // In the type of the values, of which a chip multiplies two at a time.
+  Value narrow = convertFloat(b.builder, b.loc, factors,
+                              getLaneType(values.getType()));
+  values =
+      b.op<arith::MulFOp>(values, b.spread(narrow, values, granularity));
+}
+
+Value kvcache::divideByScales(const F32Builder &b, Value values, Value scales,
+                              int64_t granularity) {
+  // The exponents of f16 are small enough.
+  if (getLaneType(values.getType()).isBF16())
+    balance(b, values, scales, granularity);
+  Reciprocal reciprocal = getReciprocals(b, scales);
+  values = convertFloat(b.builder, b.loc, values, b.f32);
+  Value high = b.spread(reciprocal.high, values, granularity);
+  Value low = b.spread(reciprocal.low, values, granularity);
+  return fuse(b, values, high, b.op<arith::MulFOp>(values, low));
+}

@@ -1,0 +1,35 @@
+//===- Quotients.h - Quantize in kernels without divisions ------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUOTIENTS_H
+#define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUOTIENTS_H
+
+#include "F32Builder.h"
+
+namespace mlir::kvcache {
+
+/// Whether a group of `values` is quantized by the functions below, which give
+/// what divisions give: values of 16 bits, in a kernel, where a division is a
+/// subroutine. On a CPU it is an instruction for several lanes.
+bool avoidsDivisions(OpBuilder &builder, Value values);
+
+/// The magnitudes of 16-bit numbers, in f32, divided by the largest number of a
+/// quantized type and rounded. Infinities and NaNs become NaNs.
+Value divideMagnitudes(const F32Builder &b, Value magnitudes, float largest);
+
+/// 16-bit values as f32, divided by the scales of their groups of `granularity`
+/// lanes, close enough to the rounded quotients to become the same numbers of
+/// the quantized type. A scale is that of a group's largest magnitude, rounded
+/// to any scale type and extended to f32, and a NaN if the group has a NaN or an
+/// infinity.
+Value divideByScales(const F32Builder &b, Value values, Value scales,
+                     int64_t granularity);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUOTIENTS_H
