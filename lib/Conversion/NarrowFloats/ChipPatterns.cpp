@@ -386,6 +386,36 @@ private:
 
 } // namespace
 
+namespace {
+
+/// Extends pairs of bf16 to f32, whose upper halves they are, in the registers
+/// that hold them: a shift and a mask. Each alone would be moved to a register
+/// of its own first.
+struct ExtendPairsOfBF16 : OnChip<arith::ExtFOp> {
+  using OnChip::OnChip;
+
+private:
+  LogicalResult rewrite(arith::ExtFOp op, const Chip &,
+                        PatternRewriter &rewriter) const override {
+    auto from = dyn_cast<VectorType>(op.getIn().getType());
+    if (!from || !from.getElementType().isBF16() || from.getDimSize(0) % 2 != 0)
+      return rewriter.notifyMatchFailure(op, "not pairs of bf16");
+    if (!getFloatLane(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not to f32");
+    Registers r(rewriter, op.getLoc());
+    Elementwise e(rewriter, op.getLoc(), r.intType(32));
+    SmallVector<Value> lanes;
+    for (Value pair : r.split(op.getIn(), 32)) {
+      lanes.push_back(e.op<arith::ShLIOp>(pair, 16));
+      lanes.push_back(e.op<arith::AndIOp>(pair, 0xFFFF0000));
+    }
+    rewriter.replaceOp(op, r.join(lanes, rewriter.getF32Type()));
+    return success();
+  }
+};
+
+} // namespace
+
 //===----------------------------------------------------------------------===//
 // Truncation
 //===----------------------------------------------------------------------===//
@@ -478,5 +508,6 @@ private:
 
 void narrow::populateChipPatterns(RewritePatternSet &patterns,
                                   const Chip *fallback) {
-  patterns.add<ExtendOnChip, TruncateOnChip>(patterns.getContext(), fallback);
+  patterns.add<ExtendOnChip, ExtendPairsOfBF16, TruncateOnChip>(
+      patterns.getContext(), fallback);
 }
