@@ -24,18 +24,17 @@
 
 #include "Quotients.h"
 #include "Quantization.h"
+#include "kvcache/Target/Chip.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 bool kvcache::avoidsDivisions(OpBuilder &builder, Value values) {
-  Operation *parent = builder.getInsertionBlock()->getParentOp();
-  bool isInKernel = isa<gpu::GPUModuleOp>(parent) ||
-                    parent->getParentOfType<gpu::GPUModuleOp>();
-  return isInKernel && getLaneType(values.getType()).getIntOrFloatBitWidth() == 16;
+  Type lane = getLaneType(values.getType());
+  return isInGPUCode(builder.getInsertionBlock()->getParentOp()) &&
+         lane.getIntOrFloatBitWidth() == 16;
 }
 
 static Value fuse(const F32Builder &b, Value x, Value y, Value addend) {

@@ -132,6 +132,15 @@ public:
     return op<BinaryOp>(lhs, constant(lhs.getType(), rhs));
   }
 
+  /// factor * value + addend, where the product is exact, and one operation or
+  /// two are the same. The factor is given by its bits.
+  Value exactMultiplyAdd(Value value, uint64_t factor, Value addend) const {
+    constexpr auto fusable = arith::FastMathFlags::contract;
+    Value product = arith::MulFOp::create(
+        builder, loc, value, constant(value.getType(), factor), fusable);
+    return arith::AddFOp::create(builder, loc, product, addend, fusable);
+  }
+
   Value compare(arith::CmpFPredicate predicate, Value lhs, uint64_t rhs) const {
     return arith::CmpFOp::create(builder, loc, predicate, lhs,
                                  constant(lhs.getType(), rhs));

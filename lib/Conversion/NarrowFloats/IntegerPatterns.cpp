@@ -61,9 +61,8 @@ static Value readEncodings(const Elementwise &e, OpBuilder &builder,
                                       perByte.op<arith::AndIOp>(bytes, 0xF0));
 }
 
-/// The narrow floats of `type` whose encodings are the lower bits of integers.
-/// All higher bits are ignored, but for pairs of 4 bits, where those of the
-/// lowest byte are zero. These become bytes, as which they can be stored.
+/// The narrow floats of `type` whose encodings are the lowest bytes of integers.
+/// All higher bits are ignored. These become bytes, as which they can be stored.
 static Value writeEncodings(const Elementwise &e, OpBuilder &builder,
                             Location loc, Value integers, Type type) {
   Type element = getElementTypeOrSelf(type);
@@ -200,33 +199,41 @@ struct ExtendNarrow : OpRewritePattern<arith::ExtFOp> {
 // Truncation
 //===----------------------------------------------------------------------===//
 
-/// Rounds the integers `magnitude`, encodings of finite numbers of format
-/// `from` without sign and at most the largest number of `to`, to encodings of
-/// `to`.
-static Value roundMagnitude(const Elementwise &e, Value magnitude,
-                            const Format &from, const Format &to) {
-  // Numbers that are normal in both: rebase the exponent, add half a unit of
-  // the last place less one, and one more where that place is odd.
-  unsigned shift = from.mantissa - to.mantissa;
-  uint64_t rebase =
-      from.powerOfTwo(to.minExponent) - from.powerOfTwo(from.minExponent);
+/// Rounds as `roundMagnitude` does where both formats have the same subnormal
+/// numbers: adds half a unit of the last place less one, and one more where that
+/// place is odd.
+static Value roundBits(const Elementwise &e, Value magnitude, unsigned shift) {
   uint64_t half = (uint64_t(1) << (shift - 1)) - 1;
   Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(magnitude, shift), 1);
-  Value rounded = e.op<arith::AddIOp>(magnitude, half - rebase);
+  Value rounded = e.op<arith::AddIOp>(magnitude, half);
   rounded = e.op<arith::AddIOp>(rounded, odd);
-  rounded = e.op<arith::ShRUIOp>(rounded, shift);
-  if (from.minExponent == to.minExponent)
-    return rounded;
+  return e.op<arith::ShRUIOp>(rounded, shift);
+}
 
-  // Numbers that are subnormal in `to`: adding the number whose last place is
-  // the unit of `to` rounds to such units, and leaves their count in the low
-  // bits. A count too large for a subnormal encodes the smallest normal number.
-  uint64_t unit = from.powerOfTwo(to.minExponent - to.mantissa + from.mantissa);
-  Value sum = e.op<arith::AddFOp>(e.bitcast(magnitude, from.type), unit);
-  Value count = e.op<arith::SubIOp>(e.toBits(sum), unit);
-  Value isSubnormal = e.compare(arith::CmpIPredicate::ult, magnitude,
-                                from.powerOfTwo(to.minExponent));
-  return e.select(isSubnormal, count, rounded);
+/// Rounds the integers `magnitude`, encodings of finite numbers of format
+/// `from` without sign and at most the largest number of `to`, to encodings of
+/// `to` in the lowest byte.
+static Value roundMagnitude(const Elementwise &e, Value magnitude,
+                            const Format &from, const Format &to) {
+  unsigned shift = from.mantissa - to.mantissa;
+  if (from.minExponent == to.minExponent)
+    return roundBits(e, magnitude, shift);
+
+  // The power of two below the magnitude, but not below the normal numbers of
+  // `to`. Adding 2^shift times as much rounds to places of `to`, and leaves how
+  // many there are in the low bits. A power has 2^mantissa more than the one
+  // before, which are the bits that its exponent has after a shift. Those of the
+  // first are taken off before: as places more, an even number, so that
+  // the last one is odd where that of `to` is.
+  uint64_t exponentBits = from.powerOfTwo(from.infinityExponent());
+  uint64_t smallest = from.powerOfTwo(to.minExponent);
+  uint64_t less = -(smallest >> shift) & 0xFF;
+  Value power = e.op<arith::MaxUIOp>(
+      e.op<arith::AndIOp>(magnitude, exponentBits), smallest);
+  Value sum = e.exactMultiplyAdd(e.bitcast(power, from.type),
+                                 from.powerOfTwo(shift) + less,
+                                 e.bitcast(magnitude, from.type));
+  return e.op<arith::AddIOp>(e.toBits(sum), e.op<arith::ShRUIOp>(power, shift));
 }
 
 /// Rounds the integers `encoded` of format `from` to encodings of `to`, in
