@@ -101,8 +101,8 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
         builder, loc, withLane(quantized.getType(), b.f32), quantized);
   Value values =
       convertFloat(builder, loc, quantized, getLaneType(scales.getType()));
-  Value product = arith::MulFOp::create(
-      builder, loc, values, b.spread(scales, values, granularity));
+  Value product = arith::MulFOp::create(builder, loc, values,
+                                        b.spread(scales, values, granularity));
   return convertFloat(builder, loc, product, lane);
 }
 
@@ -194,7 +194,14 @@ static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
                                  upward, /*fastmath=*/nullptr);
 }
 
-/// The scale of each group, from the largest magnitudes of `values`.
+/// Scales, but 1 for groups of zeros.
+static Value replaceZeros(const F32Builder &b, Value scales, Value largest) {
+  return b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
+                  b.constant(scales, 1.0f), scales);
+}
+
+/// The scale of each group, from the largest magnitudes: by a division, or as
+/// those of 16 bits are divided without.
 static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
                        Type quantizedType, FloatType scaleType, bool divides) {
   float limit = getLargestQuantized(quantizedType);
@@ -202,10 +209,9 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
                          : divideMagnitudes(b, largest, limit);
   if (tensorScale)
     scales = b.op<arith::DivFOp>(scales, b.broadcast(tensorScale, scales));
-  Value one = b.constant(scales, 1.0f);
   // Magnitudes of 16 bits are large enough to stay numbers of f32.
   if (!divides && !tensorScale && scaleType.isF32())
-    return b.select(arith::CmpFPredicate::OEQ, largest, 0.0f, one, scales);
+    return replaceZeros(b, scales, largest);
   // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
   // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
   const llvm::fltSemantics &semantics = scaleType.getFloatSemantics();
@@ -215,7 +221,7 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
   if (scaleType.isF16())
     scales =
         b.op<arith::MinNumFOp>(scales, toFloat(APFloat::getLargest(semantics)));
-  scales = b.select(arith::CmpFPredicate::OEQ, largest, 0.0f, one, scales);
+  scales = replaceZeros(b, scales, largest);
   Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
   scales = b.select(arith::CmpFPredicate::OLT, largest,
                     std::numeric_limits<float>::infinity(), scales, nan);

@@ -6,19 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A chip divides in a subroutine of some ten instructions for an element, and
-// more for numbers that are not normal. All elements of a group have one divisor,
-// and a product and a fused one by its reciprocal, in two parts, do as well.
+// A chip divides in some ten instructions for an element, and in a subroutine
+// where numbers are not normal. All elements of a group have one divisor, so a
+// product and a fused one by its reciprocal, in two parts, do as well.
 //
-// They do because few numbers are at stake. Where a quotient by the exact scale
-// is between two numbers of the quantized type, but not half way, it is away
-// from there by more than f32 rounds off: values of 16 bits have at most 11 in
-// their mantissas. A half way is left for either side by how far the scale was
-// rounded, in multiples of a seventh, a third or a 127th of its last place, for
-// the largest numbers 7 * 2^n, 3 * 2^n and 127. That is more than these quotients
-// are wrong by, and the same as rounding to f32 sees. Every group and element of
-// bf16 and f16 has been tried, for all types of quantized values and scales:
-// test/python/test_quotients.py repeats it.
+// They do because few quotients are critical. By the exact scale, one that is
+// not half way between two numbers of the quantized type is away from there by
+// far more than f32 rounds off, since values have at most 11 bits. From half
+// way, it is the rounding of the scale that moves a quotient to either side or,
+// with that of the quotient, to neither: by a multiple of a 7th, a 3rd or a
+// 127th of the scale's last place, as the largest numbers are 7 * 2^n, 3 * 2^n
+// and 127. The quotients here are closer than that to exact ones. This has been
+// tried for every finite group and element of bf16, a fifth of the groups of
+// f16, and all types of quantized values and scales, each with any reciprocal
+// that is wrong in its last place. test_quotients.py has those that are closest
+// to half way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,12 +45,11 @@ static Value fuse(const F32Builder &b, Value x, Value y, Value addend) {
 
 Value kvcache::divideMagnitudes(const F32Builder &b, Value magnitudes,
                                 float largest) {
-  // What the product by the rounded reciprocal leaves of the magnitude is exact,
-  // and divided in the same way. Of an infinity it leaves a NaN.
+  // What the product by the rounded reciprocal leaves of the magnitude is
+  // exact, and divided in the same way. Of an infinity it leaves a NaN.
   Value reciprocal = b.constant(magnitudes, 1 / largest);
   Value quotient = b.op<arith::MulFOp>(magnitudes, reciprocal);
-  Value rest =
-      fuse(b, quotient, b.constant(magnitudes, -largest), magnitudes);
+  Value rest = fuse(b, quotient, b.constant(magnitudes, -largest), magnitudes);
   return fuse(b, rest, reciprocal, quotient);
 }
 
@@ -59,8 +60,8 @@ static Value subtractFromBits(const F32Builder &b, Value number, int places) {
   if (auto vector = dyn_cast<VectorType>(type))
     attr = DenseElementsAttr::get(vector, Attribute(attr));
   Value bits = arith::BitcastOp::create(b.builder, b.loc, type, number);
-  bits = b.op<arith::SubIOp>(
-      bits, arith::ConstantOp::create(b.builder, b.loc, attr));
+  bits = b.op<arith::SubIOp>(bits,
+                             arith::ConstantOp::create(b.builder, b.loc, attr));
   return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
 }
 
@@ -78,9 +79,9 @@ struct Reciprocal {
 
 /// The reciprocals of divisors for which they are normal numbers.
 static Reciprocal getReciprocals(const F32Builder &b, Value divisors) {
-  // One that is wrong in its last place will do. Two places less are certainly
-  // too little: a part that were negative would turn the zero that it
-  // makes of a negative zero positive, and so the sum.
+  // One that is wrong in its last place will do. Two places less are too
+  // little, so that what is missing has the sign of the rest: a negative part
+  // would make a positive zero of a negative one, and so would the sum.
   Value one = b.constant(divisors, 1.0f);
   Value approximate = arith::DivFOp::create(b.builder, b.loc, one, divisors,
                                             arith::FastMathFlags::afn);
@@ -92,8 +93,8 @@ static Reciprocal getReciprocals(const F32Builder &b, Value divisors) {
 
 /// Brings values and the scales of their groups, where these may have any
 /// exponent, to where neither the reciprocals of the scales nor the parts of
-/// these are subnormal: times the same power of two, so that the quotients stay.
-/// A value that vanishes has a quotient that would too.
+/// these are subnormal: times the same power of two, so that the quotients
+/// stay. A value that vanishes has a quotient that would too.
 static void balance(const F32Builder &b, Value &values, Value &scales,
                     int64_t granularity) {
   constexpr float kSmall = 0x1p-20f, kUp = 0x1p64f, kDown = 0x1p-64f;
@@ -101,10 +102,9 @@ static void balance(const F32Builder &b, Value &values, Value &scales,
                            b.constant(scales, kUp), b.constant(scales, kDown));
   scales = b.op<arith::MulFOp>(scales, factors);
   // In the type of the values, of which a chip multiplies two at a time.
-  Value narrow = convertFloat(b.builder, b.loc, factors,
-                              getLaneType(values.getType()));
-  values =
-      b.op<arith::MulFOp>(values, b.spread(narrow, values, granularity));
+  Value narrow =
+      convertFloat(b.builder, b.loc, factors, getLaneType(values.getType()));
+  values = b.op<arith::MulFOp>(values, b.spread(narrow, values, granularity));
 }
 
 Value kvcache::divideByScales(const F32Builder &b, Value values, Value scales,

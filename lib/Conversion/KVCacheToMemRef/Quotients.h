@@ -25,8 +25,8 @@ Value divideMagnitudes(const F32Builder &b, Value magnitudes, float largest);
 /// 16-bit values as f32, divided by the scales of their groups of `granularity`
 /// lanes, close enough to the rounded quotients to become the same numbers of
 /// the quantized type. A scale is that of a group's largest magnitude, rounded
-/// to any scale type and extended to f32, and a NaN if the group has a NaN or an
-/// infinity.
+/// to any scale type and extended to f32, and a NaN if the group has a NaN or
+/// an infinity.
 Value divideByScales(const F32Builder &b, Value values, Value scales,
                      int64_t granularity);
 

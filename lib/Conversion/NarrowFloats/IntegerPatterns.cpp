@@ -61,8 +61,9 @@ static Value readEncodings(const Elementwise &e, OpBuilder &builder,
                                       perByte.op<arith::AndIOp>(bytes, 0xF0));
 }
 
-/// The narrow floats of `type` whose encodings are the lowest bytes of integers.
-/// All higher bits are ignored. These become bytes, as which they can be stored.
+/// The narrow floats of `type` whose encodings are the lowest bytes of
+/// integers. All higher bits are ignored. These become bytes, as which they can
+/// be stored.
 static Value writeEncodings(const Elementwise &e, OpBuilder &builder,
                             Location loc, Value integers, Type type) {
   Type element = getElementTypeOrSelf(type);
@@ -199,9 +200,8 @@ struct ExtendNarrow : OpRewritePattern<arith::ExtFOp> {
 // Truncation
 //===----------------------------------------------------------------------===//
 
-/// Rounds as `roundMagnitude` does where both formats have the same subnormal
-/// numbers: adds half a unit of the last place less one, and one more where that
-/// place is odd.
+/// Rounds by `shift` bits: adds half a unit of the last place less one, and one
+/// more where that place is odd.
 static Value roundBits(const Elementwise &e, Value magnitude, unsigned shift) {
   uint64_t half = (uint64_t(1) << (shift - 1)) - 1;
   Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(magnitude, shift), 1);
@@ -219,12 +219,13 @@ static Value roundMagnitude(const Elementwise &e, Value magnitude,
   if (from.minExponent == to.minExponent)
     return roundBits(e, magnitude, shift);
 
-  // The power of two below the magnitude, but not below the normal numbers of
-  // `to`. Adding 2^shift times as much rounds to places of `to`, and leaves how
-  // many there are in the low bits. A power has 2^mantissa more than the one
-  // before, which are the bits that its exponent has after a shift. Those of the
-  // first are taken off before: as places more, an even number, so that
-  // the last one is odd where that of `to` is.
+  // The power of two below the magnitude, or that of the subnormal numbers of
+  // `to`. Adding 2^shift times as much rounds to places of `to`, and leaves
+  // their count in the low bits. An encoding has 2^mantissa more for every
+  // power, which is what the exponent's bits are worth after a shift, less
+  // those of the first power. The sum takes these off in advance, as places
+  // beyond a multiple of 256: an even number of them, so that a tie goes where
+  // it does without.
   uint64_t exponentBits = from.powerOfTwo(from.infinityExponent());
   uint64_t smallest = from.powerOfTwo(to.minExponent);
   uint64_t less = -(smallest >> shift) & 0xFF;

@@ -189,9 +189,9 @@ func.func @tensor_scale(%x: vector<32xf32>, %g: f32) -> (vector<32xf4E2M1FN>, ve
 // CHECK-NEXT:    %[[AMAX:.*]] = gpu.subgroup_reduce maximumf %[[OWN]] cluster(size = 16) : (f32) -> f32
 // CHECK:         arith.divf %[[AMAX]], %{{.*}} : f32
 gpu.module @kernels {
-  gpu.func @lanes(%x: vector<8xbf16>, %values: memref<8xi8>, %scales: memref<1xf32>) kernel {
+  gpu.func @lanes(%x: vector<8xf32>, %values: memref<8xi8>, %scales: memref<1xf32>) kernel {
     %c0 = arith.constant 0 : index
-    %w, %s = kvcache.quantize %x {lanes = 16} : vector<8xbf16> -> vector<8xi8>, f32
+    %w, %s = kvcache.quantize %x {lanes = 16} : vector<8xf32> -> vector<8xi8>, f32
     vector.store %w, %values[%c0] : memref<8xi8>, vector<8xi8>
     memref.store %s, %scales[%c0] : memref<1xf32>
     gpu.return
@@ -217,4 +217,97 @@ gpu.module @kernels {
 func.func @one_lane(%x: vector<8xf32>) -> (vector<8xi8>, f32) {
   %w, %s = kvcache.quantize %x {lanes = 1} : vector<8xf32> -> vector<8xi8>, f32
   return %w, %s : vector<8xi8>, f32
+}
+
+//===----------------------------------------------------------------------===//
+// Values of 16 bits in kernels
+//===----------------------------------------------------------------------===//
+
+gpu.module @without_divisions {
+  // The largest magnitude is found in bf16. Its quotient by 448 is corrected by
+  // what a product with the reciprocal leaves.
+
+  // CHECK-LABEL: gpu.func @bf16(
+  // CHECK-SAME:      %[[X:[^:]*]]: vector<8xbf16>
+  // CHECK-NOT:     arith.divf
+  // CHECK:         %[[MAGNITUDES:.*]] = math.absf %[[X]] : vector<8xbf16>
+  // CHECK:         %[[OWN:.*]] = vector.reduction <maximumf>, %[[MAGNITUDES]] : vector<8xbf16> into bf16
+  // CHECK:         %[[WIDE:.*]] = arith.extf %[[OWN]] : bf16 to f32
+  // CHECK:         %[[AMAX:.*]] = gpu.subgroup_reduce maximumf %[[WIDE]] cluster(size = 16) : (f32) -> f32
+  // CHECK:         %[[BY_448:.*]] = arith.constant 0.00223214296 : f32
+  // CHECK:         %[[NEAR:.*]] = arith.mulf %[[AMAX]], %[[BY_448]] : f32
+  // CHECK:         %[[REST:.*]] = math.fma %[[NEAR]], %{{.*}}, %[[AMAX]] : f32
+  // CHECK:         %[[QUOTIENT:.*]] = math.fma %[[REST]], %[[BY_448]], %[[NEAR]] : f32
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+  // CHECK:         %[[IS_ZERO:.*]] = arith.cmpf oeq, %[[AMAX]], %[[ZERO]] : f32
+  // CHECK:         %[[SCALE:.*]] = arith.select %[[IS_ZERO]], %[[ONE]], %[[QUOTIENT]] : f32
+
+  // Scale and values are times 2^64 or 2^-64.
+
+  // CHECK-DAG:     %[[UP:.*]] = arith.constant 1.84467441E+19 : f32
+  // CHECK-DAG:     %[[DOWN:.*]] = arith.constant 5.42101086E-20 : f32
+  // CHECK:         %[[IS_SMALL:.*]] = arith.cmpf olt, %[[SCALE]], %{{.*}} : f32
+  // CHECK:         %[[FACTOR:.*]] = arith.select %[[IS_SMALL]], %[[UP]], %[[DOWN]] : f32
+  // CHECK:         %[[DIVISOR:.*]] = arith.mulf %[[SCALE]], %[[FACTOR]] : f32
+  // CHECK:         %[[NARROW:.*]] = arith.truncf %[[FACTOR]] : f32 to bf16
+  // CHECK:         %[[FACTORS:.*]] = vector.broadcast %[[NARROW]] : bf16 to vector<8xbf16>
+  // CHECK:         %[[BALANCED:.*]] = arith.mulf %[[X]], %[[FACTORS]] : vector<8xbf16>
+
+  // The reciprocal is less than exact by what its second part adds.
+
+  // CHECK:         %[[RECIPROCAL:.*]] = arith.divf %[[ONE]], %[[DIVISOR]] fastmath<afn> : f32
+  // CHECK:         %[[BITS:.*]] = arith.bitcast %[[RECIPROCAL]] : f32 to i32
+  // CHECK:         %[[LESS:.*]] = arith.subi %[[BITS]], %{{.*}} : i32
+  // CHECK:         %[[HIGH:.*]] = arith.bitcast %[[LESS]] : i32 to f32
+  // CHECK:         %[[NEGATIVE:.*]] = arith.negf %[[DIVISOR]] : f32
+  // CHECK:         %[[MISSING:.*]] = math.fma %[[NEGATIVE]], %[[HIGH]], %[[ONE]] : f32
+  // CHECK:         %[[LOW:.*]] = arith.mulf %[[HIGH]], %[[MISSING]] : f32
+  // CHECK:         %[[VALUES:.*]] = arith.extf %[[BALANCED]] : vector<8xbf16> to vector<8xf32>
+  // CHECK-DAG:     %[[HIGHS:.*]] = vector.broadcast %[[HIGH]] : f32 to vector<8xf32>
+  // CHECK-DAG:     %[[LOWS:.*]] = vector.broadcast %[[LOW]] : f32 to vector<8xf32>
+  // CHECK:         %[[PRODUCTS:.*]] = arith.mulf %[[VALUES]], %[[LOWS]] : vector<8xf32>
+  // CHECK:         %[[QUOTIENTS:.*]] = math.fma %[[VALUES]], %[[HIGHS]], %[[PRODUCTS]] : vector<8xf32>
+  // CHECK:         arith.truncf %[[QUOTIENTS]] : vector<8xf32> to vector<8xf8E4M3FN>
+  gpu.func @bf16(%x: vector<8xbf16>, %values: memref<8xf8E4M3FN>, %scales: memref<1xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %w, %s = kvcache.quantize %x {lanes = 16} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
+    vector.store %w, %values[%c0] : memref<8xf8E4M3FN>, vector<8xf8E4M3FN>
+    memref.store %s, %scales[%c0] : memref<1xf32>
+    gpu.return
+  }
+
+  // Scales of f16 are never far from 1, but have limits.
+
+  // CHECK-LABEL: gpu.func @f16(
+  // CHECK-SAME:      %[[X:[^:]*]]: vector<8xf16>
+  // CHECK:         vector.reduction <maximumf>, %{{.*}} : vector<4xf16> into f16
+  // CHECK:         arith.maxnumf %{{.*}} : vector<2xf32>
+  // CHECK:         arith.minnumf %{{.*}} : vector<2xf32>
+  // CHECK:         arith.cmpf olt, %{{.*}} : vector<2xf32>
+  // CHECK:         arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
+  // CHECK:         arith.divf %{{.*}} fastmath<afn> : vector<2xf32>
+  // CHECK:         arith.extf %[[X]] : vector<8xf16> to vector<8xf32>
+  // CHECK-NOT:     arith.divf
+  // CHECK:         gpu.return
+  gpu.func @f16(%x: vector<8xf16>, %values: memref<8xi8>, %scales: memref<2xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %w, %s = kvcache.quantize %x : vector<8xf16> -> vector<8xi8>, vector<2xf16>
+    vector.store %w, %values[%c0] : memref<8xi8>, vector<8xi8>
+    vector.store %s, %scales[%c0] : memref<2xf16>, vector<2xf16>
+    gpu.return
+  }
+
+  // A tensor's scale may make any number of the divisors.
+
+  // CHECK-LABEL: gpu.func @tensor_scale_in_kernel(
+  // CHECK:         arith.divf %{{.*}}, %{{.*}} : vector<16xf32>
+  gpu.func @tensor_scale_in_kernel(%x: vector<16xbf16>, %g: f32, %values: memref<16xf4E2M1FN>,
+                                   %scales: memref<1xf8E4M3FN>) kernel {
+    %c0 = arith.constant 0 : index
+    %w, %s = kvcache.quantize %x tensor_scale %g : vector<16xbf16> -> vector<16xf4E2M1FN>, f8E4M3FN
+    vector.store %w, %values[%c0] : memref<16xf4E2M1FN>, vector<16xf4E2M1FN>
+    memref.store %s, %scales[%c0] : memref<1xf8E4M3FN>
+    gpu.return
+  }
 }

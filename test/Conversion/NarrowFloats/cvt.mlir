@@ -86,8 +86,36 @@ gpu.module @sm_90a [#nvvm.target<chip = "sm_90a">] {
     return %0 : vector<2xf8E5M2>
   }
 
+  // bf16 is the upper half of f32: a pair is extended in the register that it is
+  // in. One number of three has none.
+
+  // CHECK-LABEL: func.func @pairs_of_bf16(
+  // CHECK-SAME:      %[[X:.*]]: vector<4xbf16>
+  // CHECK-DAG:     %[[SHIFT:.*]] = arith.constant 16 : i32
+  // CHECK-DAG:     %[[MASK:.*]] = arith.constant -65536 : i32
+  // CHECK:         %[[PAIRS:.*]] = vector.bitcast %[[X]] : vector<4xbf16> to vector<2xi32>
+  // CHECK-DAG:     %[[PAIR0:.*]] = vector.extract %[[PAIRS]][0]
+  // CHECK-DAG:     %[[PAIR1:.*]] = vector.extract %[[PAIRS]][1]
+  // CHECK-DAG:     %[[LANE0:.*]] = arith.shli %[[PAIR0]], %[[SHIFT]] : i32
+  // CHECK-DAG:     %[[LANE1:.*]] = arith.andi %[[PAIR0]], %[[MASK]] : i32
+  // CHECK-DAG:     %[[LANE2:.*]] = arith.shli %[[PAIR1]], %[[SHIFT]] : i32
+  // CHECK-DAG:     %[[LANE3:.*]] = arith.andi %[[PAIR1]], %[[MASK]] : i32
+  // CHECK:         %[[LANES:.*]] = vector.from_elements %[[LANE0]], %[[LANE1]], %[[LANE2]], %[[LANE3]] : vector<4xi32>
+  // CHECK:         vector.bitcast %[[LANES]] : vector<4xi32> to vector<4xf32>
+  func.func @pairs_of_bf16(%x: vector<4xbf16>) -> vector<4xf32> {
+    %0 = arith.extf %x : vector<4xbf16> to vector<4xf32>
+    return %0 : vector<4xf32>
+  }
+
+  // CHECK-LABEL: func.func @three_of_bf16(
+  // CHECK:         arith.extf %{{.*}} : vector<3xbf16> to vector<3xf32>
+  func.func @three_of_bf16(%x: vector<3xbf16>) -> vector<3xf32> {
+    %0 = arith.extf %x : vector<3xbf16> to vector<3xf32>
+    return %0 : vector<3xf32>
+  }
+
   // CHECK-LABEL: func.func @bf16_to_e4m3(
-  // CHECK:         arith.extf %{{.*}} : vector<2xbf16> to vector<2xf32>
+  // CHECK:         arith.shli
   // CHECK:         nvvm.convert.f32x2.to.f8x2
   func.func @bf16_to_e4m3(%x: vector<2xbf16>) -> vector<2xf8E4M3FN> {
     %0 = arith.truncf %x : vector<2xbf16> to vector<2xf8E4M3FN>

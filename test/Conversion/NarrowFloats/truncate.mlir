@@ -1,17 +1,16 @@
 // RUN: kvcache-opt %s --kvcache-narrow-floats --split-input-file | FileCheck %s
 
-// The magnitude is clamped to 448. Where that is at least 2^-6, the exponent is
-// rebased and half a unit added; below, adding 2^14 rounds to multiples of 2^-9.
+// The magnitude is clamped to 448. Adding 2^20 times its power of two, at least
+// 2^-6, leaves a count of eighths of that power in the low bits, and the exponent
+// adds eight for each power from 2^-6 on: less 8 * 121, which are 56 places more
+// in the sum, 1048576 + 56 / 8.
 
 // CHECK-LABEL: func.func @f32_to_e4m3(
 // CHECK-SAME:      %[[X:.*]]: f32) -> f8E4M3FN
 // CHECK-DAG:     %[[POSITIVE:.*]] = arith.constant 2147483647 : i32
 // CHECK-DAG:     %[[LARGEST:.*]] = arith.constant 1138753536 : i32
 // CHECK-DAG:     %[[SHIFT:.*]] = arith.constant 20 : i32
-// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
-// CHECK-DAG:     %[[REBASE:.*]] = arith.constant -1006108673 : i32
-// CHECK-DAG:     %[[UNIT:.*]] = arith.constant 1.638400e+04 : f32
-// CHECK-DAG:     %[[UNIT_BITS:.*]] = arith.constant 1182793728 : i32
+// CHECK-DAG:     %[[FACTOR:.*]] = arith.constant 0x49800038 : f32
 // CHECK-DAG:     %[[MIN_NORMAL:.*]] = arith.constant 1015021568 : i32
 // CHECK-DAG:     %[[INFINITY:.*]] = arith.constant 2139095040 : i32
 // CHECK-DAG:     %[[NAN:.*]] = arith.constant 127 : i32
@@ -20,17 +19,15 @@
 // CHECK:         %[[ENCODED:.*]] = arith.bitcast %[[X]] : f32 to i32
 // CHECK:         %[[MAGNITUDE:.*]] = arith.andi %[[ENCODED]], %[[POSITIVE]] : i32
 // CHECK:         %[[CLAMPED:.*]] = arith.minui %[[MAGNITUDE]], %[[LARGEST]] : i32
-// CHECK:         %[[PLACE:.*]] = arith.shrui %[[CLAMPED]], %[[SHIFT]] : i32
-// CHECK:         %[[ODD:.*]] = arith.andi %[[PLACE]], %[[ONE]] : i32
-// CHECK:         %[[REBASED:.*]] = arith.addi %[[CLAMPED]], %[[REBASE]] : i32
-// CHECK:         %[[CARRIED:.*]] = arith.addi %[[REBASED]], %[[ODD]] : i32
-// CHECK:         %[[NORMAL:.*]] = arith.shrui %[[CARRIED]], %[[SHIFT]] : i32
-// CHECK:         %[[NUMBER:.*]] = arith.bitcast %[[CLAMPED]] : i32 to f32
-// CHECK:         %[[SUM:.*]] = arith.addf %[[NUMBER]], %[[UNIT]] : f32
-// CHECK:         %[[SUM_BITS:.*]] = arith.bitcast %[[SUM]] : f32 to i32
-// CHECK:         %[[COUNT:.*]] = arith.subi %[[SUM_BITS]], %[[UNIT_BITS]] : i32
-// CHECK:         %[[IS_SUBNORMAL:.*]] = arith.cmpi ult, %[[CLAMPED]], %[[MIN_NORMAL]] : i32
-// CHECK:         %[[ROUNDED:.*]] = arith.select %[[IS_SUBNORMAL]], %[[COUNT]], %[[NORMAL]] : i32
+// CHECK:         %[[EXPONENT:.*]] = arith.andi %[[CLAMPED]], %[[INFINITY]] : i32
+// CHECK:         %[[POWER:.*]] = arith.maxui %[[EXPONENT]], %[[MIN_NORMAL]] : i32
+// CHECK-DAG:     %[[POWER_F32:.*]] = arith.bitcast %[[POWER]] : i32 to f32
+// CHECK-DAG:     %[[NUMBER:.*]] = arith.bitcast %[[CLAMPED]] : i32 to f32
+// CHECK:         %[[LARGE:.*]] = arith.mulf %[[POWER_F32]], %[[FACTOR]] fastmath<contract> : f32
+// CHECK:         %[[SUM:.*]] = arith.addf %[[LARGE]], %[[NUMBER]] fastmath<contract> : f32
+// CHECK-DAG:     %[[COUNT:.*]] = arith.bitcast %[[SUM]] : f32 to i32
+// CHECK-DAG:     %[[OF_EXPONENT:.*]] = arith.shrui %[[POWER]], %[[SHIFT]] : i32
+// CHECK:         %[[ROUNDED:.*]] = arith.addi %[[COUNT]], %[[OF_EXPONENT]] : i32
 // CHECK:         %[[TOP:.*]] = arith.shrui %[[ENCODED]], %[[SIGN_SHIFT]] : i32
 // CHECK:         %[[SIGN:.*]] = arith.andi %[[TOP]], %[[SIGN_BIT]] : i32
 // CHECK:         %[[IS_NAN:.*]] = arith.cmpi ugt, %[[MAGNITUDE]], %[[INFINITY]] : i32
@@ -48,10 +45,10 @@ func.func @f32_to_e4m3(%x: f32) -> f8E4M3FN {
 
 // CHECK-LABEL: func.func @f32_to_e5m2(
 // CHECK-DAG:     %[[LARGEST:.*]] = arith.constant 1197473792 : i32
-// CHECK-DAG:     %[[UNIT:.*]] = arith.constant 1.280000e+02 : f32
+// CHECK-DAG:     %[[FACTOR:.*]] = arith.constant 0x4A00003C : f32
 // CHECK-DAG:     %[[NAN:.*]] = arith.constant 126 : i32
 // CHECK:         arith.minui %{{.*}}, %[[LARGEST]] : i32
-// CHECK:         arith.addf %{{.*}}, %[[UNIT]] : f32
+// CHECK:         arith.mulf %{{.*}}, %[[FACTOR]] fastmath<contract> : f32
 // CHECK:         arith.select %{{.*}}, %[[NAN]], %{{.*}} : i32
 func.func @f32_to_e5m2(%x: f32) -> f8E5M2 {
   %0 = arith.truncf %x : f32 to f8E5M2
@@ -64,9 +61,9 @@ func.func @f32_to_e5m2(%x: f32) -> f8E5M2 {
 
 // CHECK-LABEL: func.func @f64_to_e4m3(
 // CHECK-NOT:     arith.truncf
-// CHECK:         %[[UNIT:.*]] = arith.constant 0x42A0000000000000 : f64
+// CHECK:         %[[FACTOR:.*]] = arith.constant 0x{{[0-9A-F]*}} : f64
 // CHECK-NOT:     arith.truncf
-// CHECK:         arith.addf %{{.*}}, %[[UNIT]] : f64
+// CHECK:         arith.mulf %{{.*}}, %[[FACTOR]] fastmath<contract> : f64
 // CHECK-NOT:     arith.truncf
 // CHECK:         arith.trunci %{{.*}} : i64 to i8
 func.func @f64_to_e4m3(%x: f64) -> f8E4M3FN {
