@@ -127,7 +127,8 @@ def NarrowFloats : Pass<"kvcache-narrow-floats"> {
     dimension are converted by the instructions of its chip: two lanes at a time
     by `cvt` where the chip has it, and by moves of bytes and arithmetic on
     pairs where that is shorter than integer arithmetic. Everything else is
-    integer arithmetic, which runs everywhere.
+    integer arithmetic, which runs everywhere. Vectors of bf16 extend to f32 in
+    the registers that hold pairs of them.
 
     Extension is exact. Truncation rounds to nearest even and saturates, as
     `cvt.satfinite` does: a finite input or an infinity gives a finite number. A

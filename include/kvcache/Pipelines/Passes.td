@@ -60,10 +60,14 @@ def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
     Rewrites `math.exp` by base 2 and lowers the math ops that NVPTX has
     instructions for to LLVM intrinsics, and `gpu.all_reduce` and
     `gpu.subgroup_reduce` to shuffles. What is left needs libdevice.
+
+    The reciprocal of an f32, `arith.divf` of 1 with `afn`, is the instruction
+    that takes numbers that are not normal for zeros.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect"
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::NVVM::NVVMDialect"
   ];
 }
 
