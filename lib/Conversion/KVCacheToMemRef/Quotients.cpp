@@ -17,10 +17,10 @@
 // with that of the quotient, to neither: by a multiple of a 7th, a 3rd or a
 // 127th of the scale's last place, as the largest numbers are 7 * 2^n, 3 * 2^n
 // and 127. The quotients here are closer than that to exact ones. This has been
-// tried for every finite group and element of bf16, a fifth of the groups of
-// f16, and all types of quantized values and scales, each with any reciprocal
-// that is wrong in its last place. test_quotients.py has those that are closest
-// to half way.
+// tried for every group of bf16 and a fifth of those of f16, with elements of
+// twenty binades, for all types of quantized values and scales, each with any
+// reciprocal that is wrong in its last place. test_quotients.py has the
+// quotients that are closest to half way between any two numbers.
 //
 //===----------------------------------------------------------------------===//
 
