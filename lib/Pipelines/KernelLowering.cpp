@@ -73,8 +73,12 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createMarkDescriptors());
+  pm.addPass(createSplitAddresses());
+  pm.addPass(createCSEPass());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
+  if (makeInlinePTX)
+    pm.addPass(createCacheOperators());
   pm.addPass(createCheckLowered());
 }
 

@@ -152,3 +152,26 @@ Value kvcache::buildMemRef(OpBuilder &builder, Location loc, MemRefType type,
   memref = builder.createOrFold<memref::CastOp>(loc, inDefaultSpace, memref);
   return builder.createOrFold<memref::MemorySpaceCastOp>(loc, type, memref);
 }
+
+Value kvcache::getBasePointer(Value pointer) {
+  while (Operation *op = pointer.getDefiningOp()) {
+    if (!isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(op))
+      break;
+    pointer = op->getOperand(0);
+  }
+  return pointer;
+}
+
+bool kvcache::isInvariant(LLVM::LoadOp load) {
+  if (load.getInvariant())
+    return true;
+  auto argument = dyn_cast<BlockArgument>(getBasePointer(load.getAddr()));
+  auto function =
+      argument ? dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())
+               : LLVM::LLVMFuncOp();
+  if (!function || !argument.getOwner()->isEntryBlock())
+    return false;
+  unsigned number = argument.getArgNumber();
+  return function.getArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName()) &&
+         function.getArgAttr(number, LLVM::LLVMDialect::getReadonlyAttrName());
+}

@@ -29,6 +29,10 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     divides its width, a head's and a row's bytes, and the alignment of the
     blocks, which is 16 bytes.
 
+    `nontemporal` says that nothing reads these elements again soon, so that
+    they should not take the place of others in the chip's caches. It is a hint,
+    and does not extend to scales.
+
     Constraints:
     - (C1) the result's element type is the cache's, or the cache holds floats
       and it is f64, f32, f16, bf16, f8E4M3FN or f8E5M2; that of a quantized
@@ -53,7 +57,8 @@ def KVCache_LoadOp : KVCache_Op<"load", [
   }];
   let arguments = !con((ins Arg<KVCache_AnyView, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_PageArgument,
-                       KVCache_ScalePageArgument, KVCache_TensorScaleArgument);
+                       KVCache_ScalePageArgument, KVCache_TensorScaleArgument,
+                       KVCache_NontemporalArgument);
   let results = (outs Res<KVCache_Elements, "the elements">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`page` $page^)?
@@ -70,8 +75,8 @@ def KVCache_StoreOp : KVCache_Op<"store", [
     Writes the element `(b, h, t, d)`, or as many consecutive ones from it on
     as the vector has lanes; `d` is a multiple of their number. In a view of
     scales the lanes are scales, as in `load`. The write is as wide as `load`
-    reads. Elements of a quantized cache are written as they are:
-    `store_quantized` writes their scales as well.
+    reads, and `nontemporal` means the same. Elements of a quantized cache are
+    written as they are: `store_quantized` writes their scales as well.
 
     Constraints:
     - (C1) the value's element type is the cache's.
@@ -93,7 +98,8 @@ def KVCache_StoreOp : KVCache_Op<"store", [
   }];
   let arguments = !con((ins Arg<KVCache_Elements, "the elements">:$value,
                             Arg<KVCache_AnyView, "the cache">:$cache),
-                       KVCache_IndexArguments, KVCache_PageArgument);
+                       KVCache_IndexArguments, KVCache_PageArgument,
+                       KVCache_NontemporalArgument);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`page` $page^)? attr-dict `:` type($value) `,` qualified(type($cache))

@@ -45,6 +45,11 @@ defvar KVCache_TensorScaleArgument = (ins
   Arg<Optional<F32>, "what all scales are multiplied by">:$tensor_scale
 );
 
+/// A hint of the accesses to elements, as upstream's loads and stores have it.
+defvar KVCache_NontemporalArgument = (ins
+  DefaultValuedOptionalAttr<BoolAttr, "false">:$nontemporal
+);
+
 /// An access by sequence, head, token and element, through an optional page.
 class KVCache_IndexedAccess<list<string> methods = []>
     : KVCache_Access<!listconcat(

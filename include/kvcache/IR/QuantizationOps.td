@@ -141,7 +141,7 @@ def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
   let description = [{
     Reads the element `(b, h, t, d)`, or as many consecutive ones from it on as
     the result vector has lanes, without their scales; `d` is a multiple of
-    their number.
+    their number. `nontemporal` is that of `load`.
 
     Constraints:
     - (C1) the result's element type is the cache's.
@@ -164,7 +164,8 @@ def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
     ```
   }];
   let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
-                       KVCache_IndexArguments, KVCache_PageArgument);
+                       KVCache_IndexArguments, KVCache_PageArgument,
+                       KVCache_NontemporalArgument);
   let results = (outs Res<KVCache_QuantizedLanes, "the elements">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`page` $page^)?
@@ -180,7 +181,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
   let description = [{
     Quantizes the values as `quantize` does, group by group, and writes the
     elements from `(b, h, t, d)` on, and their scales; `d` is a multiple of the
-    number of values.
+    number of values. `nontemporal` is that of `load`.
 
     Constraints:
     - (C1) the number of values is a multiple of the granularity and at most
@@ -206,7 +207,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     (ins Arg<KVCache_UnquantizedLanes, "the values">:$value,
          Arg<KVCache_AnyQuantized, "the cache">:$cache),
     KVCache_IndexArguments, KVCache_PageArgument, KVCache_ScalePageArgument,
-    KVCache_TensorScaleArgument);
+    KVCache_TensorScaleArgument, KVCache_NontemporalArgument);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`page` $page^)? (`scale_page` $scale_page^)?

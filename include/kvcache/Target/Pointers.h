@@ -9,6 +9,7 @@
 #ifndef KVCACHE_TARGET_POINTERS_H
 #define KVCACHE_TARGET_POINTERS_H
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Builders.h"
 
@@ -39,6 +40,13 @@ Value buildMemRef(OpBuilder &builder, Location loc, MemRefType type,
 
 /// What an element of a memref takes in memory.
 int64_t getElementBytes(Value memref);
+
+/// What a `!llvm.ptr` has been computed from, by offsets and casts.
+Value getBasePointer(Value pointer);
+
+/// Whether NVPTX loads through the read-only path: marked so, or from a
+/// parameter that nobody writes.
+bool isInvariant(LLVM::LoadOp load);
 
 } // namespace mlir::kvcache
 

@@ -186,4 +186,35 @@ def HoistUniform : Pass<"kvcache-hoist-uniform"> {
   ];
 }
 
+def SplitAddresses : Pass<"kvcache-split-addresses"> {
+  let summary = "Compute addresses from parts that several accesses share";
+  let description = [{
+    Takes the index of every `llvm.getelementptr` apart, through additions,
+    multiplications by constants and extensions, and adds its terms to the base
+    one after the other: first those of 64 bits, then the sum of those that fit
+    into 32 bits together, and the constant last. Accesses that are a constant
+    apart then share all but an immediate of the instruction, which LLVM finds
+    only where the distance is no part of a product or an extension.
+
+    What fits into 32 bits follows from the flags of the arithmetic, and from
+    the ranges of special registers.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def CacheOperators : Pass<"kvcache-cache-operators"> {
+  let summary = "Give nontemporal accesses a cache operator of PTX";
+  let description = [{
+    NVPTX ignores `nontemporal` on the loads and stores of LLVM. This writes
+    those of global memory as `ld.global.cs`, with `.nc` where nobody writes the
+    memory, and `st.global.cs`: the line is the first to be evicted from L1 and
+    L2. They are as wide as alignment and chip allow, 16 bytes or 32.
+
+    It leaves alone what does not fill 32-bit registers, what is atomic or
+    volatile, and addresses that do not lead back to a kernel's parameter or to
+    a pointer in the global address space.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // KVCACHE_TRANSFORMS_PASSES_TD

@@ -28,12 +28,12 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
       AccessIndices ofScale(adaptor, adaptor.getScalePage());
       rewriter.replaceOp(op,
                          loadDequantized(op, cache, indices, ofScale,
-                                         getSingle(adaptor.getTensorScale()),
-                                         op.getType()));
+                                         getSingle(adaptor.getTensorScale())));
       return success();
     }
     Value loaded = ElementAccess(cache, indices)
-                       .load(op, withLane(op.getType(), type.getElementType()));
+                       .load(op, withLane(op.getType(), type.getElementType()),
+                             op.getNontemporal());
     rewriter.replaceOp(op, convertFloat(rewriter, op.getLoc(), loaded,
                                         getLaneType(op.getType())));
     return success();
@@ -41,7 +41,7 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
 };
 
 Value lowerStore(StoreOp op, const ElementAccess &first, ValueRange value) {
-  first.store(op, getSingle(value));
+  first.store(op, getSingle(value), op.getNontemporal());
   return {};
 }
 

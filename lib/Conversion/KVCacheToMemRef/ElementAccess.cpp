@@ -34,17 +34,18 @@ ElementAccess::ElementAccess(Bundle cache, const AccessIndices &indices)
       position(cache.getElement(indices.batch, indices.head, indices.token,
                                 indices.element, indices.page)) {}
 
-Value ElementAccess::load(Operation *op, Type type) const {
+Value ElementAccess::load(Operation *op, Type type, bool nontemporal) const {
   CacheTypeInterface cacheType = cache.getCacheType();
   Value memory = cache.getBlocks();
   if (!isa<VectorType>(type))
-    return memref::LoadOp::create(cache.builder, cache.loc, memory, position);
+    return memref::LoadOp::create(cache.builder, cache.loc, memory, position,
+                                  nontemporal);
   int64_t lanes = getNumLanes(type);
   auto stored = VectorType::get(lanes / cacheType.getLanesPerStored(),
                                 cacheType.getStorageType());
-  Value loaded = vector::LoadOp::create(
-      cache.builder, cache.loc, stored, memory, position,
-      /*nontemporal=*/false, getAccessAlignment(op, cache, lanes));
+  Value loaded =
+      vector::LoadOp::create(cache.builder, cache.loc, stored, memory, position,
+                             nontemporal, getAccessAlignment(op, cache, lanes));
   // Pairs of 4-bit elements are stored as bytes, the first one low.
   if (stored == type)
     return loaded;
@@ -52,11 +53,12 @@ Value ElementAccess::load(Operation *op, Type type) const {
                                    cast<VectorType>(type), loaded);
 }
 
-void ElementAccess::store(Operation *op, Value value) const {
+void ElementAccess::store(Operation *op, Value value, bool nontemporal) const {
   CacheTypeInterface type = cache.getCacheType();
   Value memory = cache.getBlocks();
   if (!isa<VectorType>(value.getType())) {
-    memref::StoreOp::create(cache.builder, cache.loc, value, memory, position);
+    memref::StoreOp::create(cache.builder, cache.loc, value, memory, position,
+                            nontemporal);
     return;
   }
   int64_t lanes = getNumLanes(value.getType());
@@ -67,8 +69,7 @@ void ElementAccess::store(Operation *op, Value value) const {
                         type.getStorageType()),
         value);
   vector::StoreOp::create(cache.builder, cache.loc, value, memory, position,
-                          /*nontemporal=*/false,
-                          getAccessAlignment(op, cache, lanes));
+                          nontemporal, getAccessAlignment(op, cache, lanes));
 }
 
 Value ElementAccess::getTile(MemRefType tile) const {

@@ -31,9 +31,9 @@ public:
   ElementAccess(Bundle cache, const AccessIndices &indices);
 
   /// Loads a scalar or a vector of them.
-  Value load(Operation *op, Type type) const;
+  Value load(Operation *op, Type type, bool nontemporal = false) const;
   /// Stores a scalar or a vector of them.
-  void store(Operation *op, Value value) const;
+  void store(Operation *op, Value value, bool nontemporal = false) const;
   /// The memory from the first of them on, a row for each token.
   Value getTile(MemRefType tile) const;
 

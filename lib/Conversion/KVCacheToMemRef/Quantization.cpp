@@ -106,15 +106,17 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
   return convertFloat(builder, loc, product, lane);
 }
 
-Value kvcache::loadDequantized(Operation *op, const Bundle &cache,
+Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
                                const AccessIndices &indices,
-                               const AccessIndices &ofScales, Value tensorScale,
-                               Type resultType) {
+                               const AccessIndices &ofScales,
+                               Value tensorScale) {
+  Type resultType = op.getType();
   CacheTypeInterface type = cache.getCacheType();
   int64_t lanes = getNumLanes(resultType);
   int64_t granularity = type.getGranularity();
   Value quantized = ElementAccess(cache, indices)
-                        .load(op, withLane(resultType, type.getElementType()));
+                        .load(op, withLane(resultType, type.getElementType()),
+                              op.getNontemporal());
 
   Bundle scales = cache.getScales();
   auto loadScales = [&](Value element, int64_t count) {

@@ -34,12 +34,11 @@ Quantized quantize(OpBuilder &builder, Location loc, Value value,
                    int64_t granularity, Value tensorScale, int64_t spread,
                    Type quantizedType, Type scaleType);
 
-/// The elements from `indices` on, multiplied by their scales: a scalar or
-/// vector of `resultType`. The indices of the scales differ in their page only.
-Value loadDequantized(Operation *op, const Bundle &cache,
+/// The elements that `op` loads from `indices` on, multiplied by their scales.
+/// The indices of the scales differ in their page only.
+Value loadDequantized(LoadOp op, const Bundle &cache,
                       const AccessIndices &indices,
-                      const AccessIndices &ofScales, Value tensorScale,
-                      Type resultType);
+                      const AccessIndices &ofScales, Value tensorScale);
 
 } // namespace mlir::kvcache
 

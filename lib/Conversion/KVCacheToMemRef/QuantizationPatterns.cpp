@@ -67,7 +67,7 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
                  /*spread=*/1, type.getElementType(), type.getScale());
 
     ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
-        .store(op, result.values);
+        .store(op, result.values, op.getNontemporal());
     Bundle scales = cache.getScales();
     ElementAccess(scales, AccessIndices(adaptor, adaptor.getScalePage()))
         .store(op, result.scales);
@@ -78,7 +78,7 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
 
 Value lowerLoadQuantized(LoadQuantizedOp op, const ElementAccess &first,
                          ValueRange) {
-  return first.load(op, op.getType());
+  return first.load(op, op.getType(), op.getNontemporal());
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 
 #include "Families.h"
 #include "kvcache/Emulator/ABI.h"
+#include "kvcache/Target/Pointers.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
@@ -34,16 +35,6 @@ static int64_t getAlignment(std::optional<uint64_t> marked, Type type,
   if (isa<VectorType>(type))
     return llvm::PowerOf2Ceil(getStoreBytes(type, layout));
   return layout.getTypeABIAlignment(type);
-}
-
-/// What a pointer has been computed from.
-static Value getBase(Value pointer) {
-  while (Operation *op = pointer.getDefiningOp()) {
-    if (!isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(op))
-      break;
-    pointer = op->getOperand(0);
-  }
-  return pointer;
 }
 
 /// The argument of a function that is a structure in memory of its own.
@@ -74,22 +65,6 @@ static bool escapes(Value address) {
     return !isa<LLVM::LoadOp, LLVM::MemcpyOp, LLVM::MemmoveOp, LLVM::MemsetOp,
                 LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(user);
   });
-}
-
-/// Whether NVPTX loads through the read-only path: marked so, or from a
-/// parameter that nobody writes.
-static bool isInvariant(LLVM::LoadOp load) {
-  if (load.getInvariant())
-    return true;
-  auto argument = dyn_cast<BlockArgument>(getBase(load.getAddr()));
-  auto function =
-      argument ? dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())
-               : LLVM::LLVMFuncOp();
-  if (!function || !argument.getOwner()->isEntryBlock())
-    return false;
-  unsigned number = argument.getArgNumber();
-  return function.getArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName()) &&
-         function.getArgAttr(number, LLVM::LLVMDialect::getReadonlyAttrName());
 }
 
 namespace {
@@ -166,6 +141,8 @@ private:
       alignment = llvm::PowerOf2Ceil(getStoreBytes(type, layout));
     announceValue(op, pointer, type, alignment, flags);
     op.setAlignment(flags & KVCacheAccessAtomic ? *alignment : 1);
+    // A host would write it without the order that it gives other stores.
+    op.setNontemporal(false);
   }
 
   void announceValue(Operation *op, Value pointer, Type type,
@@ -210,13 +187,13 @@ private:
 
   /// Whether an access is known to be in a variable, however it goes.
   bool isInBounds(Value pointer, int64_t bytes) {
-    Value base = getBase(pointer);
+    Value base = getBasePointer(pointer);
     return isPrivate(base) && pointer == base && bytes <= getKnownSize(base);
   }
 
   void announce(Operation *op, Value pointer, Value bytes, int64_t alignment,
                 uint32_t flags) {
-    if (Value base = getBase(pointer); isPrivate(base)) {
+    if (Value base = getBasePointer(pointer); isPrivate(base)) {
       if (calls.isSanitized)
         calls.call(
             op, "kvcacheEmulatorAccessVariable", Type(),

@@ -44,6 +44,21 @@ func.func @store_addresses_like_load(%v: vector<8xbf16>, %k: !cache, %b: index, 
   return
 }
 
+// A hint stays one.
+
+// CHECK-LABEL: func.func @nontemporal_accesses(
+// CHECK:         vector.load {{.*}} {alignment = 16 : i64, nontemporal = true}
+// CHECK:         vector.store {{.*}} {alignment = 16 : i64, nontemporal = true}
+// CHECK:         memref.load {{.*}} {nontemporal = true}
+// CHECK:         memref.store {{.*}} {nontemporal = true}
+func.func @nontemporal_accesses(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
+  %v = kvcache.load %k[%b, %h, %t, %d] {nontemporal = true} : !cache -> vector<8xbf16>
+  kvcache.store %v, %k[%b, %h, %t, %d] {nontemporal = true} : vector<8xbf16>, !cache
+  %x = kvcache.load %k[%b, %h, %t, %d] {nontemporal = true} : !cache -> bf16
+  kvcache.store %x, %k[%b, %h, %t, %d] {nontemporal = true} : bf16, !cache
+  return
+}
+
 // A known page spares the table.
 
 // CHECK-LABEL: func.func @accesses_of_a_known_page_read_no_table(

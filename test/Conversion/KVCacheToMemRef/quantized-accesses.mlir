@@ -7,6 +7,21 @@
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
 !ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
 
+// A hint is of the elements alone.
+
+// CHECK-LABEL: func.func @nontemporal_elements(
+// CHECK:         vector.load {{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf8E4M3FN,
+// CHECK:         memref.load %{{[^]]*}}] : memref<?xf32,
+// CHECK:         vector.store {{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf8E4M3FN,
+// CHECK:         memref.store %{{[^]]*}}] : memref<?xf32,
+// CHECK:         vector.load {{.*}} {alignment = 16 : i64, nontemporal = true} : memref<?xf8E4M3FN,
+func.func @nontemporal_elements(%k: !fp8, %b: index, %h: index, %t: index, %d: index) -> vector<16xf8E4M3FN> {
+  %v = kvcache.load %k[%b, %h, %t, %d] {nontemporal = true} : !fp8 -> vector<32xbf16>
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] {nontemporal = true} : vector<32xbf16>, !fp8
+  %w = kvcache.load_quantized %k[%b, %h, %t, %d] {nontemporal = true} : !fp8 -> vector<16xf8E4M3FN>
+  return %w : vector<16xf8E4M3FN>
+}
+
 // Stored elements are read as they are, and no scale.
 
 // CHECK-LABEL: func.func @load_quantized(

@@ -101,3 +101,18 @@ func.func @block_tile_of_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: in
   %0 = kvcache.block_tile %k[%b, %h, %t, %d] : !mxfp4 -> memref<16x64xi8, strided<[512, 1], offset: ?>>
   return
 }
+
+// CHECK-LABEL: func.func @nontemporal(
+// CHECK:         %[[V:.*]] = kvcache.load {{.*}} {nontemporal = true} : {{.*}} -> vector<8xbf16>
+// CHECK:         kvcache.store %[[V]], {{.*}} {nontemporal = true} : vector<8xbf16>
+// CHECK:         kvcache.load_quantized {{.*}} {nontemporal = true} : {{.*}} -> vector<16xi8>
+// CHECK:         kvcache.store_quantized {{.*}} {nontemporal = true} : vector<128xbf16>
+// CHECK:         kvcache.load %{{[^]]*}}] : {{.*}} -> bf16
+func.func @nontemporal(%k: !cache, %q: !int8, %x: vector<128xbf16>, %b: index, %h: index, %t: index, %d: index) {
+  %v = kvcache.load %k[%b, %h, %t, %d] {nontemporal = true} : !cache -> vector<8xbf16>
+  kvcache.store %v, %k[%b, %h, %t, %d] {nontemporal = true} : vector<8xbf16>, !cache
+  %w = kvcache.load_quantized %q[%b, %h, %t, %d] {nontemporal = true} : !int8 -> vector<16xi8>
+  kvcache.store_quantized %x, %q[%b, %h, %t, %d] {nontemporal = true} : vector<128xbf16>, !int8
+  %y = kvcache.load %k[%b, %h, %t, %d] {nontemporal = false} : !cache -> bf16
+  return
+}
