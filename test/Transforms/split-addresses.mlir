@@ -9,11 +9,13 @@
 // CHECK-DAG:     %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
 // CHECK-DAG:     %[[PAGE_OFFSET:.*]] = llvm.mul %[[PAGE]], %[[STRIDE]] : i64
 // CHECK-DAG:     %[[PAGE_AT:.*]] = llvm.getelementptr %[[P]][%[[PAGE_OFFSET]]]
-// CHECK-DAG:     %[[D:.*]] = llvm.mul %[[LANE]], %{{.*}} overflow<nsw, nuw> : i32
-// CHECK-DAG:     %[[H:.*]] = llvm.mul %[[HEAD]], %{{.*}} overflow<nsw, nuw> : i32
-// CHECK:         %[[SUM:.*]] = llvm.add %[[D]], %[[H]] overflow<nsw, nuw> : i32
+// CHECK-DAG:     %[[C16:.*]] = llvm.mlir.constant(16 : i32)
+// CHECK-DAG:     %[[C8:.*]] = llvm.mlir.constant(8 : i64)
+// CHECK:         %[[H:.*]] = llvm.mul %[[HEAD]], %[[C16]] overflow<nsw, nuw> : i32
+// CHECK:         %[[SUM:.*]] = llvm.add %[[H]], %[[LANE]] overflow<nsw, nuw> : i32
 // CHECK:         %[[WIDE:.*]] = llvm.zext %[[SUM]] : i32 to i64
-// CHECK:         %[[FIRST:.*]] = llvm.getelementptr %[[PAGE_AT]][%[[WIDE]]]
+// CHECK:         %[[SCALED:.*]] = llvm.mul %[[WIDE]], %[[C8]] : i64
+// CHECK:         %[[FIRST:.*]] = llvm.getelementptr %[[PAGE_AT]][%[[SCALED]]]
 // CHECK:         %[[SECOND:.*]] = llvm.getelementptr %[[FIRST]][264]
 // CHECK:         llvm.load %[[FIRST]]
 // CHECK:         llvm.load %[[SECOND]]
@@ -80,11 +82,11 @@ llvm.func @signed_extension_stays(%p: !llvm.ptr, %i: i32) -> i16 {
 
 // CHECK-LABEL: llvm.func @large_sums_are_wide(
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[I:.*]]: i32, %[[J:.*]]: i32)
-// CHECK:         %[[WIDE_I:.*]] = llvm.zext %[[I]]
-// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[P]][%[[WIDE_I]]]
-// CHECK:         %[[WIDE_J:.*]] = llvm.zext %[[J]]
+// CHECK-DAG:     %[[WIDE_J:.*]] = llvm.zext %[[J]]
+// CHECK-DAG:     %[[WIDE_I:.*]] = llvm.zext %[[I]]
 // CHECK:         %[[SCALED:.*]] = llvm.mul %[[WIDE_J]]
-// CHECK:         llvm.getelementptr %[[ROW]][%[[SCALED]]]
+// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[P]][%[[SCALED]]]
+// CHECK:         llvm.getelementptr %[[ROW]][%[[WIDE_I]]]
 llvm.func @large_sums_are_wide(%p: !llvm.ptr, %i: i32, %j: i32) -> i16 {
   %c8 = llvm.mlir.constant(8 : i64) : i64
   %wide_i = llvm.zext %i : i32 to i64
