@@ -32,7 +32,10 @@ void KernelSetup::start() {
   // Copies see the barriers, and find their descriptors in the cache.
   builder.setInsertionPointToStart(inOneThread.thenBlock());
   NVVM::FenceMbarrierInitOp::create(builder, b.loc);
-  for (BlockArgument argument : kernel.getArguments()) {
+  // Attributions come after them, and have no attributes.
+  unsigned numArguments = kernel.getFunctionType().getNumInputs();
+  for (BlockArgument argument :
+       kernel.getArguments().take_front(numArguments)) {
     bool isOurs = kernel.getArgAttr(argument.getArgNumber(),
                                     KVCacheDialect::kDescriptorAttr) != nullptr;
     if (isOurs)
