@@ -24,7 +24,9 @@ using namespace mlir::kvcache;
 //===----------------------------------------------------------------------===//
 
 /// `TileLayout::getOffset` of run-time indices, as index. What the swizzle adds
-/// depends on the row alone, because chunks are whole repetitions of it.
+/// depends on the row alone, because chunks are whole repetitions of it. It
+/// stays within a span: a column's place is found without the row's bytes, so
+/// that rows with the same one are constants apart.
 static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
                        Value row, Value column) {
   row = b.truncate(row);
@@ -37,15 +39,15 @@ static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
                    b.mul(b.div(column, chunkColumns), layout.getChunkBytes()));
     column = b.rem(column, chunkColumns);
   }
-  offset = b.add(offset, b.mul(column, layout.elementBytes));
+  Value inSpan = b.mul(column, layout.elementBytes);
   int64_t units = tma::getSpan(layout.swizzle) / 16;
   if (units > 1) {
     // 128 bytes are as many rows as `units` has to 8.
     Value line = b.rem(b.div(row, 8 / units), units);
-    offset =
-        b.builder.createOrFold<arith::XOrIOp>(b.loc, offset, b.mul(line, 16));
+    inSpan =
+        b.builder.createOrFold<arith::XOrIOp>(b.loc, inSpan, b.mul(line, 16));
   }
-  return b.extend(offset);
+  return b.extend(b.add(offset, inSpan));
 }
 
 /// The byte that an op on a row and column of a tile means.

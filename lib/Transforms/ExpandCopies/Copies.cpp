@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Expansion.h"
+#include "TensorCopies.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -141,12 +142,13 @@ private:
     Barrier barrier =
         createBarrier([](const BlockBuilder &b) { return b.index(1); });
     b.runInIssuer([&](const Issuer &issuer) {
+      TensorCopies copies(b, issuer, barrier);
+      copies.add(copy, plan.choice, plan.descriptor);
       b.runIf(issuer.isElected, [&] {
         TMAExpectOp::create(builder, b.loc, barrier.group, barrier.index,
                             b.index(getTileBytes(copy)));
       });
-      emitTensorCopies(builder, copy, plan.choice, plan.descriptor, barrier,
-                       issuer);
+      copies.issue();
     });
     waitFor(barrier);
   }

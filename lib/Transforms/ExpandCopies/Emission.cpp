@@ -57,14 +57,7 @@ public:
       Value isValid = load.getValid() ? b.less(row, load.getValid()) : Value();
       return {isValid, load.getBatch(), b.add(load.getToken(), row), Value()};
     }
-    return getGathered(getId(row));
-  }
-
-  /// The row id that the gather has for a row of the tile.
-  Value getId(Value row) {
-    Value id = memref::LoadOp::create(b.builder, b.loc, gather.getRows(), row);
-    return arith::IndexCastOp::create(b.builder, b.loc,
-                                      b.builder.getIndexType(), id);
+    return getGathered(loadRowId(b, gather, row));
   }
 
   /// Elements of the head from `column` of the tile on.
@@ -110,6 +103,13 @@ private:
 };
 
 } // namespace
+
+Value kvcache::loadRowId(const IndexBuilder &b, AsyncGatherTileOp gather,
+                         Value row) {
+  Value id = memref::LoadOp::create(b.builder, b.loc, gather.getRows(), row);
+  return arith::IndexCastOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                    id);
+}
 
 int64_t kvcache::getTileBytes(Operation *copy) {
   OpBuilder builder(copy);
@@ -282,173 +282,4 @@ void kvcache::emitBulkRows(OpBuilder &builder, Operation *copy, Threads lanes,
     builder.setInsertionPointToStart(branch.elseBlock());
     zeroRow(tileRow);
   });
-}
-
-//===----------------------------------------------------------------------===//
-// By tensor copies
-//===----------------------------------------------------------------------===//
-
-/// `compute(first)` to `compute(first + count - 1)`, 32-bit numbers, in every
-/// lane. Each lane computes one, so that what they read is under way together;
-/// `count` is at most 32.
-static SmallVector<Value> computeInLanes(const IndexBuilder &b,
-                                         const Issuer &issuer, Value first,
-                                         int64_t count,
-                                         function_ref<Value(Value)> compute) {
-  SmallVector<Value> values;
-  // Few are sooner computed than passed on.
-  constexpr int64_t few = 2;
-  if (issuer.numLanes == 1 || count <= few) {
-    for (int64_t i = 0; i < count; ++i)
-      values.push_back(compute(b.add(first, b.index(i))));
-    return values;
-  }
-  Value own = b.min(issuer.lane, b.index(count - 1));
-  Value computed = b.toI32(compute(b.add(first, own)));
-  for (int64_t i = 0; i < count; ++i) {
-    Value value = NVVM::ShflOp::create(
-        b.builder, b.loc, b.builder.getI32Type(), b.i32(-1), computed, b.i32(i),
-        b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
-        /*return_value_and_is_valid=*/UnitAttr());
-    values.push_back(arith::IndexCastOp::create(
-        b.builder, b.loc, b.builder.getIndexType(), value));
-  }
-  return values;
-}
-
-/// How many of the tile's rows from `row` on are valid, up to those of a box.
-static Value getValidRows(const IndexBuilder &b, AsyncLoadTileOp op, Value row,
-                          int64_t boxRows) {
-  Value valid = b.sub(op.getValid(), row);
-  return b.min(b.max(valid, b.index(0)), b.index(boxRows));
-}
-
-/// What of the coordinates of the box at row `row` of the tile takes a lookup:
-/// the page, and for a ragged box the row of the view.
-static Value lookUpBox(const IndexBuilder &b, AsyncLoadTileOp op, Value row,
-                       int64_t boxRows) {
-  Type index = b.builder.getIndexType();
-  Value token = b.add(op.getToken(), row);
-  if (!op.getValid() && op.getCache().getType().isPaged())
-    return PageIdOp::create(b.builder, b.loc, index, op.getCache(),
-                            op.getBatch(), token);
-  auto getRow = [&]() -> Value {
-    return RowIndexOp::create(b.builder, b.loc, index, op.getCache(),
-                              op.getBatch(), token, /*page=*/Value());
-  };
-  if (!op.getValid())
-    return getRow();
-  // Where no row is valid any will do, and the page need not exist.
-  Value isAny = b.below(b.index(0), getValidRows(b, op, row, boxRows));
-  return b.selectIf(isAny, getRow, [&] { return b.index(0); });
-}
-
-/// The coordinates of the box, with what was looked up.
-static SmallVector<Value> getBoxCoordinates(const IndexBuilder &b,
-                                            AsyncLoadTileOp op, Value row,
-                                            int64_t boxRows, Value found) {
-  CacheTypeInterface cache = op.getCache().getType();
-  Value column = b.div(op.getElement(), b.index(cache.getLanesPerStored()));
-  if (!op.getValid() && cache.isPaged()) {
-    // The page is known: only the row in it is of use.
-    auto coords = TMACoordsOp::create(b.builder, b.loc, op.getCache(),
-                                      op.getBatch(), b.add(op.getToken(), row));
-    return {column, op.getHead(), coords.getRow(), found};
-  }
-  if (!op.getValid())
-    return {column, b.index(0), op.getHead(), b.add(found, b.index(boxRows))};
-  // Rows that are not valid are out of bounds in dimension 1.
-  Value valid = getValidRows(b, op, row, boxRows);
-  return {column, b.sub(b.index(boxRows), valid), op.getHead(),
-          b.add(found, valid)};
-}
-
-static void emitBoxes(const IndexBuilder &b, AsyncLoadTileOp op,
-                      int64_t boxRows, TypedValue<TMATileType> descriptor,
-                      Barrier barrier, const Issuer &issuer) {
-  int64_t rows = op.getTile().getType().getRows();
-  int64_t numBoxes = rows / boxRows;
-  auto getFirstRow = [&](Value box) { return b.mul(box, b.index(boxRows)); };
-  for (int64_t first = 0; first < numBoxes; first += BlockBuilder::kWarp) {
-    int64_t count = std::min(numBoxes - first, BlockBuilder::kWarp);
-    SmallVector<Value> found =
-        computeInLanes(b, issuer, b.index(first), count, [&](Value box) {
-          return lookUpBox(b, op, getFirstRow(box), boxRows);
-        });
-    b.runIf(issuer.isElected, [&] {
-      for (int64_t i = 0; i < count; ++i) {
-        Value row = getFirstRow(b.index(first + i));
-        TMALoadOp::create(b.builder, b.loc, descriptor,
-                          getBoxCoordinates(b, op, row, boxRows, found[i]),
-                          barrier.group, barrier.index, op.getTile(),
-                          numBoxes == 1 ? Value() : row,
-                          /*l2_hint=*/EvictionAttr());
-      }
-    });
-  }
-}
-
-/// The first column of a gather, in elements of the descriptor.
-static Value getGatherColumn(const IndexBuilder &b, AsyncGatherTileOp op,
-                             TMATileType descriptor) {
-  CacheTypeInterface cache = op.getCache().getType();
-  int64_t stored = cache.getStorageType().getIntOrFloatBitWidth() / 8;
-  Value column =
-      b.add(b.mul(op.getHead(), b.index(cache.getStoredHeadSize())),
-            b.div(op.getElement(), b.index(cache.getLanesPerStored())));
-  return b.div(b.mul(column, b.index(stored)),
-               b.index(descriptor.getElementBytes()));
-}
-
-/// The gathers of `count` rows of the tile from `first` on.
-static void emitGathers(const IndexBuilder &b, AsyncGatherTileOp op,
-                        TypedValue<TMATileType> descriptor, Barrier barrier,
-                        const Issuer &issuer, Value first, int64_t count) {
-  SmallVector<Value> rows =
-      computeInLanes(b, issuer, first, count, [&](Value tileRow) {
-        Value row =
-            TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
-                             op.getCache(), Source(b, op).getId(tileRow));
-        // No view has this many rows: what 32 bits don't hold stays out of
-        // bounds.
-        return b.min(row, b.index((int64_t(1) << 31) - 1));
-      });
-  b.runIf(issuer.isElected, [&] {
-    Value column = getGatherColumn(b, op, descriptor.getType());
-    for (int64_t i = 0; i < count; i += 4)
-      TMAGather4Op::create(b.builder, b.loc, descriptor, column, rows[i],
-                           rows[i + 1], rows[i + 2], rows[i + 3], barrier.group,
-                           barrier.index, op.getTile(),
-                           b.add(first, b.index(i)),
-                           /*l2_hint=*/EvictionAttr());
-  });
-}
-
-static void emitGather(const IndexBuilder &b, AsyncGatherTileOp op,
-                       TypedValue<TMATileType> descriptor, Barrier barrier,
-                       const Issuer &issuer) {
-  // More copies are a loop.
-  constexpr int64_t maxUnrolled = 64;
-  tma::TileLayout layout = op.getTile().getType().getLayout();
-  int64_t batch = BlockBuilder::kWarp;
-  if (layout.rows % batch == 0 &&
-      layout.rows / 4 * layout.getNumChunks() > maxUnrolled)
-    return b.loop(b.index(0), b.index(layout.rows), b.index(batch),
-                  [&](Value row) {
-                    emitGathers(b, op, descriptor, barrier, issuer, row, batch);
-                  });
-  for (int64_t row = 0; row < layout.rows; row += batch)
-    emitGathers(b, op, descriptor, barrier, issuer, b.index(row),
-                std::min(batch, layout.rows - row));
-}
-
-void kvcache::emitTensorCopies(OpBuilder &builder, Operation *copy,
-                               const Choice &choice, Value descriptor,
-                               Barrier barrier, const Issuer &issuer) {
-  IndexBuilder b(builder, copy->getLoc());
-  auto typed = cast<TypedValue<TMATileType>>(descriptor);
-  if (auto load = dyn_cast<AsyncLoadTileOp>(copy))
-    emitBoxes(b, load, choice.boxRows, typed, barrier, issuer);
-  else
-    emitGather(b, cast<AsyncGatherTileOp>(copy), typed, barrier, issuer);
 }

@@ -26,14 +26,13 @@ void emitPlain(OpBuilder &builder, Operation *copy, Threads threads);
 /// By cp.async of the threads.
 void emitAsyncCopy(OpBuilder &builder, Operation *copy, const Choice &choice,
                    Threads threads);
+/// The row id that a gather has for a row of its tile, as index.
+Value loadRowId(const IndexBuilder &b, AsyncGatherTileOp gather, Value row);
 /// By bulk copies of single rows, in the lanes of a warp. The barrier learns of
 /// their bytes here: those of rows that don't exist, which are zeroed by
 /// stores, don't count.
 void emitBulkRows(OpBuilder &builder, Operation *copy, Threads lanes,
                   Barrier barrier);
-/// By tensor copies of the issuer. They complete `getTileBytes`.
-void emitTensorCopies(OpBuilder &builder, Operation *copy, const Choice &choice,
-                      Value descriptor, Barrier barrier, const Issuer &issuer);
 
 } // namespace mlir::kvcache
 

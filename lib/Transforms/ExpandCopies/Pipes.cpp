@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Expansion.h"
+#include "TensorCopies.h"
 
 #include "kvcache/Target/Pointers.h"
 
@@ -92,13 +93,17 @@ private:
   SmallVector<Value> memory;
 };
 
-/// Whether an op that writes to memory may write to a tile by this operand.
+/// Whether an op that writes to memory may write to a tile of a slot by this
+/// operand: those of slots are not allocated one by one.
 bool mayBeTile(Value operand) {
-  if (isa<TileType, LLVM::LLVMPointerType>(operand.getType()))
+  if (isa<LLVM::LLVMPointerType>(operand.getType()))
     return true;
   while (auto view = operand.getDefiningOp<ViewLikeOpInterface>())
     operand = view.getViewSource();
-  return operand.getDefiningOp<TileMemoryOp>() != nullptr;
+  if (auto memory = operand.getDefiningOp<TileMemoryOp>())
+    operand = memory.getTile();
+  return isa<TileType>(operand.getType()) &&
+         !operand.getDefiningOp<AllocTileOp>();
 }
 
 /// Whether code that uses a slot may write to its tiles.
@@ -246,9 +251,13 @@ private:
   // Producing
   //===--------------------------------------------------------------------===//
 
-  /// Clones the region at the builder, and calls `emit` in place of each copy.
-  void cloneBody(const IndexBuilder &b, ProduceOp produce,
-                 function_ref<void(Operation *clone, const Plan &)> emit) {
+  /// Clones the region at the builder, and calls `emit` at the clone of each
+  /// copy, which `finish` may still use.
+  void cloneBody(
+      const IndexBuilder &b, ProduceOp produce,
+      function_ref<void(Operation *clone, const Plan &)> emit,
+      function_ref<void()> finish = [] {}) {
+    SmallVector<Operation *> clones;
     IRMapping mapping;
     mapping.map(produce.getBody().getArguments(),
                 slots.getTiles(b, getSlot(b, produce.getIndex())));
@@ -258,17 +267,25 @@ private:
       if (plan == plans.end())
         continue;
       emit(clone, plan->second);
-      clone->erase();
+      clones.push_back(clone);
     }
+    finish();
+    for (Operation *clone : clones)
+      clone->erase();
   }
 
   /// The same of the copies of one issuer.
-  void cloneBody(const IndexBuilder &b, ProduceOp produce, IssuedBy issuer,
-                 function_ref<void(Operation *clone, const Plan &)> emit) {
-    cloneBody(b, produce, [&](Operation *clone, const Plan &plan) {
-      if (getIssuer(plan.choice.way) == issuer)
-        emit(clone, plan);
-    });
+  void cloneBody(
+      const IndexBuilder &b, ProduceOp produce, IssuedBy issuer,
+      function_ref<void(Operation *clone, const Plan &)> emit,
+      function_ref<void()> finish = [] {}) {
+    cloneBody(
+        b, produce,
+        [&](Operation *clone, const Plan &plan) {
+          if (getIssuer(plan.choice.way) == issuer)
+            emit(clone, plan);
+        },
+        finish);
   }
 
   void expandProduce(ProduceOp produce) {
@@ -301,16 +318,23 @@ private:
           getIssuer(plan->second.choice.way) == IssuedBy::Thread)
         bytes += getTileBytes(&each);
     }
-    b.runIf(issuer.isElected, [&] {
+    TensorCopies copies(b, issuer, full);
+    auto issue = [&] {
+      // All lanes wait: after a loop of one, ptxas takes the warp for diverged,
+      // and repeats every shuffle lane by lane.
       waitUntilEmpty(b, produce.getIndex());
-      TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
-                          b.index(bytes));
-    });
-    cloneBody(b, produce, IssuedBy::Thread,
-              [&](Operation *copy, const Plan &plan) {
-                emitTensorCopies(b.builder, copy, plan.choice, plan.descriptor,
-                                 full, issuer);
-              });
+      b.runIf(issuer.isElected, [&] {
+        TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
+                            b.index(bytes));
+      });
+      copies.issue();
+    };
+    cloneBody(
+        b, produce, IssuedBy::Thread,
+        [&](Operation *copy, const Plan &plan) {
+          copies.add(copy, plan.choice, plan.descriptor);
+        },
+        issue);
   }
 
   void produceInWarp(const BlockBuilder &b, ProduceOp produce, Threads lanes) {

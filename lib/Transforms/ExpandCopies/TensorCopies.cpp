@@ -1,0 +1,227 @@
+//===- TensorCopies.cpp - Copies by tensor maps ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorCopies.h"
+
+#include "Emission.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// `compute(first)` to `compute(first + count - 1)`, 32-bit numbers, in every
+/// lane. Each lane computes one, so that what they read is under way together;
+/// `count` is at most 32.
+static SmallVector<Value> computeInLanes(const IndexBuilder &b,
+                                         const Issuer &issuer, Value first,
+                                         int64_t count,
+                                         function_ref<Value(Value)> compute) {
+  SmallVector<Value> values;
+  // Few are sooner computed than passed on.
+  constexpr int64_t few = 2;
+  if (issuer.numLanes == 1 || count <= few) {
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(compute(b.add(first, b.index(i))));
+    return values;
+  }
+  Value own = b.min(issuer.lane, b.index(count - 1));
+  Value computed = b.toI32(compute(b.add(first, own)));
+  for (int64_t i = 0; i < count; ++i) {
+    Value value = NVVM::ShflOp::create(
+        b.builder, b.loc, b.builder.getI32Type(), b.i32(-1), computed, b.i32(i),
+        b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
+        /*return_value_and_is_valid=*/UnitAttr());
+    values.push_back(arith::IndexCastOp::create(
+        b.builder, b.loc, b.builder.getIndexType(), value));
+  }
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Consecutive tokens
+//===----------------------------------------------------------------------===//
+
+/// The first view of the same collection, which has the same pages.
+static Value getFirstView(TypedValue<CacheTypeInterface> cache) {
+  auto first = cache.getDefiningOp<PagedViewOp>();
+  if (!first)
+    return cache;
+  for (Operation *user : first.getCollection().getUsers())
+    if (isa<PagedViewOp>(user) && user->getBlock() == first->getBlock() &&
+        user->isBeforeInBlock(first))
+      first = cast<PagedViewOp>(user);
+  return first.getResult();
+}
+
+/// Whether both read the same rows, of one collection.
+static bool haveSameRows(AsyncLoadTileOp lhs, AsyncLoadTileOp rhs) {
+  return getFirstView(lhs.getCache()) == getFirstView(rhs.getCache()) &&
+         lhs.getBatch() == rhs.getBatch() && lhs.getToken() == rhs.getToken() &&
+         lhs.getValid() == rhs.getValid() &&
+         lhs.getTile().getType().getRows() == rhs.getTile().getType().getRows();
+}
+
+/// How many of the box's rows are valid, for `valid` rows of the tile.
+static Value getValidRows(const IndexBuilder &b, Value valid, Value row,
+                          int64_t boxRows) {
+  return b.min(b.max(b.sub(valid, row), b.index(0)), b.index(boxRows));
+}
+
+/// What of the coordinates of the box at row `row` of the tile takes a lookup:
+/// the page, and for a ragged box the row of the view.
+Value TensorCopies::lookUpBox(const Boxes &boxes, Value row) const {
+  AsyncLoadTileOp op = boxes.op;
+  Value view = getFirstView(op.getCache());
+  Type index = b.builder.getIndexType();
+  Value token = b.add(op.getToken(), row);
+  if (!boxes.valid && op.getCache().getType().isPaged())
+    return PageIdOp::create(b.builder, b.loc, index, view, op.getBatch(),
+                            token);
+  auto getRow = [&]() -> Value {
+    return RowIndexOp::create(b.builder, b.loc, index, view, op.getBatch(),
+                              token, /*page=*/Value());
+  };
+  if (!boxes.valid)
+    return getRow();
+  // Where no row is valid any will do, and the page need not exist.
+  return b.selectIf(b.less(row, boxes.valid), getRow,
+                    [&] { return b.index(0); });
+}
+
+size_t TensorCopies::findBoxes(AsyncLoadTileOp op, int64_t boxRows) {
+  for (auto [index, each] : llvm::enumerate(allBoxes))
+    if (each.boxRows == boxRows && haveSameRows(each.op, op))
+      return index;
+  int64_t rows = op.getTile().getType().getRows();
+  Boxes boxes = {op, boxRows, op.getValid(), {}};
+  // Within the tile 32 bits will do.
+  if (boxes.valid)
+    boxes.valid = b.min(b.max(boxes.valid, b.index(0)), b.index(rows));
+  int64_t numBoxes = rows / boxRows;
+  for (int64_t first = 0; first < numBoxes; first += BlockBuilder::kWarp)
+    llvm::append_range(
+        boxes.found,
+        computeInLanes(b, issuer, b.index(first),
+                       std::min(numBoxes - first, BlockBuilder::kWarp),
+                       [&](Value box) {
+                         return lookUpBox(boxes, b.mul(box, b.index(boxRows)));
+                       }));
+  allBoxes.push_back(std::move(boxes));
+  return allBoxes.size() - 1;
+}
+
+/// The coordinates of a box.
+SmallVector<Value> TensorCopies::getCoordinates(const Boxes &boxes,
+                                                AsyncLoadTileOp op,
+                                                int64_t box) const {
+  CacheTypeInterface cache = op.getCache().getType();
+  Value row = b.index(box * boxes.boxRows);
+  Value found = boxes.found[box];
+  Value column = b.div(op.getElement(), b.index(cache.getLanesPerStored()));
+  if (!boxes.valid && cache.isPaged()) {
+    // The page is known: only the row in it is of use.
+    auto coords = TMACoordsOp::create(b.builder, b.loc, op.getCache(),
+                                      op.getBatch(), b.add(op.getToken(), row));
+    return {column, op.getHead(), coords.getRow(), found};
+  }
+  Value boxRows = b.index(boxes.boxRows);
+  if (!boxes.valid)
+    return {column, b.index(0), op.getHead(), b.add(found, boxRows)};
+  // Rows that are not valid are out of bounds in dimension 1.
+  Value valid = getValidRows(b, boxes.valid, row, boxes.boxRows);
+  return {column, b.sub(boxRows, valid), op.getHead(), b.add(found, valid)};
+}
+
+void TensorCopies::issueBoxes(const Copy &copy) const {
+  const Boxes &boxes = allBoxes[copy.boxes];
+  auto op = cast<AsyncLoadTileOp>(copy.op);
+  b.runIf(issuer.isElected, [&] {
+    for (size_t box = 0; box < boxes.found.size(); ++box)
+      TMALoadOp::create(
+          b.builder, b.loc, copy.descriptor, getCoordinates(boxes, op, box),
+          barrier.group, barrier.index, op.getTile(),
+          boxes.found.size() == 1 ? Value() : b.index(box * boxes.boxRows),
+          /*l2_hint=*/EvictionAttr());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Any rows
+//===----------------------------------------------------------------------===//
+
+/// The first column of a gather, in elements of the descriptor.
+static Value getGatherColumn(const IndexBuilder &b, AsyncGatherTileOp op,
+                             TMATileType descriptor) {
+  CacheTypeInterface cache = op.getCache().getType();
+  int64_t stored = cache.getStorageType().getIntOrFloatBitWidth() / 8;
+  Value column =
+      b.add(b.mul(op.getHead(), b.index(cache.getStoredHeadSize())),
+            b.div(op.getElement(), b.index(cache.getLanesPerStored())));
+  return b.div(b.mul(column, b.index(stored)),
+               b.index(descriptor.getElementBytes()));
+}
+
+/// The gathers of `count` rows of the tile from `first` on.
+void TensorCopies::issueGathers(const Copy &copy, Value first,
+                                int64_t count) const {
+  auto op = cast<AsyncGatherTileOp>(copy.op);
+  SmallVector<Value> rows =
+      computeInLanes(b, issuer, first, count, [&](Value tileRow) {
+        Value row =
+            TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                             op.getCache(), loadRowId(b, op, tileRow));
+        // No view has this many rows: what 32 bits don't hold stays out of
+        // bounds.
+        return b.min(row, b.index((int64_t(1) << 31) - 1));
+      });
+  b.runIf(issuer.isElected, [&] {
+    Value column = getGatherColumn(b, op, copy.descriptor.getType());
+    for (int64_t i = 0; i < count; i += 4)
+      TMAGather4Op::create(b.builder, b.loc, copy.descriptor, column, rows[i],
+                           rows[i + 1], rows[i + 2], rows[i + 3], barrier.group,
+                           barrier.index, op.getTile(),
+                           b.add(first, b.index(i)),
+                           /*l2_hint=*/EvictionAttr());
+  });
+}
+
+void TensorCopies::issueGather(const Copy &copy) const {
+  // More copies are a loop.
+  constexpr int64_t maxUnrolled = 64;
+  tma::TileLayout layout =
+      cast<AsyncGatherTileOp>(copy.op).getTile().getType().getLayout();
+  int64_t batch = BlockBuilder::kWarp;
+  if (layout.rows % batch == 0 &&
+      layout.rows / 4 * layout.getNumChunks() > maxUnrolled)
+    return b.loop(b.index(0), b.index(layout.rows), b.index(batch),
+                  [&](Value row) { issueGathers(copy, row, batch); });
+  for (int64_t row = 0; row < layout.rows; row += batch)
+    issueGathers(copy, b.index(row), std::min(batch, layout.rows - row));
+}
+
+//===----------------------------------------------------------------------===//
+// Any copy
+//===----------------------------------------------------------------------===//
+
+void TensorCopies::add(Operation *copy, const Choice &choice,
+                       Value descriptor) {
+  size_t boxes = 0;
+  if (auto load = dyn_cast<AsyncLoadTileOp>(copy))
+    boxes = findBoxes(load, choice.boxRows);
+  copies.push_back({copy, cast<TypedValue<TMATileType>>(descriptor), boxes});
+}
+
+void TensorCopies::issue() const {
+  for (const Copy &copy : copies)
+    if (isa<AsyncLoadTileOp>(copy.op))
+      issueBoxes(copy);
+    else
+      issueGather(copy);
+}
