@@ -348,7 +348,7 @@ gpu.module @kernels {
     return %result : vector<4xi32>
   }
 
-  // The scores of 16 tokens.
+  // The scores of 16 tokens. All of their keys are on their way before the first product.
   func.func private @multiply_keys(%q0: vector<4xi32>, %q1: vector<4xi32>, %q2: vector<4xi32>, %q3: vector<4xi32>,
                                    %keys: !tile, %token: index, %column: index) -> vector<4xf32> {
     %c32 = arith.constant 32 : index
@@ -358,33 +358,34 @@ gpu.module @kernels {
     %d1 = arith.addi %column, %c32 : index
     %d2 = arith.addi %column, %c64 : index
     %d3 = arith.addi %column, %c96 : index
-    %s0 = func.call @add_scores(%q0, %keys, %token, %column, %none)
-        : (vector<4xi32>, !tile, index, index, vector<4xf32>) -> vector<4xf32>
-    %s1 = func.call @add_scores(%q1, %keys, %token, %d1, %s0)
-        : (vector<4xi32>, !tile, index, index, vector<4xf32>) -> vector<4xf32>
-    %s2 = func.call @add_scores(%q2, %keys, %token, %d2, %s1)
-        : (vector<4xi32>, !tile, index, index, vector<4xf32>) -> vector<4xf32>
-    %s3 = func.call @add_scores(%q3, %keys, %token, %d3, %s2)
-        : (vector<4xi32>, !tile, index, index, vector<4xf32>) -> vector<4xf32>
+    %k0, %k1 = func.call @load_keys(%keys, %token, %column) : (!tile, index, index) -> (vector<4xi32>, vector<4xi32>)
+    %k2, %k3 = func.call @load_keys(%keys, %token, %d1) : (!tile, index, index) -> (vector<4xi32>, vector<4xi32>)
+    %k4, %k5 = func.call @load_keys(%keys, %token, %d2) : (!tile, index, index) -> (vector<4xi32>, vector<4xi32>)
+    %k6, %k7 = func.call @load_keys(%keys, %token, %d3) : (!tile, index, index) -> (vector<4xi32>, vector<4xi32>)
+    %s0 = func.call @mma_pair(%k0, %k1, %q0, %none)
+        : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xf32>) -> vector<4xf32>
+    %s1 = func.call @mma_pair(%k2, %k3, %q1, %s0)
+        : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xf32>) -> vector<4xf32>
+    %s2 = func.call @mma_pair(%k4, %k5, %q2, %s1)
+        : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xf32>) -> vector<4xf32>
+    %s3 = func.call @mma_pair(%k6, %k7, %q3, %s2)
+        : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xf32>) -> vector<4xf32>
     return %s3 : vector<4xf32>
   }
 
-  // Adds 32 columns of queries times those of keys.
-  func.func private @add_scores(%query: vector<4xi32>, %keys: !tile, %token: index, %column: index,
-                                %scores: vector<4xf32>) -> vector<4xf32> {
+  // 32 columns of the keys of 16 tokens.
+  func.func private @load_keys(%tile: !tile, %token: index, %column: index) -> (vector<4xi32>, vector<4xi32>) {
     %c16 = arith.constant 16 : index
     %next = arith.addi %column, %c16 : index
-    %memory = kvcache.tile_memory %keys : !tile -> !memory
+    %memory = kvcache.tile_memory %tile : !tile -> !memory
     %begin = memref.extract_aligned_pointer_as_index %memory : !memory -> index
-    %offset0 = kvcache.tile_offset %keys[%token, %column] : !tile
-    %offset1 = kvcache.tile_offset %keys[%token, %next] : !tile
+    %offset0 = kvcache.tile_offset %tile[%token, %column] : !tile
+    %offset1 = kvcache.tile_offset %tile[%token, %next] : !tile
     %pointer0 = func.call @get_pointer(%begin, %offset0) : (index, index) -> !llvm.ptr<3>
     %pointer1 = func.call @get_pointer(%begin, %offset1) : (index, index) -> !llvm.ptr<3>
     %k0 = func.call @load_matrices(%pointer0) : (!llvm.ptr<3>) -> vector<4xi32>
     %k1 = func.call @load_matrices(%pointer1) : (!llvm.ptr<3>) -> vector<4xi32>
-    %result = func.call @mma_pair(%k0, %k1, %query, %scores)
-        : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xf32>) -> vector<4xf32>
-    return %result : vector<4xf32>
+    return %k0, %k1 : vector<4xi32>, vector<4xi32>
   }
 
   // Scales a lane's scores of `token` and of the token 8 later, and takes out those that are not left: the last tile's.

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/MathExtras.h"
@@ -89,11 +90,45 @@ struct ApproximateReciprocal : OpRewritePattern<arith::DivFOp> {
   }
 };
 
+/// One instruction where an approximation is good enough, `ex2.approx.ftz.f32`:
+/// without ftz there are three more, for results below 2^-126.
+struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::Exp2Op op,
+                                PatternRewriter &rewriter) const override {
+    if (!arith::bitEnumContainsAll(op.getFastmath(),
+                                   arith::FastMathFlags::afn))
+      return rewriter.notifyMatchFailure(op, "no approximation is allowed");
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+        (vector && (vector.getRank() != 1 || vector.isScalable())))
+      return rewriter.notifyMatchFailure(op, "no instruction for this type");
+    auto approximate = [&](Value value) -> Value {
+      return LLVM::CallIntrinsicOp::create(
+                 rewriter, op.getLoc(), rewriter.getF32Type(),
+                 rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"), value)
+          .getResult(0);
+    };
+    if (!vector) {
+      rewriter.replaceOp(op, approximate(op.getOperand()));
+      return success();
+    }
+    auto elements = vector::ToElementsOp::create(rewriter, op.getLoc(),
+                                                 op.getOperand());
+    SmallVector<Value> results =
+        llvm::map_to_vector(elements.getResults(), approximate);
+    rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, vector, results);
+    return success();
+  }
+};
+
 struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
     patterns.add<ApproximateReciprocal, ExpToExp2>(context);
+    patterns.add<ApproximateExp2>(context, /*benefit=*/2);
     patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
     patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
     patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs",

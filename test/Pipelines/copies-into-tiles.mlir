@@ -20,15 +20,15 @@
 
 // SM90-LABEL: .visible .entry keys(
 // SM90:         .param .align 64 .b8 keys_param_12[128]
+// SM90:         shfl.sync.idx.b32
 // SM90:         mbarrier.init.shared.b64
 // SM90-NEXT:    fence.mbarrier_init.release.cluster;
 // SM90-NEXT:    prefetch.param.tensormap
 // SM90-NOT:     prefetch
 // SM90:         bar.sync 0;
-// SM90:         shfl.sync.idx.b32
 // SM90:         elect.sync
-// SM90:         mbarrier.arrive.expect_tx.shared.b64
 // SM90:         ld.global.nc.b32
+// SM90:         mbarrier.arrive.expect_tx.shared.b64
 // SM90-COUNT-8: cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes
 // SM90-NOT:     cp.async.bulk
 // SM90:         mbarrier.try_wait.parity.shared.b64

@@ -18,8 +18,8 @@ gpu.module @kernels {
   // The token is a multiple of the page, so the tile is one box.
   // CHECK-LABEL: @one_page(
   // CHECK-SAME:    %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x1x64x1xbf16, swizzle_128b>
-  // CHECK:         kvcache.tma_expect %{{.*}} bytes %c16384
   // CHECK:         %[[PAGE:.*]] = kvcache.page_id
+  // CHECK:         kvcache.tma_expect %{{.*}} bytes %c16384
   // CHECK:         %[[ROW:.*]], %{{.*}} = kvcache.tma_coords
   // CHECK:         kvcache.tma_load %[[DESC]][%c0, %{{.*}}, %[[ROW]], %[[PAGE]]], %{{.*}} to %{{[0-9]+}} :
   gpu.func @one_page(%k: !page64, %b: index, %h: index, %i: index) kernel {
@@ -68,10 +68,9 @@ gpu.module @kernels {
   // Each lane looks up a page, and all get to know it.
   // CHECK:          kvcache.page_id
   // CHECK-COUNT-32: nvvm.shfl.sync  idx
-  // CHECK-COUNT-32: kvcache.tma_load
   // CHECK:          kvcache.page_id
   // CHECK-COUNT-32: nvvm.shfl.sync  idx
-  // CHECK-COUNT-32: kvcache.tma_load
+  // CHECK-COUNT-64: kvcache.tma_load
   // CHECK-NOT:      kvcache.{{tma_load|page_id}}
   gpu.func @page_of_1(%k: !page1, %b: index, %h: index, %t: index) kernel {
     %c0 = arith.constant 0 : index
@@ -197,16 +196,17 @@ gpu.module @kernels {
   // the same, and a page without a valid row is not looked up.
   // CHECK-LABEL: @valid(
   // CHECK-SAME:    %[[B:[a-z0-9]+]]: index, %{{.*}}: index, %[[N:[a-z0-9]+]]: index, %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
-  // CHECK:         kvcache.tma_expect %{{.*}} bytes %c16384
   // CHECK:         %[[POSITIVE:.*]] = arith.maxsi %[[N]], %c0
-  // CHECK:         %[[VALID:.*]] = arith.minsi %[[POSITIVE]], %c64
-  // CHECK:         %[[ANY:.*]] = arith.cmpi ugt, %[[VALID]], %c0
+  // CHECK:         %[[ALL:.*]] = arith.minsi %[[POSITIVE]], %c128
+  // CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[ALL]], %c0
   // CHECK:         %[[FIRST:.*]] = scf.if %[[ANY]] -> (index) {
   // CHECK:           kvcache.row_index %{{.*}}[%[[B]], %c64]
-  // CHECK:         arith.subi %[[N]], %c64
+  // CHECK:         kvcache.tma_expect %{{.*}} bytes %c16384
+  // CHECK:         %[[VALID:.*]] = arith.minsi %{{.*}}, %c64
   // CHECK:         %[[MISSING:.*]] = arith.subi %c64, %[[VALID]]
   // CHECK:         %[[ROW:.*]] = arith.addi %[[FIRST]], %[[VALID]]
   // CHECK:         kvcache.tma_load %[[DESC]][%c64, %[[MISSING]], %{{.*}}, %[[ROW]]], {{.*}} at %c0 :
+  // CHECK:         arith.subi %[[ALL]], %c64
   // CHECK:         kvcache.tma_load {{.*}} at %c64 :
   gpu.func @valid(%k: !page64, %b: index, %h: index, %n: index) kernel {
     %c0 = arith.constant 0 : index

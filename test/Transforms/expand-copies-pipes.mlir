@@ -7,6 +7,8 @@
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !latent = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!page16 = !kvcache.paged<bf16, #kv, page_size = 16>
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 !lt = !kvcache.tile<64x576xf8E4M3FN>
 
@@ -14,6 +16,8 @@ gpu.module @kernels {
   // Hopper: one elected lane waits until the slot is free, and expects the bytes; four warps free it.
   // CHECK90-LABEL: gpu.func @all(
   // CHECK90:         %[[BARS:.*]] = nvgpu.mbarrier.create -> <{{.*}} num_barriers = 6>
+  // CHECK90:         %[[WARP:.*]] = nvvm.shfl.sync
+  // CHECK90:         %[[IS_FIRST:.*]] = arith.cmpi eq, %[[WARP]], %c0_i32
   // CHECK90:         scf.if %{{.*}} {
   // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c0], %c1 :
   // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c1], %c1 :
@@ -25,17 +29,20 @@ gpu.module @kernels {
   // CHECK90:         gpu.barrier
   // CHECK90:         %[[SLOTS:.*]] = kvcache.alloc_tile {alignment = 1024 : i64} : !kvcache.tile<1536x16xi8>
   // CHECK90:         scf.for %[[I:.*]] = %c0 to
-  // CHECK90:           nvvm.shfl.sync
-  // CHECK90:           nvvm.elect.sync
+  // CHECK90:           scf.if %[[IS_FIRST]] {
+  // CHECK90:             %[[ELECTED:.*]] = nvvm.elect.sync
   // CHECK90:             %[[SLOT:.*]] = arith.remui %[[I]], %c3 : index
+  // The lookup is under way while the warp waits.
+  // CHECK90:             kvcache.page_id
   // CHECK90:             %[[EMPTY:.*]] = arith.addi %[[SLOT]], %c3
   // CHECK90:             %[[ROUND:.*]] = arith.divui %[[I]], %c3
   // CHECK90:             %[[NEXT:.*]] = arith.addi %[[ROUND]], %c1
   // CHECK90:             arith.remui %[[NEXT]], %c2
   // CHECK90:             nvgpu.mbarrier.get %[[BARS]][%[[EMPTY]]]
   // CHECK90:             nvvm.mbarrier.try_wait
-  // CHECK90:             kvcache.tma_expect %[[BARS]][%[[SLOT]]] bytes %c8192
-  // CHECK90:             kvcache.tma_load
+  // CHECK90:             scf.if %[[ELECTED]] {
+  // CHECK90-NEXT:          kvcache.tma_expect %[[BARS]][%[[SLOT]]] bytes %c8192
+  // CHECK90:               kvcache.tma_load
   // The consumers wait for the phase of this round, and a lane of each warp arrives.
   // CHECK90:           %[[FULL:.*]] = arith.remui %[[I]], %c3
   // CHECK90:           %[[THIS:.*]] = arith.divui %[[I]], %c3
@@ -129,6 +136,40 @@ gpu.module @kernels {
         }
       }
     }
+    gpu.return
+  }
+
+  // Keys and values of the same tokens are in the same pages: each lane looks one up, and all get to know it. A tile
+  // that is not of the pipe may be written without a fence.
+  // CHECK90-LABEL:  gpu.func @keys_and_values(
+  // CHECK90:          nvgpu.mbarrier.create
+  // CHECK90:          nvvm.elect.sync
+  // CHECK90:          kvcache.row_index
+  // CHECK90-COUNT-4:  nvvm.shfl.sync
+  // CHECK90-NOT:      {{row_index|nvvm.shfl}}
+  // CHECK90:          kvcache.tma_expect
+  // CHECK90-COUNT-8:  kvcache.tma_load
+  // CHECK90-NOT:      {{row_index|nvvm.shfl|nvvm.fence.proxy}}
+  // CHECK90:          gpu.return
+  gpu.func @keys_and_values(%c: !collection, %b: index, %h: index, %t: index, %n: index)
+      workgroup(%shared: memref<4xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %zeros = arith.constant dense<0.0> : vector<8xbf16>
+    %k = kvcache.paged_view key %c[%c0] : !collection
+    %v = kvcache.paged_view value %c[%c0] : !collection
+    %own = kvcache.alloc_tile : !kt
+    %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>
+    kvcache.produce %ring[%c0] {
+    ^bb0(%ks: !kt, %vs: !kt):
+      kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %n to %ks {base_alignment = 16} : !page16, !kt
+      kvcache.async_load_tile %v[%b, %h, %t, %c0] valid %n to %vs {base_alignment = 16} : !page16, !kt
+    }
+    kvcache.consume %ring[%c0] {
+    ^bb0(%ks: !kt, %vs: !kt):
+      kvcache.tile_store %zeros, %own[%c0, %c0] : vector<8xbf16>, !kt
+    }
+    "test.use"(%shared) : (memref<4xf32, #gpu.address_space<workgroup>>) -> ()
     gpu.return
   }
 }

@@ -61,13 +61,14 @@ def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
     instructions for to LLVM intrinsics, and `gpu.all_reduce` and
     `gpu.subgroup_reduce` to shuffles. What is left needs libdevice.
 
-    The reciprocal of an f32, `arith.divf` of 1 with `afn`, is the instruction
-    that takes numbers that are not normal for zeros.
+    Two are one instruction of f32 where `afn` allows it: `arith.divf` of 1,
+    which takes numbers that are not normal for zeros, and `math.exp` and
+    `math.exp2`, whose results below 2^-126 become zero.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
-    "::mlir::NVVM::NVVMDialect"
+    "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -47,43 +47,6 @@ Threads BlockBuilder::getAll() const {
   return threads;
 }
 
-Value BlockBuilder::isFirstWarp() const {
-  Value warp = toI32(div(getAll().thread, index(kWarp)));
-  // ptxas doesn't see that a warp's number is uniform: the shuffle says so.
-  Value uniform = NVVM::ShflOp::create(
-      builder, loc, builder.getI32Type(), i32(-1), warp, i32(0), i32(kWarp - 1),
-      NVVM::ShflKind::idx, /*return_value_and_is_valid=*/UnitAttr());
-  return equal(uniform, i32(0));
-}
-
-void BlockBuilder::runInFirstWarp(
-    function_ref<void(Threads lanes)> body) const {
-  Threads all = getAll();
-  runIf(isFirstWarp(), [&] {
-    body({rem(all.thread, index(kWarp)), min(all.count, index(kWarp))});
-  });
-}
-
-void BlockBuilder::runInIssuer(
-    function_ref<void(const Issuer &issuer)> body) const {
-  std::optional<int64_t> size =
-      getKnownSize(builder.getInsertionBlock()->getParentOp());
-  // Election and shuffles take a whole warp.
-  if (size && *size < kWarp) {
-    Value isFirst = equal(getAll().thread, index(0));
-    return runIf(isFirst, [&] {
-      body({/*numLanes=*/1, index(0),
-            arith::ConstantIntOp::create(builder, loc, /*value=*/1,
-                                         /*width=*/1)});
-    });
-  }
-  runInFirstWarp([&](Threads lanes) {
-    Value isElected =
-        NVVM::ElectSyncOp::create(builder, loc, builder.getI1Type(), Value());
-    body({kWarp, lanes.thread, isElected});
-  });
-}
-
 //===----------------------------------------------------------------------===//
 // Barriers and fences
 //===----------------------------------------------------------------------===//

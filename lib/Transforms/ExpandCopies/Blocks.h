@@ -44,14 +44,6 @@ public:
   Threads getAll() const;
   /// The threads of the block, if they are known to be so many.
   static std::optional<int64_t> getKnownSize(Operation *op);
-
-  /// Runs `body` in the first warp, with its lanes.
-  void runInFirstWarp(function_ref<void(Threads lanes)> body) const;
-  /// Runs `body` in the lanes that issue copies.
-  void runInIssuer(function_ref<void(const Issuer &issuer)> body) const;
-
-private:
-  Value isFirstWarp() const;
 };
 
 /// An mbarrier of a group.

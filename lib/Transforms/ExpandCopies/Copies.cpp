@@ -141,7 +141,7 @@ private:
   void expandTensorCopies() {
     Barrier barrier =
         createBarrier([](const BlockBuilder &b) { return b.index(1); });
-    b.runInIssuer([&](const Issuer &issuer) {
+    setup->runInIssuer(b, [&](const Issuer &issuer) {
       TensorCopies copies(b, issuer, barrier);
       copies.add(copy, plan.choice, plan.descriptor);
       b.runIf(issuer.isElected, [&] {
@@ -157,7 +157,7 @@ private:
     Barrier barrier = createBarrier([](const BlockBuilder &b) {
       return b.min(b.getAll().count, b.index(BlockBuilder::kWarp));
     });
-    b.runInFirstWarp([&](Threads lanes) {
+    setup->runInFirstWarp(b, [&](Threads lanes) {
       emitBulkRows(builder, copy, lanes, barrier);
       emitArrive(b, barrier);
     });

@@ -78,3 +78,45 @@ Value KernelSetup::createVariable() {
   memref::StoreOp::create(builder, b.loc, b.i32(0), variable, ValueRange());
   return variable;
 }
+
+Value KernelSetup::getIsFirstWarp() {
+  if (isFirstWarp)
+    return isFirstWarp;
+  start();
+  OpBuilder builder(inOneThread);
+  BlockBuilder b(builder, kernel.getLoc());
+  Value warp = b.toI32(b.div(b.getAll().thread, b.index(BlockBuilder::kWarp)));
+  // ptxas doesn't see that a warp's number is uniform: the shuffle says so.
+  Value uniform = NVVM::ShflOp::create(
+      builder, b.loc, builder.getI32Type(), b.i32(-1), warp, b.i32(0),
+      b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
+      /*return_value_and_is_valid=*/UnitAttr());
+  isFirstWarp = b.equal(uniform, b.i32(0));
+  return isFirstWarp;
+}
+
+void KernelSetup::runInFirstWarp(const BlockBuilder &b,
+                                 function_ref<void(Threads lanes)> body) {
+  Threads all = b.getAll();
+  Value warp = b.index(BlockBuilder::kWarp);
+  b.runIf(getIsFirstWarp(),
+          [&] { body({b.rem(all.thread, warp), b.min(all.count, warp)}); });
+}
+
+void KernelSetup::runInIssuer(const BlockBuilder &b,
+                              function_ref<void(const Issuer &issuer)> body) {
+  Type i1 = b.builder.getI1Type();
+  std::optional<int64_t> size = BlockBuilder::getKnownSize(kernel);
+  // Election and shuffles take a whole warp.
+  if (size && *size < BlockBuilder::kWarp) {
+    Value isFirst = b.equal(b.getAll().thread, b.index(0));
+    return b.runIf(isFirst, [&] {
+      body({/*numLanes=*/1, b.index(0),
+            arith::ConstantIntOp::create(b.builder, b.loc, i1, /*value=*/1)});
+    });
+  }
+  runInFirstWarp(b, [&](Threads lanes) {
+    Value isElected = NVVM::ElectSyncOp::create(b.builder, b.loc, i1, Value());
+    body({BlockBuilder::kWarp, lanes.thread, isElected});
+  });
+}

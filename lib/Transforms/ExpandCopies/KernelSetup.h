@@ -31,7 +31,16 @@ public:
   /// A variable of each thread, 0 at first: `memref<i32>`.
   Value createVariable();
 
+  /// Runs `body` in the first warp, with its lanes.
+  void runInFirstWarp(const BlockBuilder &b,
+                      function_ref<void(Threads lanes)> body);
+  /// Runs `body` in the lanes that issue copies.
+  void runInIssuer(const BlockBuilder &b,
+                   function_ref<void(const Issuer &issuer)> body);
+
 private:
+  /// Whether this is the first warp, once for the whole kernel.
+  Value getIsFirstWarp();
   /// Where variables go, and the region of the one thread.
   void start();
 
@@ -39,6 +48,8 @@ private:
   const Chip &chip;
   /// `if thread == 0`; null before anything was set up.
   scf::IfOp inOneThread;
+  /// Null before it was needed.
+  Value isFirstWarp;
 };
 
 } // namespace mlir::kvcache

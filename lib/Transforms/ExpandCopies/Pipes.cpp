@@ -297,11 +297,11 @@ private:
       });
     } else {
       if (issuers.contains(IssuedBy::Thread))
-        b.runInIssuer(
-            [&](const Issuer &issuer) { produceInThread(b, produce, issuer); });
+        setup->runInIssuer(
+            b, [&](const Issuer &issuer) { produceInThread(b, produce, issuer); });
       if (issuers.contains(IssuedBy::Warp))
-        b.runInFirstWarp(
-            [&](Threads lanes) { produceInWarp(b, produce, lanes); });
+        setup->runInFirstWarp(
+            b, [&](Threads lanes) { produceInWarp(b, produce, lanes); });
       if (issuers.contains(IssuedBy::All))
         produceInAll(b, produce);
     }

@@ -31,10 +31,10 @@ func.func @frame(%n: index) {
 // CHECK-DAG:     %[[BASE:.*]] = arith.addi %[[START]], %[[CHUNK_START]] overflow<nsw, nuw>
 // CHECK-DAG:     %[[IN_CHUNK:.*]] = arith.remui %[[COLUMN]], %c64_i32
 // CHECK-DAG:     %[[BYTE:.*]] = arith.muli %[[IN_CHUNK]], %c2_i32 overflow<nsw, nuw>
-// CHECK-DAG:     %[[PLAIN:.*]] = arith.addi %[[BASE]], %[[BYTE]] overflow<nsw, nuw>
 // CHECK-DAG:     %[[LINE:.*]] = arith.remui %[[ROW]], %c8_i32
 // CHECK-DAG:     %[[UNIT:.*]] = arith.muli %[[LINE]], %c16_i32 overflow<nsw, nuw>
-// CHECK:         %[[STORED:.*]] = arith.xori %[[PLAIN]], %[[UNIT]]
+// CHECK:         %[[STORED_BYTE:.*]] = arith.xori %[[BYTE]], %[[UNIT]]
+// CHECK:         %[[STORED:.*]] = arith.addi %[[BASE]], %[[STORED_BYTE]] overflow<nsw, nuw>
 // CHECK:         %[[OFFSET:.*]] = arith.index_castui %[[STORED]] : i32 to index
 // CHECK:         %[[LOADED:.*]] = vector.load %[[MEMORY]][%[[OFFSET]]] {alignment = 16 : i64} : {{.*}}, vector<16xi8>
 // CHECK:         %[[VALUE:.*]] = vector.bitcast %[[LOADED]] : vector<16xi8> to vector<8xbf16>

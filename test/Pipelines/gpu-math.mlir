@@ -1,0 +1,47 @@
+// RUN: kvcache-opt %s --allow-unregistered-dialect --pass-pipeline="builtin.module(gpu.module(kvcache-lower-gpu-math))" | FileCheck %s
+
+// Math with the chip's own instructions.
+
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @exact(
+  // CHECK-SAME:    %[[X:.*]]: f32)
+  // CHECK:         llvm.call_intrinsic "llvm.exp2"(%[[X]]) : (f32) -> f32
+  gpu.func @exact(%x: f32) {
+    %y = math.exp2 %x : f32
+    "test.use"(%y) : (f32) -> ()
+    gpu.return
+  }
+
+  // Small results are allowed to be zero: nothing has to be scaled.
+  // CHECK-LABEL: gpu.func @approximate(
+  // CHECK-SAME:    %[[X:.*]]: f32)
+  // CHECK:         %[[SCALED:.*]] = arith.mulf %[[X]], %{{.*}} : f32
+  // CHECK:         llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[SCALED]]) : (f32) -> f32
+  gpu.func @approximate(%x: f32) {
+    %y = math.exp %x fastmath<afn> : f32
+    "test.use"(%y) : (f32) -> ()
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @vector(
+  // CHECK-SAME:    %[[X:.*]]: vector<2xf32>)
+  // CHECK:         %[[E:.*]]:2 = vector.to_elements %[[X]]
+  // CHECK:         %[[R0:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[E]]#0)
+  // CHECK:         %[[R1:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[E]]#1)
+  // CHECK:         %[[Y:.*]] = vector.from_elements %[[R0]], %[[R1]] : vector<2xf32>
+  // CHECK:         "test.use"(%[[Y]])
+  gpu.func @vector(%x: vector<2xf32>) {
+    %y = math.exp2 %x fastmath<afn> : vector<2xf32>
+    "test.use"(%y) : (vector<2xf32>) -> ()
+    gpu.return
+  }
+
+  // There is no such instruction for half precision.
+  // CHECK-LABEL: gpu.func @half(
+  // CHECK:         math.exp2 %{{.*}} fastmath<afn> : f16
+  gpu.func @half(%x: f16) {
+    %y = math.exp2 %x fastmath<afn> : f16
+    "test.use"(%y) : (f16) -> ()
+    gpu.return
+  }
+}
