@@ -57,7 +57,7 @@ gpu.module @kernels {
                    %max_seq: i32, %max_cache: i32, %layer: index, %chunk: i32, %scale_log2: f32,
                    %q: !heads, %part_o: !part_o, %part_ml: !part_ml)
       workgroup(%all_max: !numbers, %all_sum: !numbers)
-      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -67,7 +67,10 @@ gpu.module @kernels {
     %c16 = arith.constant 16 : index
     %c32 = arith.constant 32 : index
     %c64 = arith.constant 64 : index
-    %no_tokens = arith.constant 0 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %c2_i32 = arith.constant 2 : i32
+    %c64_i32 = arith.constant 64 : i32
     %lowest = arith.constant dense<-1.0e30> : vector<2xf32>
     %no_sum = arith.constant dense<0.0> : vector<2xf32>
     %no_mix = arith.constant dense<0.0> : vector<4xf32>
@@ -96,10 +99,9 @@ gpu.module @kernels {
     %rest = arith.subi %length_i32, %begin_i32 : i32
     %most = arith.minui %rest, %chunk : i32
     %is_any = arith.cmpi ult, %begin_i32, %length_i32 : i32
-    %count_i32 = arith.select %is_any, %most, %no_tokens : i32
-    %count = arith.index_castui %count_i32 : i32 to index
+    %count = arith.select %is_any, %most, %c0_i32 : i32
     %begin = arith.index_castui %begin_i32 : i32 to index
-    %tiles = arith.ceildivui %count, %c64 : index
+    %tiles = arith.ceildivui %count, %c64_i32 : i32
 
     // The queries' way to products is through shared memory: each thread takes 8 columns.
     %query_tile = kvcache.alloc_tile : !query
@@ -136,16 +138,19 @@ gpu.module @kernels {
     %weights = kvcache.alloc_tile : !weights
 
     // Tiles are on their way two rounds before they are used.
-    %rounds = arith.addi %tiles, %c2 : index
-    %max, %lane_sum, %mix0, %mix1 = scf.for %round = %c0 to %rounds step %c1
+    %rounds = arith.addi %tiles, %c2_i32 : i32
+    %max, %lane_sum, %mix0, %mix1 = scf.for %round = %c0_i32 to %rounds step %c1_i32
         iter_args(%old_max = %lowest, %old_sum = %no_sum, %old0 = %no_mix, %old1 = %no_mix)
-        -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
-      %is_tile = arith.cmpi ult, %round, %tiles : index
+        -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) : i32 {
+      %is_tile = arith.cmpi ult, %round, %tiles : i32
       scf.if %is_tile {
-        %t = arith.muli %round, %c64 : index
+        %i = arith.index_castui %round : i32 to index
+        %t = arith.muli %i, %c64 : index
         %token = arith.addi %begin, %t : index
-        %left = arith.subi %count, %t : index
-        kvcache.produce %ring[%round] {
+        %t_i32 = arith.muli %round, %c64_i32 : i32
+        %left_i32 = arith.subi %count, %t_i32 overflow<nuw> : i32
+        %left = arith.index_castui %left_i32 : i32 to index
+        kvcache.produce %ring[%i] {
         ^bb0(%key_tile: !tile, %value_tile: !tile):
           kvcache.async_load_tile %keys[%b, %h, %token, %c0] valid %left to %key_tile {base_alignment = 16}
               : !cache, !tile
@@ -154,17 +159,18 @@ gpu.module @kernels {
         }
       }
 
-      %is_here = arith.cmpi uge, %round, %c2 : index
+      %is_here = arith.cmpi uge, %round, %c2_i32 : i32
       %next:4 = scf.if %is_here -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
-        %i = arith.subi %round, %c2 overflow<nsw, nuw> : index
+        %i_i32 = arith.subi %round, %c2_i32 overflow<nsw, nuw> : i32
+        %i = arith.index_castui %i_i32 : i32 to index
         %result:4 = kvcache.consume %ring[%i] -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
         ^bb0(%key_tile: !tile, %value_tile: !tile):
           %raw = func.call @multiply_keys(%query#0, %query#1, %query#2, %query#3, %key_tile, %key_token, %key_column)
               : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xi32>, !tile, index, index) -> vector<4xf32>
-          %t = arith.muli %i, %c64 : index
-          %left = arith.subi %count, %t : index
+          %t = arith.muli %i_i32, %c64_i32 : i32
+          %left = arith.subi %count, %t overflow<nuw> : i32
           %scores0, %scores1 = func.call @mask(%raw, %scale_log2, %lane_token, %left)
-              : (vector<4xf32>, f32, index, index) -> (vector<2xf32>, vector<2xf32>)
+              : (vector<4xf32>, f32, index, i32) -> (vector<2xf32>, vector<2xf32>)
 
           // The maximum over the tile's tokens, for the lane's two heads.
           %lane_max = arith.maximumf %scores0, %scores1 : vector<2xf32>
@@ -389,7 +395,7 @@ gpu.module @kernels {
   }
 
   // Scales a lane's scores of `token` and of the token 8 later, and takes out those that are not left: the last tile's.
-  func.func private @mask(%raw: vector<4xf32>, %scale: f32, %token: index, %left: index)
+  func.func private @mask(%raw: vector<4xf32>, %scale: f32, %token: index, %left: i32)
       -> (vector<2xf32>, vector<2xf32>) {
     %c8 = arith.constant 8 : i32
     %lowest = arith.constant dense<-1.0e30> : vector<2xf32>
@@ -400,10 +406,9 @@ gpu.module @kernels {
     %scores1 = vector.extract_strided_slice %scaled {offsets = [2], sizes = [2], strides = [1]}
         : vector<4xf32> to vector<2xf32>
     %token_i32 = arith.index_cast %token : index to i32
-    %left_i32 = arith.index_cast %left : index to i32
     %next_i32 = arith.addi %token_i32, %c8 : i32
-    %is_left0 = arith.cmpi slt, %token_i32, %left_i32 : i32
-    %is_left1 = arith.cmpi slt, %next_i32, %left_i32 : i32
+    %is_left0 = arith.cmpi ult, %token_i32, %left : i32
+    %is_left1 = arith.cmpi ult, %next_i32, %left : i32
     %masked0 = arith.select %is_left0, %scores0, %lowest : vector<2xf32>
     %masked1 = arith.select %is_left1, %scores1, %lowest : vector<2xf32>
     return %masked0, %masked1 : vector<2xf32>, vector<2xf32>
