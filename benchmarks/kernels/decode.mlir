@@ -52,6 +52,8 @@ func.func @decode(%blocks: memref<?x2x?x16x8x128xbf16>, %lengths: memref<?xi32>,
 // heads. Of a tile of 64 tokens each of the four warps computes the scores of 16, and then a quarter of the columns of
 // the result from all of them: weights pass through shared memory, and at the end nothing is left to be combined. Of a
 // product's 16 x 8 results, lane l has two columns, 2 * (l mod 4) and the next one, of the rows l / 4 and l / 4 + 8.
+//
+// Three stages of 32 KB leave room for two blocks in an SM (one on Ampere), so registers need not be saved for more.
 gpu.module @kernels {
   gpu.func @decode(%blocks: memref<?x2x?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                    %max_seq: i32, %max_cache: i32, %layer: index, %chunk: i32, %scale_log2: f32,

@@ -97,8 +97,7 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
 
   LogicalResult matchAndRewrite(math::Exp2Op op,
                                 PatternRewriter &rewriter) const override {
-    if (!arith::bitEnumContainsAll(op.getFastmath(),
-                                   arith::FastMathFlags::afn))
+    if (!arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
       return rewriter.notifyMatchFailure(op, "no approximation is allowed");
     auto vector = dyn_cast<VectorType>(op.getType());
     if (!getElementTypeOrSelf(op.getType()).isF32() ||
@@ -114,8 +113,8 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
       rewriter.replaceOp(op, approximate(op.getOperand()));
       return success();
     }
-    auto elements = vector::ToElementsOp::create(rewriter, op.getLoc(),
-                                                 op.getOperand());
+    auto elements =
+        vector::ToElementsOp::create(rewriter, op.getLoc(), op.getOperand());
     SmallVector<Value> results =
         llvm::map_to_vector(elements.getResults(), approximate);
     rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, vector, results);

@@ -297,8 +297,9 @@ private:
       });
     } else {
       if (issuers.contains(IssuedBy::Thread))
-        setup->runInIssuer(
-            b, [&](const Issuer &issuer) { produceInThread(b, produce, issuer); });
+        setup->runInIssuer(b, [&](const Issuer &issuer) {
+          produceInThread(b, produce, issuer);
+        });
       if (issuers.contains(IssuedBy::Warp))
         setup->runInFirstWarp(
             b, [&](Threads lanes) { produceInWarp(b, produce, lanes); });

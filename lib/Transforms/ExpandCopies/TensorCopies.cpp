@@ -174,9 +174,8 @@ void TensorCopies::issueGathers(const Copy &copy, Value first,
   auto op = cast<AsyncGatherTileOp>(copy.op);
   SmallVector<Value> rows =
       computeInLanes(b, issuer, first, count, [&](Value tileRow) {
-        Value row =
-            TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
-                             op.getCache(), loadRowId(b, op, tileRow));
+        Value row = TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                     op.getCache(), loadRowId(b, op, tileRow));
         // No view has this many rows: what 32 bits don't hold stays out of
         // bounds.
         return b.min(row, b.index((int64_t(1) << 31) - 1));
