@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "CUDATools.h"
+#include "PTX.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -56,22 +56,24 @@ DictionaryAttr describeKernels(gpu::GPUModuleOp module) {
   return builder.getDictionaryAttr(kernels);
 }
 
-/// Functions of CUDA's libdevice are only there with a toolkit.
-LogicalResult checkLibdevice(gpu::GPUModuleOp module) {
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (!function.isExternal() || !function.getSymName().starts_with("__nv_"))
-      continue;
-    Operation *user = function;
-    if (auto uses = SymbolTable::getSymbolUses(function, module))
-      if (!uses->empty())
-        user = uses->begin()->getUser();
-    return user->emitError("needs '")
-           << function.getSymName()
-           << "' of CUDA's libdevice: pass the pipeline option 'toolkit' with "
-              "a toolkit that has it, or write it with ops that chips have "
-              "(such as math.exp2)";
-  }
-  return success();
+/// A function of CUDA's libdevice that the module calls; null if there is none.
+LLVM::LLVMFuncOp findLibdeviceFunction(gpu::GPUModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (function.isExternal() && function.getSymName().starts_with("__nv_"))
+      return function;
+  return nullptr;
+}
+
+InFlightDiagnostic emitNoLibdevice(LLVM::LLVMFuncOp function) {
+  Operation *user = function;
+  if (auto uses = SymbolTable::getSymbolUses(function, function->getParentOp()))
+    if (!uses->empty())
+      user = uses->begin()->getUser();
+  return user->emitError("needs '")
+         << function.getSymName()
+         << "' of CUDA's libdevice: pass the pipeline option 'toolkit' with a "
+            "toolkit that has it, or write it with ops that chips have (such "
+            "as math.exp2)";
 }
 
 struct SerializeKernels
@@ -87,64 +89,81 @@ struct SerializeKernels
   }
 
   void runOnOperation() override {
-    llvm::StringMap<DictionaryAttr> kernels;
     llvm::StringMap<StringAttr> originals;
-    for (auto module : getOperation().getOps<gpu::GPUModuleOp>()) {
-      if (!hasLibdevice() && failed(checkLibdevice(module)))
-        return signalPassFailure();
-      kernels[module.getName()] = describeKernels(module);
+    for (auto module : llvm::make_early_inc_range(
+             getOperation().getOps<gpu::GPUModuleOp>())) {
       if (auto original = module->getAttrOfType<FlatSymbolRefAttr>(
               KVCacheDialect::kCloneOfAttr))
         originals[module.getName()] = original.getAttr();
-    }
-
-    // Upstream makes the PTX; from there on the tools are ours to find.
-    gpu::TargetOptions options(hasLibdevice() ? StringRef(toolkit) : "", {}, {},
-                               {}, gpu::CompilationTarget::Assembly);
-    if (failed(gpu::transformGpuModulesToBinaries(getOperation(), nullptr,
-                                                  options)))
-      return signalPassFailure();
-    for (auto binary : getOperation().getOps<gpu::BinaryOp>()) {
-      auto found = kernels.find(binary.getName());
-      if (found != kernels.end() &&
-          failed(finishObjects(binary, found->second)))
+      if (failed(serialize(module)))
         return signalPassFailure();
     }
     mergeClones(originals);
   }
 
 private:
-  bool hasLibdevice() const {
-    SmallString<128> path(toolkit.getValue());
-    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
-    return !toolkit.empty() && llvm::sys::fs::exists(path);
-  }
-
-  /// Assembles the PTX as the format asks, and adds what is known of kernels.
-  LogicalResult finishObjects(gpu::BinaryOp binary, DictionaryAttr kernels) {
-    Builder builder(&getContext());
+  /// Replaces a module by a binary.
+  LogicalResult serialize(gpu::GPUModuleOp module) {
+    FailureOr<std::string> libdevice = findLibdevice(module);
+    if (failed(libdevice))
+      return failure();
+    DictionaryAttr kernels = describeKernels(module);
     SmallVector<Attribute> objects;
-    for (auto object : binary.getObjectsAttr().getAsRange<gpu::ObjectAttr>()) {
-      FailureOr<StringAttr> content = assemble(binary.getLoc(), object);
-      if (failed(content))
+    for (auto target :
+         module.getTargetsAttr().getAsRange<NVVM::NVVMTargetAttr>()) {
+      FailureOr<gpu::ObjectAttr> object =
+          makeObject(module, target, *libdevice, kernels);
+      if (failed(object))
         return failure();
-      NamedAttrList properties(object.getProperties());
-      properties.set(kKernelsProperty, kernels);
-      objects.push_back(gpu::ObjectAttr::get(
-          &getContext(), object.getTarget(), *parseFormat(format), *content,
-          properties.getDictionary(&getContext()), object.getKernels()));
+      objects.push_back(*object);
     }
-    binary.setObjectsAttr(builder.getArrayAttr(objects));
+    OpBuilder builder(module);
+    gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
+                          module.getOffloadingHandlerAttr(),
+                          builder.getArrayAttr(objects));
+    module.erase();
     return success();
   }
 
-  FailureOr<StringAttr> assemble(Location loc, gpu::ObjectAttr object) {
+  /// The path of libdevice where the module needs it, and else nothing: reading
+  /// it takes longer than compiling a small kernel.
+  FailureOr<std::string> findLibdevice(gpu::GPUModuleOp module) {
+    LLVM::LLVMFuncOp function = findLibdeviceFunction(module);
+    if (!function)
+      return std::string();
+    SmallString<128> path(toolkit.getValue());
+    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
+    if (toolkit.empty() || !llvm::sys::fs::exists(path))
+      return emitNoLibdevice(function);
+    return path.str().str();
+  }
+
+  FailureOr<gpu::ObjectAttr> makeObject(gpu::GPUModuleOp module,
+                                        NVVM::NVVMTargetAttr target,
+                                        StringRef libdevice,
+                                        DictionaryAttr kernels) {
+    FailureOr<std::string> ptx = compileToPTX(module, target, libdevice);
+    if (failed(ptx))
+      return failure();
+    FailureOr<StringAttr> content = finish(module.getLoc(), *ptx, target);
+    if (failed(content))
+      return failure();
+    Builder builder(&getContext());
+    NamedAttribute properties[] = {
+        builder.getNamedAttr("O", builder.getI32IntegerAttr(target.getO())),
+        builder.getNamedAttr(kKernelsProperty, kernels)};
+    return gpu::ObjectAttr::get(&getContext(), target, *parseFormat(format),
+                                *content, builder.getDictionaryAttr(properties),
+                                /*kernels=*/nullptr);
+  }
+
+  /// Assembles PTX as the format asks.
+  FailureOr<StringAttr> finish(Location loc, StringRef ptx,
+                               NVVM::NVVMTargetAttr target) {
     gpu::CompilationTarget wanted = *parseFormat(format);
+    // The driver reads text up to a zero byte.
     if (wanted == gpu::CompilationTarget::Assembly)
-      return object.getObject();
-    auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());
-    // LLVM ends the text with a zero byte for the driver.
-    StringRef ptx = object.getObject().getValue().rtrim('\0');
+      return StringAttr::get(&getContext(), ptx + Twine('\0'));
     FailureOr<std::string> ptxas = findCUDATool(loc, "ptxas", toolkit);
     if (failed(ptxas))
       return failure();
