@@ -139,6 +139,7 @@ LogicalResult Source::run(StringRef passes) {
 
 LogicalResult Source::run(function_ref<void(OpPassManager &)> build) {
   auto passManager = PassManager::on<ModuleOp>(&context);
+  passManager.enableVerifier(false);
   build(passManager);
   return run(passManager);
 }

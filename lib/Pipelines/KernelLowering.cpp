@@ -9,6 +9,7 @@
 #include "KernelLowering.h"
 #include "CleanUp.h"
 #include "HostLowering.h"
+#include "VerifyIR.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
@@ -35,7 +36,7 @@ static void addOutlining(OpPassManager &pm) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   // Device functions go into their kernels.
-  pm.addPass(createInlinerPass());
+  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createNameKernelArgs());
@@ -77,8 +78,12 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createCSEPass());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
+<<<<<<< HEAD
   if (makeInlinePTX)
     pm.addPass(createCacheOperators());
+=======
+  pm.addPass(createVerifyIR());
+>>>>>>> 68cdcd6 ([Pipelines] Verify at two points of a compilation instead of after each pass; tiles and their names in linear time)
   pm.addPass(createCheckLowered());
 }
 
@@ -100,6 +105,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));
   addCleanUp(pm);
+  pm.addPass(createVerifyIR());
   pm.addPass(createPackSharedMemory());
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
 }

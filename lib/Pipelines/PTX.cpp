@@ -27,8 +27,8 @@ namespace {
 /// those of an attention kernel.
 constexpr unsigned kMaxInstructions = 3000;
 
-/// Keeps long functions from a pass that takes a time quadratic in their
-/// length: beyond some 10,000 instructions, minutes.
+/// Keeps long functions from passes of the back end that take a time quadratic
+/// in their length.
 class LongFunctionGate : public llvm::OptPassGate {
 public:
   explicit LongFunctionGate(llvm::Module &module) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "VerifyIR.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -16,6 +17,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 static void registerOnce() {
+  registerPass(createVerifyIR);
   PassPipelineRegistration<ToPTXOptions>(
       "kvcache-to-ptx",
       "Compile cache ops for NVIDIA chips: parallel loops become kernels, and "

@@ -376,10 +376,12 @@ private:
   }
 
   static void eraseUnused(gpu::GPUModuleOp module) {
+    SymbolTableCollection tables;
+    SymbolUserMap users(tables, module);
     for (memref::GlobalOp global :
          llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
       if (global.isPrivate() && isShared(global.getType().getMemorySpace()) &&
-          SymbolTable::symbolKnownUseEmpty(global, module))
+          users.useEmpty(global))
         global.erase();
   }
 

@@ -11,7 +11,7 @@
 
 // SM80-LABEL: .visible .entry keys(
 // SM80-NOT:     .b8 keys_param
-// SM80:         .shared .align 1024 .b8 kvcache_tile_0[16384];
+// SM80:         .shared .align 1024 .b8 kvcache_tile[16384];
 // SM80:         cp.async.cg.shared.global [{{.*}}], [{{.*}}], 16, %r{{[0-9]+}};
 // SM80:         cp.async.commit_group;
 // SM80:         cp.async.wait_group 0;

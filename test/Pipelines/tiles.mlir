@@ -7,7 +7,7 @@
 !tile = !kvcache.tile<8x64xbf16, swizzle_128b>
 
 // CHECK-LABEL: .visible .entry transpose(
-// CHECK:         .shared .align 1024 .b8 kvcache_tile_0[1024];
+// CHECK:         .shared .align 1024 .b8 kvcache_tile[1024];
 // CHECK:         st.shared.v4.b32
 // CHECK:         bar.sync 0;
 // CHECK:         ld.shared.v4.b32

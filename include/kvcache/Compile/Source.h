@@ -45,7 +45,8 @@ public:
   /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module.
   /// A failure always leaves an error among the diagnostics.
   LogicalResult run(StringRef passes);
-  /// The same with the passes that `build` adds.
+  /// The same with the passes that `build` adds, which verify what they make
+  /// where they have to.
   LogicalResult run(function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }

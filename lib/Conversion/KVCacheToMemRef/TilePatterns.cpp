@@ -95,25 +95,22 @@ struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
   }
 
 private:
-  static StringAttr createVariable(OpBuilder &builder, Location loc,
-                                   gpu::GPUModuleOp module, TileType type,
-                                   IntegerAttr alignment) {
+  StringAttr createVariable(OpBuilder &builder, Location loc,
+                            gpu::GPUModuleOp module, TileType type,
+                            IntegerAttr alignment) const {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
     auto variable = memref::GlobalOp::create(
         builder, loc, "kvcache_tile", builder.getStringAttr("private"),
         type.getMemoryType(), builder.getUnitAttr(), /*constant=*/false,
         alignment);
-    unsigned counter = 0;
-    SmallString<32> name = SymbolTable::generateSymbolName<32>(
-        "kvcache_tile",
-        [&](StringRef candidate) {
-          return SymbolTable::lookupSymbolIn(module, candidate) != nullptr;
-        },
-        counter);
-    variable.setSymName(name);
-    return variable.getSymNameAttr();
+    return symbolTables.try_emplace(module, module)
+        .first->second.insert(variable);
   }
+
+  /// A table for each gpu.module, since without one, finding a free name takes
+  /// a walk over the module.
+  mutable DenseMap<Operation *, SymbolTable> symbolTables;
 };
 
 /// A tile is its memory.

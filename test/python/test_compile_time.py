@@ -1,0 +1,69 @@
+"""What a compilation takes grows with its source, and no faster. No test here measures seconds."""
+
+import pytest
+
+import kvcache
+
+HEAD = """
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+gpu.module @kernels {
+"""
+
+KERNEL = """
+gpu.func @{name}(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                 %max_seq: i32, %max_cache: i32, %layer: index)
+    kernel attributes {{known_block_size = array<i32: 16, 8, 1>}} {{
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
+      : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+  %keys = kvcache.paged_view key %collection[%layer] : !collection
+  %b = gpu.block_id y
+  %t = gpu.block_id x
+  %h = gpu.thread_id y
+  %lane = gpu.thread_id x
+  %d = arith.muli %lane, %c8 : index
+  {body}
+  gpu.return
+}}
+"""
+
+MOVE = """
+  %i{i} = arith.constant {i} : index
+  %t{i} = arith.addi %t, %i{i} : index
+  %u{i} = arith.addi %t{i}, %c16 : index
+  %v{i} = kvcache.load %keys[%b, %h, %t{i}, %d] : !cache -> vector<8xbf16>
+  kvcache.store %v{i}, %keys[%b, %h, %u{i}, %d] : vector<8xbf16>, !cache
+"""
+
+
+def write_kernel(name: str, moves: int) -> str:
+    return KERNEL.format(name=name, body="".join(MOVE.format(i=i) for i in range(moves)))
+
+
+def compile_to_ptx(*kernels: str) -> list[str]:
+    """The lines of the PTX of a module with these kernels."""
+    module = kvcache.compile(HEAD + "".join(kernels) + "}", target="sm_90a")
+    return module.ptx().splitlines()
+
+
+def count(lines: list[str], instruction: str) -> int:
+    return sum(instruction in line for line in lines)
+
+
+@pytest.mark.parametrize("moves", [2, 20, 200])
+def test_each_move_in_a_kernel_takes_as_many_instructions(moves):
+    lines = compile_to_ptx(write_kernel("kernel", moves))
+    assert count(lines, "st.global.v4.b32") == moves
+    assert count(lines, "ld.global.v4.b32") == moves
+    assert len(lines) < 60 + 40 * moves
+
+
+def test_each_kernel_of_a_module_takes_as_many_instructions():
+    alone = compile_to_ptx(write_kernel("k0", 1))
+    together = compile_to_ptx(*(write_kernel(f"k{i}", 1) for i in range(20)))
+    assert count(together, ".entry") == 20
+    assert count(together, "st.global") == 20 * count(alone, "st.global")
+    assert len(together) <= 20 * len(alone)
