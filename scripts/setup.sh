@@ -6,6 +6,7 @@
 #   kvcache_build   configure and compile into build/
 #   kvcache_encoder the model that some examples run, into build/venv
 #   kvcache_docs_packages   what makes the documentation's site, likewise
+#   kvcache_peers   the compilers that scripts/bench compares with, in build/bench-venv
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that a script's own output stays clean.
@@ -200,6 +201,21 @@ kvcache_docs_packages() {
   kvcache_step docs-packages "$KVCACHE_VENV/bin/python" -I -m pip install \
     --disable-pip-version-check --no-deps --only-binary :all: \
     -r "$KVCACHE_ROOT/docs/site/requirements.txt"
+}
+
+kvcache_peers_install() {
+  rm -rf "$1"
+  "$(kvcache_python)" -m venv "$1" || return
+  "$1/bin/python" -I -m pip install --disable-pip-version-check \
+    --no-deps --only-binary :all: -r "$KVCACHE_ROOT/benchmarks/requirements.txt"
+}
+
+kvcache_peers() {
+  local venv="$KVCACHE_BUILD/bench-venv" state
+  state="$venv ${PYTHON:-} $(cat "$KVCACHE_ROOT/benchmarks/requirements.txt" "$KVCACHE_ROOT/requirements.txt" | cksum)"
+  [[ "$(cat "$venv/.kvcache-stamp" 2>/dev/null)" != "$state" ]] || return 0
+  kvcache_step peers kvcache_peers_install "$venv"
+  printf '%s\n' "$state" >"$venv/.kvcache-stamp"
 }
 
 # --- Build -------------------------------------------------------------------

@@ -108,8 +108,8 @@ def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
         return target.read_bytes()
 
 
-def count_instructions(cubin: bytes) -> dict[str, int]:
-    """Returns how many SASS instructions each kernel has, without its padding."""
+def disassemble(cubin: bytes) -> dict[str, str]:
+    """Returns each kernel's SASS, as nvdisasm writes it: with labels and padding."""
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source = Path(folder, "module.cubin")
         source.write_bytes(cubin)
@@ -117,10 +117,12 @@ def count_instructions(cubin: bytes) -> dict[str, int]:
     sections = re.split(
         r"^\s*\.section\s+\.text\.([^,\s]+).*$", sass, flags=re.MULTILINE
     )
-    return {
-        name: _count_section(body)
-        for name, body in zip(sections[1::2], sections[2::2], strict=True)
-    }
+    return dict(zip(sections[1::2], sections[2::2], strict=True))
+
+
+def count_instructions(cubin: bytes) -> dict[str, int]:
+    """Returns how many SASS instructions each kernel has, without its padding."""
+    return {name: _count_section(sass) for name, sass in disassemble(cubin).items()}
 
 
 def _count_section(sass: str) -> int:

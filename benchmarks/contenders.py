@@ -1,0 +1,222 @@
+"""The compilers that are compared: each takes a work and a chip, and gives PTX.
+
+Those of the kind "process" run as a command, from the source file to a PTX file, start and end of the process included.
+Those of the kind "in process" are loaded already, and compile from memory to memory. All of these are in the one process
+of the benchmark.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import kvcache
+from kvcache import toolchain
+from works import FOLDER, Work
+
+PROCESS, IN_PROCESS = "process", "in process"
+OURS, CUDA, NVRTC, TRITON = "kvcache", "CUDA C++", "NVRTC", "Triton"
+BASELINES = {PROCESS: CUDA, IN_PROCESS: NVRTC}
+"""By kind, the family whose time is the measure."""
+
+_PACKAGES = "run scripts/bench, or pip install -r benchmarks/requirements.txt"
+
+
+class MissingError(Exception):
+    """A compiler is not installed; the message says what to do."""
+
+
+class CannotCompileError(Exception):
+    """A compiler has no code for a work on a chip; the message is one line of why."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """PTX of one kernel, and the bytes of dynamic shared memory that a launch gives it."""
+
+    ptx: str
+    dynamic_shared: int = 0
+
+
+class Contender(ABC):
+    """A compiler. Its constructor raises ``MissingError`` where it is not installed.
+
+    Attributes:
+        family: Contenders of one family make the same code.
+        kind: ``PROCESS`` or ``IN_PROCESS``.
+        version: As the compiler says it.
+    """
+
+    name: str
+    family: str
+    kind: str
+    version: str
+
+    @abstractmethod
+    def compile(self, work: Work, chip: str) -> Module:
+        """Compiles a work for a chip, or raises ``CannotCompileError``."""
+
+
+class KVCacheOpt(Contender):
+    name, family, kind = "kvcache-opt", OURS, PROCESS
+
+    def __init__(self) -> None:
+        self._tool = _find_program("kvcache-opt", "run scripts/setup.sh --build", FOLDER.parent / "build/bin")
+        self.version = _ask_version(self._tool, r"LLVM version \S+")
+
+    def compile(self, work: Work, chip: str) -> Module:
+        return Module(_run(self._tool, _find(work.mlir), f"--kvcache-to-ptx=chip={chip}", "--emit-ptx", "-o"))
+
+
+class Nvcc(Contender):
+    name, family, kind = "nvcc", CUDA, PROCESS
+
+    def __init__(self) -> None:
+        folder = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"
+        self._tool = _find_program("nvcc", "install the CUDA 13 toolkit, or set CUDA_HOME", folder)
+        self.version = _ask_version(self._tool, r"V\d\S+")
+
+    def compile(self, work: Work, chip: str) -> Module:
+        ptx = _run(self._tool, "-ptx", "-O3", f"-arch={chip}", _find(work.cuda), "-o")
+        return Module(ptx, work.dynamic_shared)
+
+
+class TritonProcess(Contender):
+    name, family, kind = "Triton process", TRITON, PROCESS
+
+    def __init__(self) -> None:
+        self.version = _import_triton().__version__
+
+    def compile(self, work: Work, chip: str) -> Module:
+        return Module(_run(sys.executable, FOLDER / "peers/triton_compile.py", work.name, chip))
+
+
+class KVCacheCompile(Contender):
+    name, family, kind = "kvcache.compile", OURS, IN_PROCESS
+
+    def __init__(self) -> None:
+        self.version = kvcache.__version__
+
+    def compile(self, work: Work, chip: str) -> Module:
+        try:
+            kernels = list(kvcache.compile(_find(work.mlir).read_text(), target=chip).kernels.values())
+        except kvcache.Error as error:
+            raise CannotCompileError(summarize(str(error))) from error
+        return Module(kernels[0].ptx, kernels[0].dynamic_shared_memory)
+
+
+class Nvrtc(Contender):
+    name, family, kind = "NVRTC", NVRTC, IN_PROCESS
+
+    _HEADERS = {b"cstdint": b"typedef unsigned int uint32_t; typedef unsigned long long uint64_t;"}
+    """NVRTC comes without a C++ library; this is what the sources take from it."""
+
+    def __init__(self) -> None:
+        self._nvrtc = _import("cuda.bindings.nvrtc")
+        self.version = ".".join(map(str, self._call("Version")))
+
+    def compile(self, work: Work, chip: str) -> Module:
+        source = _find(work.cuda).read_bytes()
+        names, texts = list(self._HEADERS), list(self._HEADERS.values())
+        (program,) = self._call("CreateProgram", source, work.cuda.name.encode(), len(names), texts, names)
+        try:
+            options = [f"--gpu-architecture={chip}".encode()]
+            (status,) = self._nvrtc.nvrtcCompileProgram(program, len(options), options)
+            if status:
+                raise CannotCompileError(summarize(self._read(program, "ProgramLog")))
+            return Module(self._read(program, "PTX"), work.dynamic_shared)
+        finally:
+            self._call("DestroyProgram", program)
+
+    def _read(self, program: Any, what: str) -> str:
+        (size,) = self._call(f"Get{what}Size", program)
+        text = b" " * size
+        self._call(f"Get{what}", program, text)
+        return text.rstrip(b"\0").decode()
+
+    def _call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
+        status, *values = getattr(self._nvrtc, f"nvrtc{function}")(*arguments)
+        if status:
+            raise RuntimeError(f"nvrtc{function}: {status}")
+        return tuple(values)
+
+
+class TritonCompile(Contender):
+    name, family, kind = "Triton", TRITON, IN_PROCESS
+
+    def __init__(self) -> None:
+        self.version = _import_triton().__version__
+        sys.path.append(str(FOLDER / "peers"))
+        self._triton_compile = _import("triton_compile")
+
+    def compile(self, work: Work, chip: str) -> Module:
+        try:
+            return Module(*self._triton_compile.compile_to_ptx(work.name, chip))
+        except Exception as error:  # Triton's passes raise errors of any type
+            raise CannotCompileError(summarize(str(error))) from error
+
+
+CONTENDERS: tuple[type[Contender], ...] = (KVCacheOpt, Nvcc, TritonProcess, KVCacheCompile, Nvrtc, TritonCompile)
+
+
+def _find_program(name: str, hint: str, folder: Path) -> str:
+    found = shutil.which(name, path=str(folder)) or shutil.which(name)
+    if not found:
+        raise MissingError(f"{name} was not found: {hint}")
+    return found
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingError(f"{name} can't be imported ({error}): {_PACKAGES}") from error
+
+
+def _import_triton() -> Any:
+    """Imports Triton, which shall write PTX of the version that our ptxas reads."""
+    ptxas = str(toolchain.find_tool("ptxas"))
+    os.environ |= {"TRITON_PTXAS_PATH": ptxas, "TRITON_PTXAS_BLACKWELL_PATH": ptxas}
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # the default, which Triton warns of
+    return _import("triton")
+
+
+def _find(source: Path) -> Path:
+    if not source.exists():
+        raise CannotCompileError(f"there is no {source.relative_to(FOLDER.parent)}")
+    return source
+
+
+def _ask_version(tool: str, pattern: str) -> str:
+    text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(pattern, text)
+    return match[0] if match else "unknown"
+
+
+def _run(*command: str | Path) -> str:
+    """Runs a command whose last argument is the file that it writes, and returns what is in it."""
+    with tempfile.TemporaryDirectory(prefix="kvcache-bench-") as folder:
+        output = Path(folder, "kernel.ptx")
+        result = subprocess.run([*command, output], capture_output=True, text=True, check=False)
+        if result.returncode < 0:
+            raise CannotCompileError(f"ended by signal {-result.returncode}")
+        if result.returncode:
+            raise CannotCompileError(summarize(result.stderr))
+        return output.read_text()
+
+
+def summarize(message: str) -> str:
+    """What a message says is wrong: behind the first "error:", else its last line."""
+    if match := re.search(r"\b(?:error|fatal)\s*:\s*(.*)", message):
+        return match[1].strip()
+    lines = message.split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "failed")

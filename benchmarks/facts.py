@@ -1,0 +1,60 @@
+"""What a kernel is made of, from its PTX: counts, registers, memory, and accesses."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+import sass
+from kvcache import ptx as ptx_text
+from kvcache import toolchain
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A kernel after ptxas; bytes of registers, spills and stack are those of a thread, of shared memory of a block."""
+
+    ptx: int
+    code: sass.MachineCode
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    static_shared: int
+    dynamic_shared: int
+
+
+@functools.lru_cache(maxsize=None)
+def gather(ptx: str, chip: str, dynamic_shared: int) -> Facts:
+    """Assembles a module of one kernel for ``chip``.
+
+    Args:
+        dynamic_shared: Bytes of shared memory that a launch gives.
+
+    Raises:
+        ToolchainError: ptxas or nvdisasm fails, or is missing.
+        ValueError: The module has no kernel, or several.
+    """
+    names = [entry.name for entry in ptx_text.parse_entries(ptx)]
+    if len(names) != 1:
+        raise ValueError(f"expects one kernel in the module, got {', '.join(names) or 'none'}")
+    assembly = toolchain.assemble(ptx, chip)
+    resources = assembly.resources[names[0]]
+    return Facts(
+        count_ptx_instructions(ptx),
+        sass.read(toolchain.disassemble(assembly.cubin)[names[0]]),
+        resources.registers,
+        resources.spill_bytes,
+        resources.stack_bytes,
+        resources.shared_bytes,
+        dynamic_shared,
+    )
+
+
+def count_ptx_instructions(ptx: str) -> int:
+    """The instructions of a PTX module, wherever its lines end; directives are none."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", ptx, flags=re.DOTALL)
+    text = re.sub(r"^\s*\.[^;{]*$", "", text, flags=re.MULTILINE)  # a directive that is a line
+    text = re.sub(r"\.(?:entry|func)\b[^{]*\{", ";", text)
+    statements = (re.sub(r"^(?:[\s{}]|[$\w]+:)+", "", statement) for statement in text.split(";"))
+    return sum(statement[:1].isalpha() or statement[:1] == "@" for statement in statements)

@@ -1,0 +1,175 @@
+"""Which of the targets for code and compile time are met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import linear
+import sass
+from contenders import BASELINES, CUDA, IN_PROCESS, NVRTC, OURS, PROCESS
+from facts import Facts
+from linear import Point
+from measure import Result, ratio
+from works import WORKS
+
+MOST_PROCESS_TIME = 0.25
+"""Of nvcc's, for the whole process."""
+MOST_IN_PROCESS_TIME = 0.5
+"""Of NVRTC's, in a warm process."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was found for a work on a chip; ``met`` is None where there is nothing to compare."""
+
+    work: str
+    chip: str
+    met: bool | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target and its figures."""
+
+    target: str
+    figures: tuple[Figure, ...]
+
+    @property
+    def met(self) -> bool | None:
+        """Whether all figures that can be compared meet it; None where none can."""
+        known = [figure.met for figure in self.figures if figure.met is not None]
+        return all(known) if known else None
+
+
+def judge(results: Sequence[Result], points: Sequence[Point]) -> list[Verdict]:
+    """Holds results against the targets; without ``points`` there is no verdict on the growth."""
+    pairs = _pair(results)
+    verdicts = [Verdict("every work compiles", tuple(_judge_existence(results, *pair) for pair in pairs))]
+    for target, compare in _CODE_TARGETS:
+        verdicts.append(Verdict(target, tuple(_judge_code(*pair, compare) for pair in pairs)))
+    times = {PROCESS: MOST_PROCESS_TIME, IN_PROCESS: MOST_IN_PROCESS_TIME}
+    for kind, most in times.items():
+        target = f"time to PTX, {kind}: at most {most:.2f} of {'nvcc' if kind == PROCESS else 'NVRTC'}'s"
+        verdicts.append(Verdict(target, tuple(_judge_time(results, work, chip, kind, most) for work, chip, *_ in pairs)))
+    if points:
+        verdicts.append(_judge_growth(list(points)))
+    return verdicts
+
+
+def pick(results: Sequence[Result], work: str, chip: str, families: Sequence[str]) -> Result | None:
+    """The result with code of the first of the families that has one."""
+    able = [result for result in results if (result.work, result.chip) == (work, chip) and result.facts]
+    return next((result for family in families for result in able if result.family == family), None)
+
+
+_Pair = tuple[str, str, Result | None, Result | None]
+
+
+def _pair(results: Sequence[Result]) -> list[_Pair]:
+    """For each work and chip our result and that of CUDA C++."""
+    places = dict.fromkeys((result.work, result.chip) for result in results)
+    return [
+        (work, chip, pick(results, work, chip, [OURS]), pick(results, work, chip, [CUDA, NVRTC]))
+        for work, chip in places
+    ]
+
+
+def _judge_existence(
+    results: Sequence[Result], work: str, chip: str, ours: Result | None, theirs: Result | None
+) -> Figure:
+    here = [result for result in results if (result.work, result.chip, result.family) == (work, chip, OURS)]
+    reasons = dict.fromkeys(result.cannot for result in here if result.cannot)
+    text = "; ".join(reasons) or ("for us alone" if not theirs else "yes")
+    return Figure(work, chip, not reasons and bool(here), text)
+
+
+_Compare = Callable[[str, Facts, Facts | None], tuple[bool | None, str]]
+
+
+def _judge_code(work: str, chip: str, ours: Result | None, theirs: Result | None, compare: _Compare) -> Figure:
+    if not ours or not ours.facts:
+        return Figure(work, chip, None, "no code")
+    return Figure(work, chip, *compare(work, ours.facts, theirs.facts if theirs else None))
+
+
+def _compare_length(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    count = ours.code.instructions
+    if not theirs:
+        return None, f"{count}, no peer"
+    part = count / theirs.code.instructions
+    return part <= WORKS[work].sass_ratio, f"{count}/{theirs.code.instructions} = {part:.2f}"
+
+
+def _compare_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    mine, other = ours.code.inner_loop, theirs.code.inner_loop if theirs else None
+    if not mine or not other:
+        return None, "no loop" if not mine else f"{mine.instructions}, no loop in the peer" if theirs else "no peer"
+    read, other_read = (loop.global_bytes + loop.shared_bytes for loop in (mine, other))
+    text = f"{mine.instructions}/{other.instructions} = {mine.instructions / other.instructions:.2f}"
+    if read == other_read:
+        return mine.instructions <= other.instructions, text
+    met = mine.instructions * other_read <= other.instructions * read or mine.instructions <= other.instructions
+    return met, f"{text} for {read}/{other_read} B"
+
+
+def _compare_spills(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    return ours.spill_bytes == 0, f"{ours.spill_bytes} B"
+
+
+def _compare_widths(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    if not theirs:
+        return None, "no peer"
+    met, texts = True, []
+    for title, kinds in (("reads", ("global load", "global to shared")), ("writes", ("global store",))):
+        mine, other = (_list_widths(facts.code, kinds) for facts in (ours, theirs))
+        texts.append(f"{title} {_range(mine)} ({_range(other)})")
+        if mine and other:
+            met &= min(mine) >= min(other) and (max(mine) >= max(other) or bool(ours.code.bulk_copies))
+    return met, ", ".join(texts)
+
+
+def _list_widths(code: sass.MachineCode, kinds: Sequence[str]) -> set[int]:
+    return {width for kind in kinds for width in code.accesses.get(kind, {})}
+
+
+def _range(widths: set[int]) -> str:
+    return f"{min(widths)} to {max(widths)} B" if len(widths) > 1 else f"{min(widths)} B" if widths else "none"
+
+
+def _compare_flight(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    if ours.code.bulk_copies or "global to shared" in ours.code.accesses:
+        return None, "asynchronous copies"
+    if not theirs:
+        return None, f"{ours.code.bytes_in_flight}, no peer"
+    mine, other = ours.code.bytes_in_flight, theirs.code.bytes_in_flight
+    return mine >= other, f"{mine}/{other} B"
+
+
+_CODE_TARGETS: tuple[tuple[str, _Compare], ...] = (
+    ("SASS instructions of the whole kernel: at most 0.75 of nvcc's for gathers, 1.00 for the others", _compare_length),
+    ("SASS instructions of the inner loop: at most nvcc's, or for each byte that an iteration reads", _compare_loop),
+    ("no spills", _compare_spills),
+    ("global memory in no narrower accesses than the peer's (in brackets)", _compare_widths),
+    ("no fewer bytes of global loads in flight than the peer's", _compare_flight),
+)
+
+
+def _judge_time(results: Sequence[Result], work: str, chip: str, kind: str, most: float) -> Figure:
+    able = {r.family: r for r in results if (r.work, r.chip, r.kind) == (work, chip, kind) and r.milliseconds}
+    ours, theirs = able.get(OURS), able.get(BASELINES[kind])
+    if not ours:
+        return Figure(work, chip, None, "no code")
+    if not theirs:
+        return Figure(work, chip, None, f"{ours.median:.0f} ms, no peer")
+    part = ratio(ours, theirs)
+    return Figure(work, chip, part <= most, f"{part:.2f} ({ours.median:.0f} ms)")
+
+
+def _judge_growth(points: list[Point]) -> Verdict:
+    exponent = linear.growth(points)
+    sizes = f"{points[-2].ops:,} to {points[-1].ops:,} ops"
+    text = f"time grows by the power {exponent:.2f} from {sizes}, {points[-1].median / points[-1].ops:.2f} ms an op"
+    figure = Figure("linear", "", exponent <= linear.MOST_GROWTH, text)
+    return Verdict(f"compile time linear to 10,000 kvcache ops in a module: a power of at most {linear.MOST_GROWTH}", (figure,))
