@@ -39,6 +39,10 @@ class CannotCompileError(Exception):
     """A compiler has no code for a work on a chip; the message is one line of why."""
 
 
+class CrashedError(CannotCompileError):
+    """A compiler's process died."""
+
+
 @dataclass(frozen=True)
 class Module:
     """PTX of one kernel, and the bytes of dynamic shared memory that a launch gives it."""
@@ -208,7 +212,7 @@ def _run(*command: str | Path) -> str:
         output = Path(folder, "kernel.ptx")
         result = subprocess.run([*command, output], capture_output=True, text=True, check=False)
         if result.returncode < 0:
-            raise CannotCompileError(f"ended by signal {-result.returncode}")
+            raise CrashedError(f"ended by signal {-result.returncode}")
         if result.returncode:
             raise CannotCompileError(summarize(result.stderr))
         return output.read_text()

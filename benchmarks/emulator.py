@@ -2,7 +2,8 @@
 """Measures the emulator: GPU threads per second on one core, for a few examples.
 
 Each cell is the median of several calls, in millions of threads per second, of a module compiled with or without the
-sanitizer and the meter: by the time of the processor on one thread of the host, by the clock on several. Arrays are as large as one decoding step of a small batch has them.
+sanitizer and the meter: by the time of the processor on one thread of the host, by the clock on several. Arrays are as
+large as one decoding step of a small batch has them.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/emulator.py

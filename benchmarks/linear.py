@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import kvcache
@@ -66,21 +67,22 @@ gpu.module @kernels {{{kernels}}}
 
 
 def measure(chip: str, runs: int) -> list[Point]:
-    """Compiles a module of each size, smallest first, in this process."""
+    """Compiles a module of each size in turn, in this process; the smallest has warmed up."""
     sources = {ops: source(ops) for ops in SIZES}
-    kvcache.compile(sources[SIZES[0]], target=chip)  # warms up
-    points = []
-    for ops, text in sources.items():
-        times = []
-        for _ in range(runs):
+    kvcache.compile(sources[SIZES[0]], target=chip)
+    times: dict[int, list[float]] = {ops: [] for ops in SIZES}
+    for _ in range(runs):
+        for ops, text in sources.items():
             start = time.perf_counter()
             kvcache.compile(text, target=chip)
-            times.append((time.perf_counter() - start) * 1e3)
-        points.append(Point(ops, tuple(times)))
-    return points
+            times[ops].append((time.perf_counter() - start) * 1e3)
+    return [Point(ops, tuple(times[ops])) for ops in SIZES]
 
 
-def growth(points: list[Point]) -> float:
-    """The exponent of the time between the last two sizes: 1 is linear, 2 quadratic."""
+def growth(points: Sequence[Point]) -> float:
+    """The exponent of the time between the last two sizes: 1 is linear, 2 quadratic.
+
+    By the fastest runs, which others on the machine have disturbed least.
+    """
     before, last = points[-2:]
-    return math.log(last.median / before.median) / math.log(last.ops / before.ops)
+    return math.log(min(last.milliseconds) / min(before.milliseconds)) / math.log(last.ops / before.ops)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import facts
-from contenders import CannotCompileError, Contender, summarize
+from contenders import IN_PROCESS, CannotCompileError, Contender, CrashedError, summarize
 from kvcache import ToolchainError
 from works import Work
 
@@ -39,7 +39,10 @@ class Result:
 
 def measure(work: Work, chip: str, contenders: Sequence[Contender], runs: int) -> list[Result]:
     """Lets the contenders take turns; the first round warms up, and tells who can't."""
-    found = {contender: _try(contender, work, chip) for contender in contenders}
+    found: dict[Contender, facts.Facts | str] = {}
+    crashed: set[str] = set()
+    for contender in contenders:
+        found[contender] = _try(contender, work, chip, crashed)
     able = [contender for contender in contenders if isinstance(found[contender], facts.Facts)]
     times: dict[Contender, list[float]] = {contender: [] for contender in contenders}
     for _ in range(runs):
@@ -55,12 +58,20 @@ def measure(work: Work, chip: str, contenders: Sequence[Contender], runs: int) -
     return results
 
 
-def _try(contender: Contender, work: Work, chip: str) -> facts.Facts | str:
-    """Facts about the code, or why there is none."""
+def _try(contender: Contender, work: Work, chip: str, crashed: set[str]) -> facts.Facts | str:
+    """Facts about the code, or why there is none.
+
+    Args:
+        crashed: Families of which a process has died: in this process they are not tried.
+    """
+    if contender.kind == IN_PROCESS and contender.family in crashed:
+        return "not tried in this process, as another one died"
     try:
         module = contender.compile(work, chip)
         return facts.gather(module.ptx, chip, module.dynamic_shared)
     except CannotCompileError as error:
+        if isinstance(error, CrashedError):
+            crashed.add(contender.family)
         return str(error)
     except ToolchainError as error:
         return f"ptxas: {summarize(str(error))}"

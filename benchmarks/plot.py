@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
-from kvcache.pictures.svg import EDGE, MARGIN, RIGHT, SOFT_INK, Canvas, Picture
+from kvcache.pictures.svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture
 from linear import Point
 from measure import Result
 from verdict import pick
 from works import WORKS
 
 _COLORS = {OURS: "#2f7fd6", CUDA: "#52606d", NVRTC: "#52606d", TRITON: "#e0892f"}
-_LEFT = 300  # behind the names
+_LEFT = 240  # behind the names
 _END = RIGHT - 100  # before the figures
-_ROW = 15
+_ROW, _GAP, _SPACE = 15, 8, 34  # of a line, between works, and between parts
 _MOST_PART = 1.5  # of nvcc's code, where the axis ends
 
 
@@ -25,7 +25,10 @@ def draw(results: Sequence[Result], points: Sequence[Point]) -> Picture:
     _draw_legend(canvas)
     if results:
         _draw_code(canvas, results)
-        _draw_times(canvas, results)
+    times = [time for result in results for time in result.milliseconds]
+    if times:
+        _draw_times(canvas, results, PROCESS, times)
+        _draw_times(canvas, results, IN_PROCESS, times)
     if points:
         _draw_growth(canvas, points)
     return canvas.finish()
@@ -41,30 +44,33 @@ def _draw_legend(canvas: Canvas) -> None:
 
 
 def _draw_code(canvas: Canvas, results: Sequence[Result]) -> None:
-    canvas.heading("SASS instructions, as a part of nvcc's", "dark: nvcc, and what ours shall be at most; a ring: Triton")
-    places = [place for place in _list_places(results) if pick(results, *place, [CUDA, NVRTC])]
-    start = canvas.y
-    for work, chip in places:
-        _name_row(canvas, work if (work, chip) == _first(places, work) else "", chip)
-        ours, theirs, triton = (pick(results, work, chip, [family]) for family in (OURS, CUDA, TRITON))
-        theirs = theirs or pick(results, work, chip, [NVRTC])
-        if theirs and theirs.facts:
-            _draw_part(canvas, ours, theirs.facts.code.instructions, WORKS[work].sass_ratio)
-            if triton and triton.facts:
-                x = _at_part(triton.facts.code.instructions / theirs.facts.code.instructions)
-                canvas.circle(x, canvas.y - 4, 4, fill=_COLORS[TRITON])
-        canvas.y += _ROW
-    canvas.rect(_at_part(1), start - 12, 1.5, canvas.y - start, fill=_COLORS[CUDA])
-    canvas.y += 30
+    canvas.heading(
+        "SASS instructions, as a part of nvcc's", "a line in a bar's place is what ours shall be at most; bars end at 1.5"
+    )
+    height = _measure_rows(results)
+    for part in (0.5, 1.0, 1.5):
+        _draw_grid_line(canvas, _at_part(part), height, f"{part:.1f}")
+    for work, chip in _walk(canvas, results):
+        ours, theirs, triton = (
+            pick(results, work, chip, families) for families in ([OURS], [CUDA, NVRTC], [TRITON])
+        )
+        if not theirs or not theirs.facts:
+            canvas.text(_LEFT, canvas.y, "not by CUDA C++", "small soft")
+            continue
+        most = theirs.facts.code.instructions
+        _draw_part(canvas, ours, most, WORKS[work].sass_ratio)
+        if triton and triton.facts:
+            canvas.circle(_at_part(triton.facts.code.instructions / most), canvas.y - 4, 4, fill=_COLORS[TRITON])
+    canvas.y += _SPACE
 
 
 def _draw_part(canvas: Canvas, ours: Result | None, theirs: int, most: float) -> None:
     if not ours or not ours.facts:
-        canvas.text(_LEFT, canvas.y, "no code of ours", "small soft")
+        canvas.text(_LEFT, canvas.y, "not by us", "small soft")
         return
     count = ours.facts.code.instructions
     canvas.rect(_LEFT, canvas.y - 9, _at_part(count / theirs) - _LEFT, 10, fill=_COLORS[OURS])
-    canvas.rect(_at_part(most) - 1, canvas.y - 11, 2, 14, fill=_COLORS[CUDA])
+    canvas.rect(_at_part(most) - 1, canvas.y - 11, 2, 14, fill=INK)
     canvas.text(RIGHT, canvas.y, f"{count} of {theirs}", "small", "end")
 
 
@@ -72,44 +78,37 @@ def _at_part(part: float) -> float:
     return _LEFT + min(part, _MOST_PART) / _MOST_PART * (_END - _LEFT)
 
 
-def _draw_times(canvas: Canvas, results: Sequence[Result]) -> None:
+def _draw_times(canvas: Canvas, results: Sequence[Result], kind: str, times: Sequence[float]) -> None:
+    title = "the whole process" if kind == PROCESS else "in a warm process"
     canvas.heading(
-        "Milliseconds to PTX, on a logarithmic scale", "a dot is a median, its line from the fastest to the slowest"
+        f"Milliseconds to PTX, {title}", "a dot is a median, its line from the fastest to the slowest; logarithmic"
     )
-    times = [time for result in results for time in result.milliseconds]
-    if not times:
-        return
-    at = _make_logarithmic(min(times), max(times))
-    start = canvas.y
-    kinds = [(work, chip, kind) for work, chip in _list_places(results) for kind in (PROCESS, IN_PROCESS)]
-    for work, chip, kind in kinds:
-        here = [r for r in results if (r.work, r.chip, r.kind) == (work, chip, kind) and r.milliseconds]
-        _name_row(canvas, work if (work, chip) == _first(_list_places(results), work) and kind == PROCESS else "",
-                  f"{chip} {kind}")
-        for result in here:
-            color, fastest, slowest = _COLORS[result.family], min(result.milliseconds), max(result.milliseconds)
-            canvas.rect(at(fastest), canvas.y - 5, max(at(slowest) - at(fastest), 1), 2, fill=color)
-            canvas.circle(at(result.median), canvas.y - 4, 4, fill=color)
-        canvas.y += _ROW
-    _draw_powers(canvas, at, min(times), max(times), start)
-    canvas.y += 30
+    at, powers = _make_logarithmic(min(times), max(times))
+    height = _measure_rows(results)
+    for power in powers:
+        _draw_grid_line(canvas, at(power), height, f"{power:,}")
+    for work, chip in _walk(canvas, results):
+        for result in results:
+            if (result.work, result.chip, result.kind) == (work, chip, kind) and result.milliseconds:
+                start, end = at(min(result.milliseconds)), at(max(result.milliseconds))
+                canvas.rect(start, canvas.y - 5, max(end - start, 1.0), 2, fill=_COLORS[result.family])
+                canvas.circle(at(result.median), canvas.y - 4, 4, fill=_COLORS[result.family])
+    canvas.y += _SPACE
 
 
-def _make_logarithmic(least: float, most: float) -> Callable[[float], float]:
-    width = math.log(most / least) or 1
+def _make_logarithmic(least: float, most: float) -> tuple[Callable[[float], float], list[int]]:
+    """Where a time is, and the powers of ten around all."""
+    first, last = math.floor(math.log10(max(least, 1))), math.ceil(math.log10(max(most, 10)))
 
     def at(value: float) -> float:
-        return _LEFT + math.log(value / least) / width * (_END - _LEFT)
+        return _LEFT + (math.log10(max(value, 1)) - first) / (last - first) * (_END - _LEFT)
 
-    return at
+    return at, [10**power for power in range(first, last + 1)]
 
 
-def _draw_powers(canvas: Canvas, at: Callable[[float], float], least: float, most: float, start: float) -> None:
-    """Lines at the powers of ten."""
-    for power in range(math.ceil(math.log10(least)), math.floor(math.log10(most)) + 1):
-        canvas.line(at(10**power), start - 12, at(10**power), canvas.y - 8, EDGE)
-        canvas.text(at(10**power), canvas.y + 6, f"{10**power:,} ms", "small soft", "middle")
-    canvas.y += 10
+def _draw_grid_line(canvas: Canvas, x: float, height: float, title: str) -> None:
+    canvas.line(x, canvas.y - 12, x, canvas.y + height - 8, EDGE)
+    canvas.text(x, canvas.y + height + 4, title, "small soft", "middle")
 
 
 def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
@@ -117,21 +116,32 @@ def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
     most = max(point.median / point.ops for point in points)
     for point in points:
         each = point.median / point.ops
-        _name_row(canvas, f"{point.ops:,} ops", "")
+        canvas.text(MARGIN, canvas.y, f"{point.ops:,} ops")
         canvas.rect(_LEFT, canvas.y - 9, each / most * (_END - _LEFT), 10, fill=_COLORS[OURS])
         canvas.text(RIGHT, canvas.y, f"{each:.2f} ms", "small", "end")
         canvas.y += _ROW
-    canvas.y += 10
-
-
-def _name_row(canvas: Canvas, work: str, chip: str) -> None:
-    canvas.text(MARGIN, canvas.y, work)
-    canvas.text(_LEFT - 12, canvas.y, chip, "small soft", "end")
+    canvas.y += _GAP
 
 
 def _list_places(results: Sequence[Result]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((result.work, result.chip) for result in results))
 
 
-def _first(places: Sequence[tuple[str, str]], work: str) -> tuple[str, str]:
-    return next(place for place in places if place[0] == work)
+def _measure_rows(results: Sequence[Result]) -> float:
+    """The height of what ``_walk`` walks over."""
+    places = _list_places(results)
+    return len(places) * _ROW + len({work for work, _ in places}) * _GAP
+
+
+def _walk(canvas: Canvas, results: Sequence[Result]) -> Iterator[tuple[str, str]]:
+    """Works and chips from top to bottom, with their names before them."""
+    before = None
+    for work, chip in _list_places(results):
+        if work != before:
+            canvas.y += _GAP if before else 0
+            canvas.text(MARGIN, canvas.y, work)
+        before = work
+        canvas.text(_LEFT - 12, canvas.y, chip, "small soft", "end")
+        yield work, chip
+        canvas.y += _ROW
+    canvas.y += _GAP

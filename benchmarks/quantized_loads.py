@@ -10,11 +10,11 @@ examples:
 """
 
 import argparse
-import re
 import sys
 
 try:
     import kvcache
+    from facts import count_ptx_instructions
 except ImportError as error:
     sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
 
@@ -63,8 +63,7 @@ gpu.module @kernels {{
 
 def count(text: str, chip: str) -> str:
     """PTX and SASS instructions of the kernel for one chip."""
-    ptx = kvcache.compile(text, target=chip).kernels["load"].ptx
-    instructions = len(re.findall(r"^\s+[a-z@][^/\n]*;", ptx, re.MULTILINE))
+    instructions = count_ptx_instructions(kvcache.compile(text, target=chip).kernels["load"].ptx)
     cubin = kvcache.compile(text, target=chip, format="cubin").kernels["load"]
     return f"{instructions} / {cubin.sass_instructions}"
 

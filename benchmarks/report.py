@@ -104,7 +104,7 @@ def _show_ratio(results: Sequence[Result], kind: str) -> str:
 
 
 def _tabulate_code(results: Sequence[Result]) -> Table:
-    titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "loop", "registers", "spills", "stack"]
+    titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "main loop", "inner loop", "registers", "spills", "stack"]
     titles += ["shared", "global reads", "global writes", "bulk", "in flight"]
     rows = []
     for work, chip in _list_places(results):
@@ -117,7 +117,7 @@ def _tabulate_code(results: Sequence[Result]) -> Table:
 
 
 def _show_facts(facts: Facts, baseline: Facts | None) -> list[str]:
-    code, loop = facts.code, facts.code.inner_loop
+    code = facts.code
     reads: dict[int, int] = {}
     for kind in ("global load", "global to shared"):
         for width, count in code.accesses.get(kind, {}).items():
@@ -126,7 +126,7 @@ def _show_facts(facts: Facts, baseline: Facts | None) -> list[str]:
         str(facts.ptx),
         str(code.instructions),
         f"{code.instructions / baseline.code.instructions:.2f}" if baseline else "-",
-        str(loop.instructions) if loop else "-",
+        *(str(loop.instructions) if loop else "-" for loop in (code.main_loop, code.inner_loop)),
         str(facts.registers),
         str(facts.spill_bytes),
         str(facts.stack_bytes),

@@ -3,8 +3,9 @@
 What is counted:
 
 - An instruction is what a thread can reach, thus without the padding at the end: NOPs, and a branch to itself.
-- A loop is a natural one: the blocks between a backward branch and its target, which dominates it. The inner loop is the
-  longest one that holds no other. One that only asks a barrier again and again is no loop here.
+- A loop is a natural one: the blocks between a backward branch and its target, which dominates it. The main loop is the
+  longest of all, with those inside; the inner loop is the longest one that holds no other. One that only asks a barrier
+  again and again is no loop here.
 - An access is an instruction that names memory; its width is what one thread moves. The size of a bulk or tensor copy is
   known only when it runs.
 - Bytes in flight are those of global loads whose registers nobody has touched yet, in the order of the text, predicated
@@ -116,6 +117,7 @@ class MachineCode:
 
     Attributes:
         instructions: Their number.
+        main_loop: The longest loop, or None.
         inner_loop: The longest loop that holds no other, or None.
         accesses: By kind (``"global load"``) and width in bytes, how many instructions.
         bulk_copies: By name (``"UTMALDG.2D"``), how many instructions.
@@ -123,6 +125,7 @@ class MachineCode:
     """
 
     instructions: int
+    main_loop: Loop | None
     inner_loop: Loop | None
     accesses: dict[str, dict[int, int]]
     bulk_copies: dict[str, int]
@@ -134,9 +137,12 @@ def read(sass: str) -> MachineCode:
     blocks = _split_blocks(sass)
     reachable = _find_reachable(blocks)
     code = [instruction for index in sorted(reachable) for instruction in blocks[index].instructions]
+    loops = _find_loops(blocks, reachable)
+    innermost = [body for body in loops if not any(other < body for other in loops)]
     return MachineCode(
         len(code),
-        _find_inner_loop(blocks, reachable),
+        _describe_longest(blocks, loops),
+        _describe_longest(blocks, innermost),
         _count_accesses(code),
         dict(sorted(Counter(i.name for i in code if i.base in _BULK).items())),
         _find_bytes_in_flight(code),
@@ -182,7 +188,7 @@ def _find_reachable(blocks: list[Block]) -> set[int]:
     return found
 
 
-def _find_dominators(blocks: list[Block], reachable: set[int], predecessors: dict[int, set[int]]) -> dict[int, set[int]]:
+def _find_dominators(reachable: set[int], predecessors: dict[int, set[int]]) -> dict[int, set[int]]:
     """By block, the blocks on every path to it, itself included."""
     dominators = {index: set(reachable) for index in reachable} | {0: {0}}
     changed = True
@@ -195,19 +201,18 @@ def _find_dominators(blocks: list[Block], reachable: set[int], predecessors: dic
     return dominators
 
 
-def _find_inner_loop(blocks: list[Block], reachable: set[int]) -> Loop | None:
+def _find_loops(blocks: list[Block], reachable: set[int]) -> list[set[int]]:
+    """The blocks of each loop; loops with the same start are one."""
     predecessors: dict[int, set[int]] = {index: set() for index in reachable}
     for index in reachable:
         for after in blocks[index].successors:
             predecessors[after].add(index)
-    dominators = _find_dominators(blocks, reachable, predecessors)
+    dominators = _find_dominators(reachable, predecessors)
     loops: dict[int, set[int]] = {}
     for index in reachable:
         for header in blocks[index].successors & dominators[index]:
-            loops.setdefault(header, {header}).update(_collect_body(header, index, predecessors))
-    loops = {header: body for header, body in loops.items() if not _only_waits(blocks, body)}
-    innermost = [body for body in loops.values() if not any(other < body for other in loops.values())]
-    return max((_describe_loop(blocks, body) for body in innermost), key=lambda loop: loop.instructions, default=None)
+            loops.setdefault(header, set()).update(_collect_body(header, index, predecessors))
+    return [body for body in loops.values() if not _only_waits(blocks, body)]
 
 
 def _collect_body(header: int, latch: int, predecessors: dict[int, set[int]]) -> set[int]:
@@ -225,12 +230,15 @@ def _only_waits(blocks: list[Block], body: set[int]) -> bool:
     return "SYNCS" in names and not names & (_SPACES.keys() | _BULK)
 
 
-def _describe_loop(blocks: list[Block], body: set[int]) -> Loop:
-    code = [instruction for index in body for instruction in blocks[index].instructions]
+def _describe_longest(blocks: list[Block], loops: list[set[int]]) -> Loop | None:
+    codes = [[instruction for index in body for instruction in blocks[index].instructions] for body in loops]
+    if not codes:
+        return None
+    longest = max(codes, key=len)
     read = Counter[str]()
-    for instruction in code:
+    for instruction in longest:
         read[_SPACES.get(instruction.base, "")] += instruction.width
-    return Loop(len(code), read["global load"] + read["global to shared"], read["shared load"])
+    return Loop(len(longest), read["global load"] + read["global to shared"], read["shared load"])
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

@@ -54,13 +54,14 @@ def judge(results: Sequence[Result], points: Sequence[Point]) -> list[Verdict]:
         target = f"time to PTX, {kind}: at most {most:.2f} of {'nvcc' if kind == PROCESS else 'NVRTC'}'s"
         verdicts.append(Verdict(target, tuple(_judge_time(results, work, chip, kind, most) for work, chip, *_ in pairs)))
     if points:
-        verdicts.append(_judge_growth(list(points)))
-    return verdicts
+        verdicts.append(_judge_growth(points))
+    return [verdict for verdict in verdicts if verdict.figures]
 
 
 def pick(results: Sequence[Result], work: str, chip: str, families: Sequence[str]) -> Result | None:
-    """The result with code of the first of the families that has one."""
+    """The result with code of the first of the families that has one; from this process it knows what a launch gives."""
     able = [result for result in results if (result.work, result.chip) == (work, chip) and result.facts]
+    able.sort(key=lambda result: result.kind != IN_PROCESS)
     return next((result for family in families for result in able if result.family == family), None)
 
 
@@ -102,16 +103,25 @@ def _compare_length(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
     return part <= WORKS[work].sass_ratio, f"{count}/{theirs.code.instructions} = {part:.2f}"
 
 
-def _compare_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
-    mine, other = ours.code.inner_loop, theirs.code.inner_loop if theirs else None
-    if not mine or not other:
-        return None, "no loop" if not mine else f"{mine.instructions}, no loop in the peer" if theirs else "no peer"
-    read, other_read = (loop.global_bytes + loop.shared_bytes for loop in (mine, other))
-    text = f"{mine.instructions}/{other.instructions} = {mine.instructions / other.instructions:.2f}"
-    if read == other_read:
-        return mine.instructions <= other.instructions, text
-    met = mine.instructions * other_read <= other.instructions * read or mine.instructions <= other.instructions
-    return met, f"{text} for {read}/{other_read} B"
+def _compare_main_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    return _compare_loops(ours.code.main_loop, theirs and theirs.code.main_loop)
+
+
+def _compare_inner_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
+    return _compare_loops(ours.code.inner_loop, theirs and theirs.code.inner_loop)
+
+
+def _compare_loops(ours: sass.Loop | None, theirs: sass.Loop | None) -> tuple[bool | None, str]:
+    if not ours:
+        return None, "no loop"
+    if not theirs:
+        return None, f"{ours.instructions}, the peer has none"
+    read, other_read = (loop.global_bytes + loop.shared_bytes for loop in (ours, theirs))
+    text = f"{ours.instructions}/{theirs.instructions} = {ours.instructions / theirs.instructions:.2f}"
+    if read != other_read:
+        text += f" for {read}/{other_read} B"
+    shorter_by_byte = ours.instructions * other_read < theirs.instructions * read
+    return ours.instructions <= theirs.instructions or shorter_by_byte, text
 
 
 def _compare_spills(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
@@ -149,7 +159,8 @@ def _compare_flight(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
 
 _CODE_TARGETS: tuple[tuple[str, _Compare], ...] = (
     ("SASS instructions of the whole kernel: at most 0.75 of nvcc's for gathers, 1.00 for the others", _compare_length),
-    ("SASS instructions of the inner loop: at most nvcc's, or for each byte that an iteration reads", _compare_loop),
+    ("SASS instructions of the main loop: at most nvcc's, in all or for each byte that it reads", _compare_main_loop),
+    ("SASS instructions of the inner loop: at most nvcc's, in all or for each byte that it reads", _compare_inner_loop),
     ("no spills", _compare_spills),
     ("global memory in no narrower accesses than the peer's (in brackets)", _compare_widths),
     ("no fewer bytes of global loads in flight than the peer's", _compare_flight),
@@ -167,7 +178,7 @@ def _judge_time(results: Sequence[Result], work: str, chip: str, kind: str, most
     return Figure(work, chip, part <= most, f"{part:.2f} ({ours.median:.0f} ms)")
 
 
-def _judge_growth(points: list[Point]) -> Verdict:
+def _judge_growth(points: Sequence[Point]) -> Verdict:
     exponent = linear.growth(points)
     sizes = f"{points[-2].ops:,} to {points[-1].ops:,} ops"
     text = f"time grows by the power {exponent:.2f} from {sizes}, {points[-1].median / points[-1].ops:.2f} ms an op"

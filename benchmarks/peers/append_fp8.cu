@@ -1,6 +1,15 @@
-// K3: append: quantize bf16 K/V [2,N,H,D] to e4m3 with amax per (token, head,
-// G), write blocks and scales.
+// Quantizes new bf16 tokens, keys and values, into the pages.
+//
+//   scale = max(max |kv| over a group / 448, 1e-12)
+//   blocks[row, h, d] = e4m3(kv[i, n, h, d] * (1 / scale)), scales[row, h, d / G]
+//   row = [lut[tok_batch[n], tok_pos[n] / P], i, layer, tok_pos[n] % P]
+//
+// kv bf16[2, N, H, D], tok_batch u32[N], tok_pos u32[N], lut u32[B, max_pages],
+// blocks e4m3[pages, 2, layers, P, H, D], scales f32[pages, 2, layers, P, H,
+// D / G]. A thread reads 16 bytes, G / 8 lanes share a scale; the grid has
+// (N / 2, 2) blocks.
 #include <cstdint>
+
 struct Params {
   const void *kv;
   const uint32_t *tok_batch;
@@ -10,12 +19,15 @@ struct Params {
   float *scales;
   uint32_t N, max_pages, num_layers, layer;
 };
+
+// A pair of bf16 as f32.
 __device__ __forceinline__ float lo(uint32_t w) {
   return __uint_as_float(w << 16);
 }
 __device__ __forceinline__ float hi(uint32_t w) {
   return __uint_as_float(w & 0xffff0000u);
 }
+
 __device__ __forceinline__ uint32_t e4m3x4(float a, float b, float c, float d) {
   uint32_t r;
   asm("{.reg .b16 x,y; cvt.rn.satfinite.e4m3x2.f32 x, %2, %1; "
@@ -24,11 +36,12 @@ __device__ __forceinline__ uint32_t e4m3x4(float a, float b, float c, float d) {
       : "f"(a), "f"(b), "f"(c), "f"(d));
   return r;
 }
+
 template <int P, int H, int D, int G>
 __device__ __forceinline__ void body(const Params &p) {
-  constexpr int LPR = D / 8;
-  constexpr int LPG = G / 8;
-  constexpr int RPT = H; // lanes per row, lanes per group
+  constexpr int LPR = D / 8; // lanes of a row
+  constexpr int LPG = G / 8; // lanes of a group
+  constexpr int RPT = H;     // rows of a token
   uint32_t gi = blockIdx.x * blockDim.x + threadIdx.x;
   uint32_t row = gi / LPR, l = gi % LPR;
   uint32_t tok = row / RPT, h = row % RPT;
@@ -63,6 +76,7 @@ __device__ __forceinline__ void body(const Params &p) {
   if (l % LPG == 0)
     p.scales[(t * H + h) * (D / G) + l / LPG] = s;
 }
+
 extern "C" __global__ void __launch_bounds__(256)
     append_fp8(const __grid_constant__ Params p) {
   body<16, 8, 128, 64>(p);

@@ -1,10 +1,17 @@
-// K4: split-KV paged decode attention, bf16, GQA 8:1, D=128, CUDA cores, fp32
-// accumulate, online softmax. grid (B, HKV, S), 128 threads
+// Decode attention over a chunk of a sequence, whose parts another kernel adds
+// up: 8 queries share a KV head, on the CUDA cores, with an online softmax in
+// f32.
+//
+//   s = scale_log2 * q . k, m = max s, l = sum 2^(s - m), o = sum 2^(s - m) v
+//
+// q bf16[B, H, 8, D], blocks bf16[pages, 2, layers, P, H, D], lut u32[B,
+// max_pages], lens u32[B], part_o f32[B, H, splits, 8, D], part_ml (m, l) f32
+// pairs [B, H, splits, 8]. The grid has (B, H, splits) blocks of 4 warps; half
+// a warp reads a token's head, 16 bytes a lane, and 4 tokens at a time.
 #include <cstdint>
-#define PAGE 16
-#ifndef PAGE
-#define PAGE 16
-#endif
+
+constexpr int PAGE = 16;
+
 struct Params {
   const void *q;
   const void *blocks;
@@ -15,12 +22,15 @@ struct Params {
   uint32_t max_pages, num_layers, layer, num_splits, chunk;
   float scale_log2;
 };
+
+// A pair of bf16 as f32.
 __device__ __forceinline__ float lo(uint32_t w) {
   return __uint_as_float(w << 16);
 }
 __device__ __forceinline__ float hi(uint32_t w) {
   return __uint_as_float(w & 0xffff0000u);
 }
+
 __device__ __forceinline__ void unpack(uint4 v, float *f) {
   f[0] = lo(v.x);
   f[1] = hi(v.x);
@@ -31,8 +41,10 @@ __device__ __forceinline__ void unpack(uint4 v, float *f) {
   f[6] = lo(v.w);
   f[7] = hi(v.w);
 }
-constexpr int G = 8, D = 128, HKV = 8,
-              TPI = 4; // tokens per half-warp per iteration
+
+constexpr int G = 8, D = 128, HKV = 8;
+constexpr int TPI = 4; // tokens of half a warp in an iteration
+
 extern "C" __global__ void __launch_bounds__(128, 2)
     decode(const __grid_constant__ Params p) {
   __shared__ float so[4][G][D];
@@ -93,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(128, 2)
         for (int i = 0; i < 8; i++)
           d[g] = fmaf(q[g][i], f[i], d[g]);
       }
-      // transposing reduction over 16 lanes of 8 values: 4+2+1+1 shuffles, then
-      // broadcast 8
+      // Sums of 8 values over 16 lanes: each step halves what a lane has, 4 + 2
+      // + 1 + 1 shuffles; then 8 to tell all.
       float e[4];
 #pragma unroll
       for (int g = 0; g < 4; g++) {
@@ -147,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(128, 2)
       }
     }
   }
-// merge halves in registers, then warps in smem
+// Halves of a warp meet in registers, warps in shared memory.
 #pragma unroll
   for (int g = 0; g < G; g++) {
     float mo = __shfl_xor_sync(~0u, m[g], 16);

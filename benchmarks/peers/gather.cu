@@ -1,7 +1,13 @@
-// K1: paged gather (own code). blocks[num_blocks,2,L,P,H,D] bf16 ->
-// out[B,T,H,D] lut u32[B,max_pages]. 16-byte vectors. static-shape variants +
-// one dynamic-shape variant.
+// Gathers a layer's tokens into an array; rows past a sequence's length are
+// zeros.
+//
+//   out[b, t, h, d] = blocks[lut[b, t / P], kv, layer, t % P, h, d]
+//
+// blocks bf16[pages, 2, layers, P, H, D], lut u32[B, max_pages], lens u32[B],
+// out bf16[B, T, H, D]. A thread copies 4 x 16 bytes, a block 8 tokens; the
+// grid has (T / 8, B) blocks.
 #include <cstdint>
+
 struct Params {
   const void *blocks;
   const uint32_t *lut;
@@ -9,9 +15,10 @@ struct Params {
   void *out;
   uint32_t max_pages, T, num_layers, layer, kv;
 };
+
 template <int P, int H, int D, int UNROLL>
 __device__ __forceinline__ void gather_static(const Params &p) {
-  constexpr int VPT = H * D / 8; // 16B vectors per token
+  constexpr int VPT = H * D / 8; // 16-byte vectors of a token
   const uint4 *__restrict__ src = (const uint4 *)p.blocks;
   uint4 *__restrict__ dst = (uint4 *)p.out;
   const uint32_t b = blockIdx.y;
@@ -39,6 +46,7 @@ __device__ __forceinline__ void gather_static(const Params &p) {
       __stcs(dst + (size_t)b * p.T * VPT + i, r[u]);
   }
 }
+
 extern "C" __global__ void __launch_bounds__(256)
     gather(const __grid_constant__ Params p) {
   gather_static<16, 8, 128, 4>(p);

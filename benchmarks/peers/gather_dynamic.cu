@@ -1,6 +1,7 @@
-// K1 dynamic: page size, heads and head dim known only at run time (32-bit udiv
-// in the loop)
+// The work of gather.cu with a page size P and a number of 16-byte vectors of a
+// token VPT that are known only when it runs: divisions of 32 bits.
 #include <cstdint>
+
 struct Params {
   const void *blocks;
   const uint32_t *lut;
@@ -8,6 +9,7 @@ struct Params {
   void *out;
   uint32_t max_pages, T, num_layers, layer, kv, P, VPT;
 };
+
 extern "C" __global__ void __launch_bounds__(256)
     gather_dynamic(const __grid_constant__ Params p) {
   const uint4 *__restrict__ src = (const uint4 *)p.blocks;

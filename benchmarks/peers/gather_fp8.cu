@@ -1,9 +1,14 @@
-// K2: paged FP8 (e4m3) load + per-group fp32 scale -> bf16. MODE 0:
-// cvt.f16x2.e4m3x2 path, MODE 1: bit trick (exponent rebias folded in scale)
+// Gathers a layer's fp8 tokens into a bf16 array; rows past a sequence's length
+// are zeros.
+//
+//   out[b, t, h, d] = bf16(f32(blocks[row, h, d]) * scales[row, h, d / G])
+//   row = [lut[b, t / P], kv, layer, t % P]
+//
+// blocks e4m3[pages, 2, layers, P, H, D], scales f32[pages, 2, layers, P, H,
+// D / G], lut u32[B, max_pages], lens u32[B], out bf16[B, T, H, D]. A thread
+// reads 2 x 16 bytes, a block 8 tokens; the grid has (T / 8, B) blocks.
 #include <cstdint>
-#ifndef MODE
-#define MODE 0
-#endif
+
 struct Params {
   const void *blocks;
   const float *scales;
@@ -12,14 +17,16 @@ struct Params {
   void *out;
   uint32_t max_pages, T, num_layers, layer, kv;
 };
+
 __device__ __forceinline__ uint32_t pack_bf16(float lo, float hi) {
   uint32_t r;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
   return r;
 }
+
+// Four elements, times a scale, as two pairs of bf16: fp8 converts to f16 only.
 __device__ __forceinline__ void dq4(uint32_t w, float s, uint32_t &o0,
                                     uint32_t &o1) {
-#if MODE == 0
   uint32_t h0, h1;
   asm("{.reg .b16 a,b; mov.b32 {a,b}, %2; cvt.rn.f16x2.e4m3x2 %0, a; "
       "cvt.rn.f16x2.e4m3x2 %1, b;}"
@@ -34,20 +41,8 @@ __device__ __forceinline__ void dq4(uint32_t w, float s, uint32_t &o0,
       : "r"(h1));
   o0 = pack_bf16(f0 * s, f1 * s);
   o1 = pack_bf16(f2 * s, f3 * s);
-#else
-  // sign|exp4|man3 placed at f32 bit 31 / 26..20 ; value = f32 * 2^120 ; folded
-  // in s (caller multiplies)
-  float f0 =
-      __uint_as_float(((w << 24) & 0x80000000u) | ((w << 20) & 0x07f00000u));
-  float f1 =
-      __uint_as_float(((w << 16) & 0x80000000u) | ((w << 12) & 0x07f00000u));
-  float f2 =
-      __uint_as_float(((w << 8) & 0x80000000u) | ((w << 4) & 0x07f00000u));
-  float f3 = __uint_as_float(((w) & 0x80000000u) | ((w >> 4) & 0x07f00000u));
-  o0 = pack_bf16(f0 * s, f1 * s);
-  o1 = pack_bf16(f2 * s, f3 * s);
-#endif
 }
+
 template <int P, int H, int D, int G, int UNROLL>
 __device__ __forceinline__ void body(const Params &p) {
   constexpr int VPT = H * D / 16;
@@ -80,9 +75,6 @@ __device__ __forceinline__ void body(const Params &p) {
     uint32_t t = i / VPT;
     if (t < p.T) {
       float sc = s[u];
-#if MODE == 1
-      sc *= 1.329227995784916e36f; // 2^120
-#endif
       uint4 a, c;
       dq4(r[u].x, sc, a.x, a.y);
       dq4(r[u].y, sc, a.z, a.w);
@@ -94,6 +86,7 @@ __device__ __forceinline__ void body(const Params &p) {
     }
   }
 }
+
 extern "C" __global__ void __launch_bounds__(256)
     gather_fp8(const __grid_constant__ Params p) {
   body<16, 8, 128, 64, 2>(p);

@@ -1,28 +1,39 @@
-// K5 (sm_80+): gather topk rows of 576 bf16 (1152 B) into 128B-swizzled smem
-// tiles of 64 rows with cp.async (zfill for -1), 2 stages; consumer: column
-// checksum.
+// Brings rows that a list names into shared memory, in tiles of 64 that are
+// swizzled over 128 bytes, two of them in turn, and sums pairs of columns. An
+// id of -1 is a row of zeros.
+//
+//   out[b, c] = sum of kv[idx[b, i], 2 c] + kv[idx[b, i], 2 c + 1] over i <
+//   topk
+//
+// kv bf16[rows, 576], idx i32[B, topk], out f32[B, 288]. The grid has B blocks
+// of 128 threads, 8 of which copy a row by cp.async.
 #include <cstdint>
+
 struct Params {
   const void *kv;
   const int *idx;
   float *out;
   uint32_t topk, row_bytes;
 };
+
 constexpr int ROWS = 64, CH = 72, TH = 128;
 constexpr int STAGE = ROWS * CH * 16;
+// A pair of bf16 as f32.
 __device__ __forceinline__ float lo(uint32_t w) {
   return __uint_as_float(w << 16);
 }
 __device__ __forceinline__ float hi(uint32_t w) {
   return __uint_as_float(w & 0xffff0000u);
 }
+
+// The bytes from the tile's start to 16-byte column c of row r.
 __device__ __forceinline__ uint32_t slot(int r, int c) {
   return (c >> 3) * (ROWS * 128) + r * 128 + (((c & 7) ^ (r & 7)) << 4);
 }
+
 __device__ __forceinline__ void issue(const Params &p, uint32_t sm,
                                       const int *idx, int tile) {
-  const int r0 = threadIdx.x >> 3,
-            c0 = threadIdx.x & 7; // 8 threads per row, 16 rows per pass
+  const int r0 = threadIdx.x >> 3, c0 = threadIdx.x & 7; // 16 rows at once
 #pragma unroll
   for (int rr = 0; rr < ROWS / 16; rr++) {
     int r = rr * 16 + r0;
@@ -41,6 +52,7 @@ __device__ __forceinline__ void issue(const Params &p, uint32_t sm,
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
+
 extern "C" __global__ void __launch_bounds__(TH)
     sparse_rows(const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) char smem[];

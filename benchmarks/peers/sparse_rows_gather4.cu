@@ -1,34 +1,41 @@
-// K5 (sm_100a): same gather through TMA tile::gather4, tensor map [rows, 576]
-// bf16, box {64 cols,1 row}, SWIZZLE_128B; 1 warp issues 16 x 9 gather4 per
-// 64-row tile.
+// The work of sparse_rows.cu by TMA: gather4 brings 64 columns of 4 rows,
+// through a tensor map of the rows with a box of 64 x 1 and the same swizzle.
+// One thread issues the 144 copies of a tile; ids are never negative.
 #include <cstdint>
+
 struct alignas(64) TMap {
   uint64_t d[16];
 };
+
 struct Params {
   const int *idx;
   float *out;
   uint32_t topk;
 };
+
 constexpr int ROWS = 64, TH = 128;
 constexpr int STAGE = ROWS * 1152;
+// A pair of bf16 as f32.
 __device__ __forceinline__ float lo(uint32_t w) {
   return __uint_as_float(w << 16);
 }
 __device__ __forceinline__ float hi(uint32_t w) {
   return __uint_as_float(w & 0xffff0000u);
 }
+
+// The bytes from the tile's start to 16-byte column c of row r.
 __device__ __forceinline__ uint32_t slot(int r, int c) {
   return (c >> 3) * (ROWS * 128) + r * 128 + (((c & 7) ^ (r & 7)) << 4);
 }
+
 __device__ __forceinline__ bool elect() {
   uint32_t p;
   asm volatile("{.reg .pred q; elect.sync _|q, 0xffffffff; selp.b32 %0,1,0,q;}"
                : "=r"(p));
   return p;
 }
-// one elected thread issues all 144 gather4 copies of a 64-row tile (uniform
-// operands)
+
+// One elected thread issues them all, with uniform operands.
 __device__ __forceinline__ void issue(const TMap *tm, uint32_t sm, uint32_t bar,
                                       const int *idx, int tile) {
   if (elect()) {
@@ -52,15 +59,17 @@ __device__ __forceinline__ void issue(const TMap *tm, uint32_t sm, uint32_t bar,
     }
   }
 }
+
 __device__ __forceinline__ void wait(uint32_t bar, uint32_t ph) {
   asm volatile("{.reg .pred p; L: mbarrier.try_wait.parity.shared::cta.b64 p, "
                "[%0], %1; @!p bra L;}" ::"r"(bar),
                "r"(ph)
                : "memory");
 }
+
 extern "C" __global__ void __launch_bounds__(TH)
     sparse_rows_gather4(const __grid_constant__ TMap tm,
-                     const __grid_constant__ Params p) {
+                        const __grid_constant__ Params p) {
   extern __shared__ __align__(1024) char smem[];
   __shared__ __align__(8) uint64_t bars[2];
   uint32_t sm = (uint32_t)__cvta_generic_to_shared(smem);

@@ -78,6 +78,8 @@ def compile_to_ptx(name: str, chip: str) -> tuple[str, int]:
 
     As where Triton sees the arguments of a launch, pointers are aligned to 16 bytes.
     """
+    if name not in LAUNCHES:
+        raise ValueError("a block's shape has to be constant in Triton")
     function, launch = getattr(triton_kernels, name), LAUNCHES[name]
     target = GPUTarget("cuda", int(chip.removeprefix("sm_").rstrip("a")), 32)
     backend = make_backend(target)

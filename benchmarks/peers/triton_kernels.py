@@ -110,7 +110,7 @@ def decode(q, blocks, lut, lens, part_o, part_m, part_l, max_pages, L, layer, ch
 
 @triton.jit
 def sparse_rows(kv, idx, out, topk, row_elems, BN: tl.constexpr):
-    """The sums of the 576 columns over topk rows; an id of -1 is a row of zeros.
+    """The sums of pairs of the 576 columns over topk rows; an id of -1 is a row of zeros.
 
     Sizes are powers of two in Triton: 576 is 512 and 64.
     """
@@ -126,17 +126,17 @@ def sparse_rows(kv, idx, out, topk, row_elems, BN: tl.constexpr):
         y = tl.load(kv + row[:, None] * row_elems + tail[None, :], mask=ok[:, None], other=0.0)
         head_sum += tl.sum(x.to(tl.float32), 0)
         tail_sum += tl.sum(y.to(tl.float32), 0)
-    tl.store(out + b * 576 + head, head_sum)
-    tl.store(out + b * 576 + tail, tail_sum)
+    tl.store(out + b * 288 + tl.arange(0, 256), tl.sum(tl.reshape(head_sum, [256, 2]), 1))
+    tl.store(out + b * 288 + 256 + tl.arange(0, 32), tl.sum(tl.reshape(tail_sum, [32, 2]), 1))
 
 
 @triton.jit
 def sparse_rows_gather4(desc, idx, out, topk, BN: tl.constexpr):
     """The same, 64 columns of it, by gather4: a grid of 9 for each row of ids."""
     b = tl.program_id(0)
-    column = tl.program_id(1) * 64
+    part = tl.program_id(1)
     total = tl.zeros([64], tl.float32)
     for t0 in range(0, topk, BN):
         rows = tl.load(idx + b * topk + t0 + tl.arange(0, BN))
-        total += tl.sum(desc.gather(rows, column).to(tl.float32), 0)
-    tl.store(out + b * 576 + column + tl.arange(0, 64), total)
+        total += tl.sum(desc.gather(rows, part * 64).to(tl.float32), 0)
+    tl.store(out + b * 288 + part * 32 + tl.arange(0, 32), tl.sum(tl.reshape(total, [32, 2]), 1))
