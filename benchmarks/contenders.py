@@ -1,8 +1,8 @@
 """The compilers that are compared: each takes a work and a chip, and gives PTX.
 
-Those of the kind "process" run as a command, from the source file to a PTX file, start and end of the process included.
-Those of the kind "in process" are loaded already, and compile from memory to memory. All of these are in the one process
-of the benchmark.
+Those of the kind "process" run as a command, from the source file to a PTX file, start and end of the process
+included. Those of the kind "in process" are loaded already, all in the one process of the benchmark, and make PTX in
+memory.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Nvrtc(Contender):
         (size,) = self._call(f"Get{what}Size", program)
         text = b" " * size
         self._call(f"Get{what}", program, text)
-        return text.rstrip(b"\0").decode()
+        return str(text.rstrip(b"\0"), "utf-8")
 
     def _call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         status, *values = getattr(self._nvrtc, f"nvrtc{function}")(*arguments)

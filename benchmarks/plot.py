@@ -44,9 +44,8 @@ def _draw_legend(canvas: Canvas) -> None:
 
 
 def _draw_code(canvas: Canvas, results: Sequence[Result]) -> None:
-    canvas.heading(
-        "SASS instructions, as a part of nvcc's", "a line in a bar's place is what ours shall be at most; bars end at 1.5"
-    )
+    note = "a line across a bar's place is what ours shall be at most; bars end at 1.5"
+    canvas.heading("SASS instructions, as a part of nvcc's", note)
     height = _measure_rows(results)
     for part in (0.5, 1.0, 1.5):
         _draw_grid_line(canvas, _at_part(part), height, f"{part:.1f}")

@@ -104,20 +104,20 @@ def _show_ratio(results: Sequence[Result], kind: str) -> str:
 
 
 def _tabulate_code(results: Sequence[Result]) -> Table:
-    titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "main loop", "inner loop", "registers", "spills", "stack"]
-    titles += ["shared", "global reads", "global writes", "bulk", "in flight"]
+    titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "main loop", "inner loop"]
+    titles += ["registers", "spills", "stack", "shared", "global reads", "global writes", "bulk", "in flight"]
     rows = []
     for work, chip in _list_places(results):
         baseline = pick(results, work, chip, [CUDA, NVRTC])
         for family in (OURS, CUDA, TRITON):
             families = [CUDA, NVRTC] if family == CUDA else [family]
             if (result := pick(results, work, chip, families)) and result.facts:
-                rows.append([work, chip, family, *_show_facts(result.facts, baseline.facts if baseline else None)])
+                rows.append([work, chip, family, *_show_facts(result.facts, baseline)])
     return Table(titles, rows, names=3)
 
 
-def _show_facts(facts: Facts, baseline: Facts | None) -> list[str]:
-    code = facts.code
+def _show_facts(facts: Facts, baseline: Result | None) -> list[str]:
+    code, peer = facts.code, baseline.facts if baseline else None
     reads: dict[int, int] = {}
     for kind in ("global load", "global to shared"):
         for width, count in code.accesses.get(kind, {}).items():
@@ -125,7 +125,7 @@ def _show_facts(facts: Facts, baseline: Facts | None) -> list[str]:
     return [
         str(facts.ptx),
         str(code.instructions),
-        f"{code.instructions / baseline.code.instructions:.2f}" if baseline else "-",
+        f"{code.instructions / peer.code.instructions:.2f}" if peer else "-",
         *(str(loop.instructions) if loop else "-" for loop in (code.main_loop, code.inner_loop)),
         str(facts.registers),
         str(facts.spill_bytes),

@@ -3,11 +3,11 @@
 What is counted:
 
 - An instruction is what a thread can reach, thus without the padding at the end: NOPs, and a branch to itself.
-- A loop is a natural one: the blocks between a backward branch and its target, which dominates it. The main loop is the
-  longest of all, with those inside; the inner loop is the longest one that holds no other. One that only asks a barrier
-  again and again is no loop here.
-- An access is an instruction that names memory; its width is what one thread moves. The size of a bulk or tensor copy is
-  known only when it runs.
+- A loop is a natural one: the blocks between a backward branch and its target, which dominates it. The main loop is
+  the longest of all, with those inside; the inner loop is the longest one that holds no other. One that only asks a
+  barrier again and again is no loop here.
+- An access is an instruction that names memory; its width is what one thread moves. The size of a bulk or tensor copy
+  is known only when it runs.
 - Bytes in flight are those of global loads whose registers nobody has touched yet, in the order of the text, predicated
   ones included: the most there are at any place.
 """

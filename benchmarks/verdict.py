@@ -49,17 +49,19 @@ def judge(results: Sequence[Result], points: Sequence[Point]) -> list[Verdict]:
     verdicts = [Verdict("every work compiles", tuple(_judge_existence(results, *pair) for pair in pairs))]
     for target, compare in _CODE_TARGETS:
         verdicts.append(Verdict(target, tuple(_judge_code(*pair, compare) for pair in pairs)))
-    times = {PROCESS: MOST_PROCESS_TIME, IN_PROCESS: MOST_IN_PROCESS_TIME}
-    for kind, most in times.items():
-        target = f"time to PTX, {kind}: at most {most:.2f} of {'nvcc' if kind == PROCESS else 'NVRTC'}'s"
-        verdicts.append(Verdict(target, tuple(_judge_time(results, work, chip, kind, most) for work, chip, *_ in pairs)))
+    for kind, peer, most in (PROCESS, "nvcc", MOST_PROCESS_TIME), (IN_PROCESS, "NVRTC", MOST_IN_PROCESS_TIME):
+        figures = tuple(_judge_time(results, work, chip, kind, most) for work, chip, *_ in pairs)
+        verdicts.append(Verdict(f"time to PTX, {kind}: at most {most:.2f} of {peer}'s", figures))
     if points:
         verdicts.append(_judge_growth(points))
     return [verdict for verdict in verdicts if verdict.figures]
 
 
 def pick(results: Sequence[Result], work: str, chip: str, families: Sequence[str]) -> Result | None:
-    """The result with code of the first of the families that has one; from this process it knows what a launch gives."""
+    """The result with code of the first of the families that has one.
+
+    One of this process is preferred: it knows how much dynamic shared memory a launch gives.
+    """
     able = [result for result in results if (result.work, result.chip) == (work, chip) and result.facts]
     able.sort(key=lambda result: result.kind != IN_PROCESS)
     return next((result for family in families for result in able if result.family == family), None)
@@ -104,11 +106,11 @@ def _compare_length(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
 
 
 def _compare_main_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
-    return _compare_loops(ours.code.main_loop, theirs and theirs.code.main_loop)
+    return _compare_loops(ours.code.main_loop, theirs.code.main_loop if theirs else None)
 
 
 def _compare_inner_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
-    return _compare_loops(ours.code.inner_loop, theirs and theirs.code.inner_loop)
+    return _compare_loops(ours.code.inner_loop, theirs.code.inner_loop if theirs else None)
 
 
 def _compare_loops(ours: sass.Loop | None, theirs: sass.Loop | None) -> tuple[bool | None, str]:
@@ -183,4 +185,5 @@ def _judge_growth(points: Sequence[Point]) -> Verdict:
     sizes = f"{points[-2].ops:,} to {points[-1].ops:,} ops"
     text = f"time grows by the power {exponent:.2f} from {sizes}, {points[-1].median / points[-1].ops:.2f} ms an op"
     figure = Figure("linear", "", exponent <= linear.MOST_GROWTH, text)
-    return Verdict(f"compile time linear to 10,000 kvcache ops in a module: a power of at most {linear.MOST_GROWTH}", (figure,))
+    target = f"compile time linear to {points[-1].ops:,} kvcache ops in a module: a power of at most {linear.MOST_GROWTH}"
+    return Verdict(target, (figure,))
