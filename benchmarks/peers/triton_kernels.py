@@ -68,11 +68,45 @@ def append_fp8(kvn, tok_batch, tok_pos, lut, blocks, scales, N, max_pages, L, la
 @triton.jit
 def decode(q, blocks, lut, lens, part_o, part_m, part_l, max_pages, L, layer, chunk, NS, scale_log2, P: tl.constexpr,
            HKV: tl.constexpr, GQ: tl.constexpr, D: tl.constexpr, BN: tl.constexpr):
-    """The partial attention of GQ queries over a chunk of a sequence.
+    """The partial attention of GQ queries over a chunk of a sequence, on the CUDA cores."""
+    b = tl.program_id(0)
+    h = tl.program_id(1)
+    split = tl.program_id(2)
+    begin = split * chunk
+    end = tl.minimum(begin + chunk, tl.load(lens + b))
+    i = tl.arange(0, GQ)
+    d = tl.arange(0, D)
+    queries = tl.load(q + ((b * HKV + h) * GQ + i)[:, None] * D + d[None, :]).to(tl.float32) * scale_log2
+    m = tl.full([GQ], -1e30, tl.float32)
+    l = tl.zeros([GQ], tl.float32)
+    acc = tl.zeros([GQ, D], tl.float32)
+    kv_stride = L.to(tl.int64) * P * HKV * D
+    for t0 in range(begin, end, BN):
+        t = t0 + tl.arange(0, BN)
+        ok = t < end
+        page = tl.load(lut + b * max_pages + t // P, mask=ok, other=0).to(tl.int64)
+        row = (page * 2) * kv_stride + ((layer * P + t % P) * HKV + h) * D
+        k = tl.load(blocks + row[:, None] + d[None, :], mask=ok[:, None], other=0.0).to(tl.float32)
+        v = tl.load(blocks + kv_stride + row[:, None] + d[None, :], mask=ok[:, None], other=0.0).to(tl.float32)
+        scores = tl.sum(queries[:, None, :] * k[None, :, :], 2)
+        scores = tl.where(ok[None, :], scores, -1e30)
+        new_m = tl.maximum(m, tl.max(scores, 1))
+        decay = tl.exp2(m - new_m)
+        p = tl.exp2(scores - new_m[:, None])
+        p = tl.where(ok[None, :], p, 0.0)
+        l = l * decay + tl.sum(p, 1)
+        acc = acc * decay[:, None] + tl.sum(p[:, :, None] * v[None, :, :], 1)
+        m = new_m
+    o = ((b * HKV + h) * NS + split) * GQ + i
+    tl.store(part_o + o[:, None] * D + d[None, :], acc)
+    tl.store(part_m + o, m)
+    tl.store(part_l + o, l)
 
-    On the tensor cores, with the queries filled up to 16 rows: on the CUDA cores, as decode.cu has it, Triton's code
-    is three to six times as long.
-    """
+
+@triton.jit
+def decode_dot(q, blocks, lut, lens, part_o, part_m, part_l, max_pages, L, layer, chunk, NS, scale_log2,
+               P: tl.constexpr, HKV: tl.constexpr, GQ: tl.constexpr, D: tl.constexpr, BN: tl.constexpr):
+    """The partial attention of GQ queries over a chunk of a sequence, on the tensor cores: 16 queries, not all used."""
     b = tl.program_id(0)
     h = tl.program_id(1)
     split = tl.program_id(2)
@@ -110,7 +144,7 @@ def decode(q, blocks, lut, lens, part_o, part_m, part_l, max_pages, L, layer, ch
 
 @triton.jit
 def sparse_rows(kv, idx, out, topk, row_elems, BN: tl.constexpr):
-    """The sums of pairs of the 576 columns over topk rows; an id of -1 is a row of zeros.
+    """The sums of the 576 columns over topk rows, of which the others make pairs; an id of -1 is a row of zeros.
 
     Sizes are powers of two in Triton: 576 is 512 and 64.
     """
@@ -126,17 +160,17 @@ def sparse_rows(kv, idx, out, topk, row_elems, BN: tl.constexpr):
         y = tl.load(kv + row[:, None] * row_elems + tail[None, :], mask=ok[:, None], other=0.0)
         head_sum += tl.sum(x.to(tl.float32), 0)
         tail_sum += tl.sum(y.to(tl.float32), 0)
-    tl.store(out + b * 288 + tl.arange(0, 256), tl.sum(tl.reshape(head_sum, [256, 2]), 1))
-    tl.store(out + b * 288 + 256 + tl.arange(0, 32), tl.sum(tl.reshape(tail_sum, [32, 2]), 1))
+    tl.store(out + b * 576 + head, head_sum)
+    tl.store(out + b * 576 + tail, tail_sum)
 
 
 @triton.jit
 def sparse_rows_gather4(desc, idx, out, topk, BN: tl.constexpr):
-    """The same, 64 columns of it, by gather4: a grid of 9 for each row of ids."""
+    """The same by gather4, 64 columns of it: nine programs for each row of ids, none of which is -1."""
     b = tl.program_id(0)
-    part = tl.program_id(1)
+    column = tl.program_id(1) * 64
     total = tl.zeros([64], tl.float32)
     for t0 in range(0, topk, BN):
         rows = tl.load(idx + b * topk + t0 + tl.arange(0, BN))
-        total += tl.sum(desc.gather(rows, part * 64).to(tl.float32), 0)
-    tl.store(out + b * 288 + part * 32 + tl.arange(0, 32), tl.sum(tl.reshape(total, [32, 2]), 1))
+        total += tl.sum(desc.gather(rows, column).to(tl.float32), 0)
+    tl.store(out + b * 576 + column + tl.arange(0, 64), total)
