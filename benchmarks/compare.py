@@ -61,7 +61,7 @@ def run(works: Sequence[Work], chips: Sequence[str], runs: int, with_linear: boo
             results += measure(work, chip, contenders, runs)
     points = []
     if with_linear:
-        say(f"linear, {chips[0]}: modules of {linear.SIZES[0]:,} to {linear.SIZES[-1]:,} kvcache ops")
+        say(f"linear, {chips[0]}: modules of up to {linear.SIZES[-1]:,} kvcache ops")
         points = linear.measure(chips[0], min(runs, MOST_LINEAR_RUNS))
     return Comparison(source, results, points)
 

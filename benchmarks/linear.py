@@ -11,7 +11,15 @@ from dataclasses import dataclass
 import kvcache
 
 SIZES = (10, 100, 1000, 10000)
-OPS_OF_KERNEL = 10
+SHAPES = {"kernels of 10 ops": 10, "one kernel": SIZES[-1]}
+"""How many ops a kernel has at most."""
+
+MOST_SECONDS = 60
+"""A module that takes longer is the last of its shape."""
+MOST_GROWTH = 1.1
+"""The exponent of the growth up to which it counts as linear."""
+
+_KERNEL = 10
 MOST_GROWTH = 1.1
 """The exponent of the growth up to which it counts as linear."""
 
@@ -44,6 +52,7 @@ _MOVE = """
 class Point:
     """Times of a module with so many kvcache ops."""
 
+    shape: str
     ops: int
     milliseconds: tuple[float, ...]
 
@@ -52,12 +61,13 @@ class Point:
         return statistics.median(self.milliseconds)
 
 
-def source(ops: int) -> str:
-    """A module of kernels with 10 kvcache ops each: what makes two views, a length, three loads and three stores."""
-    if ops % OPS_OF_KERNEL:
-        raise ValueError(f"expects a multiple of {OPS_OF_KERNEL} ops, got {ops}")
-    moves = "".join(_MOVE.format(i=i, before=f"t{i - 1}" if i else "t") for i in range(3))
-    kernels = "".join(_KERNEL.format(index=index, moves=moves) for index in range(ops // OPS_OF_KERNEL))
+def source(ops: int, most_of_kernel: int) -> str:
+    """A module of kernels that are equally long: four ops that make two views and a length, then loads and stores."""
+    each = min(ops, most_of_kernel)
+    if each < 6 or each % 2 or ops % each:
+        raise ValueError(f"expects kernels of an even number of ops from 6 on, got {ops} in kernels of {each}")
+    moves = "".join(_MOVE.format(i=i, before=f"t{i - 1}" if i else "t") for i in range((each - 4) // 2))
+    kernels = "".join(_KERNEL.format(index=index, moves=moves) for index in range(ops // each))
     types = "bf16, #kv, page_size = 16"
     return f"""#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !collection = !kvcache.paged_collection<{types}>
@@ -67,20 +77,29 @@ gpu.module @kernels {{{kernels}}}
 
 
 def measure(chip: str, runs: int) -> list[Point]:
-    """Compiles a module of each size in turn, in this process; the smallest has warmed up."""
-    sources = {ops: source(ops) for ops in SIZES}
-    kvcache.compile(sources[SIZES[0]], target=chip)
-    times: dict[int, list[float]] = {ops: [] for ops in SIZES}
-    for _ in range(runs):
-        for ops, text in sources.items():
-            start = time.perf_counter()
-            kvcache.compile(text, target=chip)
-            times[ops].append((time.perf_counter() - start) * 1e3)
-    return [Point(ops, tuple(times[ops])) for ops in SIZES]
+    """Compiles modules of each shape and size in turn, in this process, which one has warmed up."""
+    kvcache.compile(source(SIZES[0], SIZES[0]), target=chip)
+    times: dict[tuple[str, int], list[float]] = {}
+    for turn in range(runs):
+        for shape, most in SHAPES.items():
+            for ops in SIZES:
+                if turn and (shape, ops) not in times:
+                    continue
+                milliseconds = _time(source(ops, most), chip)
+                times.setdefault((shape, ops), []).append(milliseconds)
+                if milliseconds > MOST_SECONDS * 1e3 and ops > SIZES[0]:
+                    break
+    return [Point(shape, ops, tuple(found)) for (shape, ops), found in times.items()]
+
+
+def _time(text: str, chip: str) -> float:
+    start = time.perf_counter()
+    kvcache.compile(text, target=chip)
+    return (time.perf_counter() - start) * 1e3
 
 
 def growth(points: Sequence[Point]) -> float:
-    """The exponent of the time between the last two sizes: 1 is linear, 2 quadratic.
+    """The exponent of the time between the last two sizes of a shape: 1 is linear, 2 quadratic.
 
     By the fastest runs, which others on the machine have disturbed least.
     """

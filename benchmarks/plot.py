@@ -113,9 +113,14 @@ def _draw_grid_line(canvas: Canvas, x: float, height: float, title: str) -> None
 def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
     canvas.heading("Milliseconds for each kvcache op", "of a module with so many, compiled in a warm process")
     most = max(point.median / point.ops for point in points)
+    before = None
     for point in points:
         each = point.median / point.ops
-        canvas.text(MARGIN, canvas.y, f"{point.ops:,} ops")
+        if point.shape != before:
+            canvas.y += _GAP if before else 0
+            canvas.text(MARGIN, canvas.y, point.shape)
+        before = point.shape
+        canvas.text(_LEFT - 12, canvas.y, f"{point.ops:,} ops", "small soft", "end")
         canvas.rect(_LEFT, canvas.y - 9, each / most * (_END - _LEFT), 10, fill=_COLORS[OURS])
         canvas.text(RIGHT, canvas.y, f"{each:.2f} ms", "small", "end")
         canvas.y += _ROW

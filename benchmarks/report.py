@@ -105,7 +105,8 @@ def _show_ratio(results: Sequence[Result], kind: str) -> str:
 
 def _tabulate_code(results: Sequence[Result]) -> Table:
     titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "main loop", "inner loop"]
-    titles += ["registers", "spills", "stack", "shared", "global reads", "global writes", "bulk", "in flight"]
+    titles += ["registers", "spills", "stack", "shared", "global reads", "global writes", "bulk"]
+    titles += ["shared reads", "shared writes", "in flight"]
     rows = []
     for work, chip in _list_places(results):
         baseline = pick(results, work, chip, [CUDA, NVRTC])
@@ -134,6 +135,8 @@ def _show_facts(facts: Facts, baseline: Result | None) -> list[str]:
         _show_widths(reads),
         _show_widths(code.accesses.get("global store", {})),
         str(sum(code.bulk_copies.values()) or "-"),
+        _show_widths(code.accesses.get("shared load", {})),
+        _show_widths(code.accesses.get("shared store", {})),
         str(code.bytes_in_flight),
     ]
 
@@ -157,6 +160,7 @@ def _list_failures(results: Sequence[Result], markdown: bool) -> list[str]:
 def _tabulate_points(points: Sequence[Point]) -> Table:
     rows = [
         [
+            point.shape,
             f"{point.ops:,}",
             f"{point.median:,.0f}",
             f"{min(point.milliseconds):,.0f}",
@@ -165,7 +169,7 @@ def _tabulate_points(points: Sequence[Point]) -> Table:
         ]
         for point in points
     ]
-    return Table(["kvcache ops", "ms", "fastest", "slowest", "ms an op"], rows, names=0)
+    return Table(["module", "kvcache ops", "ms", "fastest", "slowest", "ms an op"], rows, names=1)
 
 
 def _render_verdict(verdict: Verdict, markdown: bool) -> str:

@@ -272,16 +272,28 @@ def test_each_work_has_one_kernel_for_every_chip(source):
     assert {chip for _, chip in kernels} == set(CHIPS)
 
 
-@pytest.mark.parametrize("ops", [10, 30])
-def test_the_series_has_as_many_ops_as_it_says(ops):
-    text = linear.source(ops)
+@pytest.mark.parametrize(("ops", "most", "kernels"), [(10, 10, 1), (30, 10, 3), (30, 10000, 1)])
+def test_the_series_has_as_many_ops_as_it_says(ops, most, kernels):
+    text = linear.source(ops, most)
     assert len(re.findall(r"^\s+(?:%\w+ = )?kvcache\.", text, re.MULTILINE)) == ops
-    assert len(kvcache.compile(text).kernels) == ops // linear.OPS_OF_KERNEL
+    assert len(kvcache.compile(text).kernels) == kernels
 
 
-def test_the_series_has_whole_kernels():
-    with pytest.raises(ValueError, match="expects a multiple of 10 ops, got 15"):
-        linear.source(15)
+@pytest.mark.parametrize(("ops", "most", "each"), [(15, 10, 10), (15, 20, 15), (4, 10, 4)])
+def test_the_series_has_whole_kernels(ops, most, each):
+    with pytest.raises(ValueError, match=f"from 6 on, got {ops} in kernels of {each}"):
+        linear.source(ops, most)
+
+
+def test_the_series_ends_where_it_takes_too_long(monkeypatch):
+    seconds = {10: 1, 100: 10, 1000: linear.MOST_SECONDS + 1}
+    monkeypatch.setattr(linear, "_time", lambda text, chip: 1e3 * seconds[len(re.findall("= kvcache|kvcache.store", text))])
+    monkeypatch.setattr(linear, "SHAPES", {"one kernel": 10000})
+    points = linear.measure("sm_90a", runs=2)
+    assert [(point.ops, len(point.milliseconds)) for point in points] == [(10, 2), (100, 2), (1000, 2)]
+    (judged,) = verdict.judge([], points)
+    assert judged.met is False
+    assert judged.figures[0].text.endswith("from 100 to 1,000 ops, which take 61 s: more were not tried")
 
 
 # --- Judging ------------------------------------------------------------------
@@ -394,7 +406,8 @@ def test_times_are_compared_round_by_round(kind, family, most):
 
 @pytest.mark.parametrize(("last", "met"), [(1000.0, True), (1250.0, True), (1300.0, False)])
 def test_growth_is_that_between_the_largest_modules(last, met):
-    points = [linear.Point(10, (99.0,)), linear.Point(1000, (100.0, 300.0)), linear.Point(10000, (last, 9e9))]
+    times = {10: (99.0,), 1000: (100.0, 300.0), 10000: (last, 9e9)}
+    points = [linear.Point("one kernel", ops, found) for ops, found in times.items()]
     assert [judged.met for judged in verdict.judge([], points)] == [met]
 
 
@@ -516,7 +529,7 @@ def test_a_run_writes_figures_a_report_and_a_picture(no_ptxas, monkeypatch, tmp_
     assert (first["work"], first["chip"], first["contender"]) == ("gather", "sm_80", "ours")
     assert len(first["milliseconds"]) == 2
     assert first["facts"]["code"]["accesses"]["global load"] == {"4": 1, "16": 4}
-    assert [point["ops"] for point in written["linear"]] == [10, 20]
+    assert [point["ops"] for point in written["linear"]] == [10, 20] * 2
     assert {"target", "met", "figures"} == written["verdicts"][0].keys()
 
     report = (tmp_path / "report.md").read_text()
