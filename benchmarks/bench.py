@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     works = [WORKS[name] for name in options.works if name != LINEAR]
     comparison = compare.run(works, options.chips, options.runs, LINEAR in options.works)
     comparison.write(options.out)
+    if options.readme:
+        comparison.write_readme(FOLDER / "README.md")
     print(comparison.render(options.markdown), end="")
     compare.say(f"written: {options.out}")
     return 0
@@ -62,6 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--chips", type=_list_of(), default=CHIPS, metavar="CHIP,…", help=f"default: {','.join(CHIPS)}")
     add("--runs", type=_positive, default=9, metavar="N", help="counted rounds (default: %(default)s)")
     add("--out", type=Path, metavar="DIR", default=FOLDER.parent / "build/bench", help="default: build/bench")
+    add("--readme", action="store_true", help="put report and picture into benchmarks/README.md")
     add("--markdown", action="store_true", help="print the report as Markdown")
     return parser
 

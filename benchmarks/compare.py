@@ -20,6 +20,8 @@ from works import Work
 MOST_LINEAR_RUNS = 3
 """The largest module takes a minute."""
 
+_HEADING = "\n## Results\n"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -48,6 +50,13 @@ class Comparison:
         (folder / "results.json").write_text(json.dumps(figures, indent=1) + "\n")
         (folder / "report.md").write_text(self.render(markdown=True))
         plot.draw(self.results, self.points).save(folder / "plot.svg")
+
+    def write_readme(self, readme: Path) -> None:
+        """Puts the report into a page, in the place of all from its heading "Results" on, and the picture beside it."""
+        before = readme.read_text().partition(_HEADING)[0]
+        picture = plot.draw(self.results, self.points).save(readme.with_name("plot.svg"))
+        report = f"![Code and compile times as parts of nvcc's]({picture.name})\n\n{self.render(markdown=True)}"
+        readme.write_text(f"{before}{_HEADING}\n{report}")
 
 
 def run(works: Sequence[Work], chips: Sequence[str], runs: int, with_linear: bool) -> Comparison:

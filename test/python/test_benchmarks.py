@@ -287,7 +287,8 @@ def test_the_series_has_whole_kernels(ops, most, each):
 
 def test_the_series_ends_where_it_takes_too_long(monkeypatch):
     seconds = {10: 1, 100: 10, 1000: linear.MOST_SECONDS + 1}
-    monkeypatch.setattr(linear, "_time", lambda text, chip: 1e3 * seconds[len(re.findall("= kvcache|kvcache.store", text))])
+    ops = re.compile("= kvcache|kvcache.store")
+    monkeypatch.setattr(linear, "_time", lambda text, chip: 1e3 * seconds[len(ops.findall(text))])
     monkeypatch.setattr(linear, "SHAPES", {"one kernel": 10000})
     points = linear.measure("sm_90a", runs=2)
     assert [(point.ops, len(point.milliseconds)) for point in points] == [(10, 2), (100, 2), (1000, 2)]
@@ -541,6 +542,16 @@ def test_a_run_writes_figures_a_report_and_a_picture(no_ptxas, monkeypatch, tmp_
 def test_markdown_is_what_the_report_has(no_ptxas, monkeypatch, tmp_path, capsys):
     fake_run(monkeypatch, "--works=decode", "--chips=sm_90a", "--runs=1", f"--out={tmp_path}", "--markdown")
     assert capsys.readouterr().out == (tmp_path / "report.md").read_text()
+
+
+def test_a_page_gets_the_report_in_the_place_of_older_results(no_ptxas, monkeypatch, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("# Page\n\nText.\n\n## Results\n\nold\n")
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    fake_run(monkeypatch, "--works=gather", "--chips=sm_90a", "--runs=1", f"--out={tmp_path / 'out'}", "--readme")
+    text, report = page.read_text(), (tmp_path / "out/report.md").read_text()
+    assert text.startswith("# Page\n\nText.\n\n## Results\n\n![") and text.endswith(report) and "old" not in text
+    assert (tmp_path / "plot.svg").read_bytes() == (tmp_path / "out/plot.svg").read_bytes()
 
 
 def test_a_work_is_measured_on_its_chips_only(no_ptxas, monkeypatch, tmp_path):
