@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"unknown chip {chip!r}; known are {', '.join(kvcache.chips())}")
 
     works = [WORKS[name] for name in options.works if name != LINEAR]
-    comparison = compare.run(works, options.chips, options.runs, LINEAR in options.works)
+    try:
+        comparison = compare.run(works, options.chips, options.runs, LINEAR in options.works)
+    except kvcache.ToolchainError as error:
+        sys.exit(f"error: {error}")
     comparison.write(options.out)
     if options.readme:
         comparison.write_readme(FOLDER / "README.md")

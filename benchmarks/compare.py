@@ -14,6 +14,7 @@ import provenance
 import report
 import verdict
 from contenders import CONTENDERS, Contender, MissingError
+from kvcache import toolchain
 from measure import Result, measure
 from works import Work
 
@@ -60,7 +61,12 @@ class Comparison:
 
 
 def run(works: Sequence[Work], chips: Sequence[str], runs: int, with_linear: bool) -> Comparison:
-    """Measures the works, each on those of the chips that it is for, and the growth on the first of them."""
+    """Measures the works, each on those of the chips that it is for, and the growth on the first of them.
+
+    Raises ``ToolchainError`` where ptxas or nvdisasm is missing.
+    """
+    for tool in ("ptxas", "nvdisasm"):
+        toolchain.find_tool(tool)
     contenders = find_contenders()
     source = provenance.collect(contenders, runs)
     results: list[Result] = []

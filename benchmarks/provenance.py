@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contenders import Contender
-from kvcache import ToolchainError, toolchain
+from kvcache import toolchain
 from works import FOLDER
 
 
@@ -42,10 +42,7 @@ def _find_cpu() -> str:
 
 
 def _find_version(tool: str) -> str:
-    try:
-        match = re.search(r"V\d\S+", _run(str(toolchain.find_tool(tool)), "--version"))
-    except ToolchainError:
-        return "missing"
+    match = re.search(r"V\d\S+", _run(str(toolchain.find_tool(tool)), "--version"))
     return match[0] if match else "unknown"
 
 

@@ -435,6 +435,7 @@ class Fake(contenders.Contender):
 def no_ptxas(monkeypatch):
     """Facts without a run of ptxas."""
     monkeypatch.setattr(facts, "gather", lambda ptx, chip, dynamic_shared: FACTS)
+    monkeypatch.setattr(toolchain, "find_tool", lambda name: Path(sys.executable))
 
 
 def test_contenders_take_turns_after_a_warm_up(no_ptxas):
@@ -569,6 +570,12 @@ def test_tables_are_aligned():
         "| gather | sm_80   |    9 |",
         "| decode | sm_100a | 1000 |",
     ]
+
+
+def test_without_ptxas_there_is_no_comparison(monkeypatch, tmp_path):
+    monkeypatch.setenv("PTXAS", "/nonexistent/ptxas")
+    with pytest.raises(SystemExit, match="error: PTXAS is '/nonexistent/ptxas', which is not a program"):
+        fake_run(monkeypatch, f"--out={tmp_path}")
 
 
 @pytest.mark.parametrize(
