@@ -78,12 +78,9 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createCSEPass());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
-<<<<<<< HEAD
   if (makeInlinePTX)
     pm.addPass(createCacheOperators());
-=======
   pm.addPass(createVerifyIR());
->>>>>>> 68cdcd6 ([Pipelines] Verify at two points of a compilation instead of after each pass; tiles and their names in linear time)
   pm.addPass(createCheckLowered());
 }
 
