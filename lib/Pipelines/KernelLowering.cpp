@@ -76,6 +76,7 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createMarkDescriptors());
   pm.addPass(createSplitAddresses());
   pm.addPass(createCSEPass());
+  pm.addPass(createAnnotateLoops());
   pm.addPass(createHoistUniform());
   pm.addPass(createCSEPass());
   if (makeInlinePTX)

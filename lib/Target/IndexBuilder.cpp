@@ -58,6 +58,10 @@ Value IndexBuilder::toI32(Value value) const {
   return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
                                                   value);
 }
+Value IndexBuilder::fromI32(Value value) const {
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
+                                                    value);
+}
 
 Value IndexBuilder::selectIf(Value condition, function_ref<Value()> then,
                              function_ref<Value()> otherwise) const {

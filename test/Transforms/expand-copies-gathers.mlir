@@ -4,6 +4,9 @@
 
 // Gathers, at the edges of what each chip can do.
 
+// CHECK100-DAG: #[[$UNROLL:.*]] = #llvm.loop_unroll<disable = true>
+// CHECK100-DAG: #[[$ROLLED:.*]] = #llvm.loop_annotation<unroll = #[[$UNROLL]]>
+
 #fp8 = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 #heads = #kvcache.params<num_heads = 4, head_size = 128>
 #slim = #kvcache.params<num_heads = 1, head_size = 20>
@@ -58,22 +61,44 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Nine chunks of 16 times four rows, 144 copies, are a loop over 32 rows.
+  // Nine chunks of 16 times four rows, 144 copies, are a loop. A lane knows two neighbouring rows. As 576 copies of a
+  // row they are left to the threads.
   // CHECK90-LABEL:  @many_copies(
+  // CHECK90-NOT:      tma_tile
+  // CHECK90:          nvvm.cp.async.shared.global
   // CHECK100-LABEL: @many_copies(
   // CHECK100-SAME:    !kvcache.tma_tile<64x1xbf16, swizzle_128b>
   // CHECK100:         kvcache.tma_expect %{{.*}} bytes %c73728
-  // CHECK100:         scf.for %[[FIRST:.*]] = %c0 to %c64 step %c32 {
-  // CHECK100:           %[[ROW:.*]] = arith.addi %[[FIRST]], %{{.*}}
-  // CHECK100:           memref.load %{{.*}}[%[[ROW]]]
-  // CHECK100-COUNT-32:  nvvm.shfl.sync
-  // CHECK100:           kvcache.tma_gather4 {{.*}} at %[[FIRST]] :
-  // CHECK100-COUNT-7:   kvcache.tma_gather4
-  // CHECK100-NOT:       kvcache.tma_gather4
+  // CHECK100:         %[[OWN:.*]] = arith.muli %{{.*}}, %c2
+  // CHECK100:         memref.load %{{.*}}[%[[OWN]]]
+  // CHECK100:         %[[NEXT:.*]] = arith.addi %[[OWN]], %c1
+  // CHECK100:         memref.load %{{.*}}[%[[NEXT]]]
+  // CHECK100:         scf.for %[[FIRST:.*]] = %c0 to %c64 step %c4 {
+  // CHECK100:           %[[LANE:.*]] = arith.divui %[[FIRST]], %c2
+  // CHECK100:           %[[LANE_I32:.*]] = arith.index_cast %[[LANE]]
+  // CHECK100-COUNT-4:   nvvm.shfl.sync
+  // CHECK100:           scf.if
+  // CHECK100:             kvcache.tma_gather4 {{.*}} at %[[FIRST]] :
+  // CHECK100-NOT:         kvcache.tma_gather4
+  // CHECK100:         } {llvm.loop_annotation = #[[$ROLLED]]}
   gpu.func @many_copies(%k: !mla16, %ids: memref<64xi32>) kernel {
     %c0 = arith.constant 0 : index
     %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
     %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !mla16, memref<64xi32>, !kvcache.tile<64x576xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Ids that are aligned are read together.
+  // CHECK100-LABEL: @aligned_ids(
+  // CHECK100:         vector.load %{{.*}}[%{{.*}}] {alignment = 8 : i64} : {{.*}}, vector<2xi32>
+  // CHECK100-NOT:     memref.load
+  // CHECK100-COUNT-16: kvcache.tma_gather4
+  gpu.func @aligned_ids(%k: !mla16, %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16>
+    %aligned = memref.assume_alignment %ids, 16 : memref<64xi32>
+    %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %aligned to %kt : !mla16, memref<64xi32>, !kvcache.tile<64x576xbf16>
     kvcache.wait %tok
     gpu.return
   }

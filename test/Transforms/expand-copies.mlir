@@ -34,13 +34,17 @@ func.func @load(%k: !cache, %kt: !kt, %b: index, %h: index, %t: index, %d: index
 // Row ids outside of the cache, negative ones too, give zeros; a quantized cache
 // is copied as it is.
 // CHECK-LABEL: func.func @gather(
-// CHECK:         %[[ID_I32:.*]] = memref.load
-// CHECK:         %[[ID:.*]] = arith.index_cast %[[ID_I32]] : i32 to index
+// CHECK:         %[[ID:.*]] = memref.load
 // CHECK-DAG:     %[[PAGES:.*]] = kvcache.extent pages
-// CHECK-DAG:     %[[LIMIT:.*]] = arith.muli %[[PAGES]], %c16
-// CHECK-DAG:     arith.cmpi ult, %[[ID]], %[[LIMIT]]
-// CHECK-DAG:     %[[TOKEN:.*]] = arith.remui %[[ID]], %c16
-// CHECK-DAG:     %[[PAGE:.*]] = arith.divui %[[ID]], %c16
+// CHECK-DAG:     %[[ROWS:.*]] = arith.muli %[[PAGES]], %c16
+// CHECK-DAG:     %[[LEAST:.*]] = arith.minsi %[[ROWS]], %c2147483648
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.index_cast %[[LEAST]] : index to i32
+// CHECK-DAG:     %[[IS_ROW:.*]] = arith.cmpi ult, %[[ID]], %[[LIMIT]] : i32
+// CHECK-DAG:     %[[ROW:.*]] = arith.select %[[IS_ROW]], %[[ID]], %c0_i32
+// CHECK-DAG:     %[[TOKEN_I32:.*]] = arith.remui %[[ROW]], %c16_i32
+// CHECK-DAG:     %[[TOKEN:.*]] = arith.index_castui %[[TOKEN_I32]] : i32 to index
+// CHECK-DAG:     %[[PAGE_I32:.*]] = arith.divui %[[ROW]], %c16_i32
+// CHECK-DAG:     %[[PAGE:.*]] = arith.index_castui %[[PAGE_I32]] : i32 to index
 // CHECK:         kvcache.load_quantized %{{.*}}[%c0, %{{.*}}, %[[TOKEN]], %{{.*}}] page %[[PAGE]]
 func.func @gather(%k: !cache, %kt: !kt, %h: index, %d: index, %ids: memref<8xi32>) {
   %tok = kvcache.async_gather_tile %k[%h, %d] rows %ids to %kt : !cache, memref<8xi32>, !kt

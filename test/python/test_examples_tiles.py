@@ -30,19 +30,19 @@ BF16 = "sparse_mla", "gather_bf16_kernel"
 ATTENTION = "attention_pipe", "attention_pipe"
 PRODUCTS = {MMA: 32, LDMATRIX: 8, LDMATRIX_TRANS: 8}
 EXPECTED = [
-    (AMPERE, *KEYS, {ASYNC_COPY: 1}),
+    (AMPERE, *KEYS, {ASYNC_COPY: 8}),
     (HOPPER + BLACKWELL, *KEYS, {TENSOR.format(4): 2}),
-    (AMPERE, *WITH_ROPE, {ASYNC_COPY: 2}),
+    (AMPERE, *WITH_ROPE, {ASYNC_COPY: 8 + 2}),
     (HOPPER, *WITH_ROPE, {TENSOR.format(2): 64 + 64}),
     (BLACKWELL, *WITH_ROPE, {GATHER4: 16 + 16}),
-    (AMPERE, *FP8, {ASYNC_COPY: 1}),
+    (AMPERE, *FP8, {ASYNC_COPY: 8}),
     (HOPPER, *FP8, {ROW: 1}),  # in a loop over the rows of a lane
     (BLACKWELL, *FP8, {GATHER4: 16}),
-    (AMPERE, *BF16, {ASYNC_COPY: 1}),
+    (AMPERE, *BF16, {ASYNC_COPY: 16}),
     (HOPPER, *BF16, {TENSOR.format(2): 64}),
     (BLACKWELL, *BF16, {GATHER4: 16}),
     # Keys and values, before the loop and in it.
-    (AMPERE, *ATTENTION, {ASYNC_COPY: 4} | PRODUCTS),
+    (AMPERE, *ATTENTION, {ASYNC_COPY: 4 * 8} | PRODUCTS),
     (HOPPER + BLACKWELL, *ATTENTION, {TENSOR.format(4): 2 * 2 * 2} | PRODUCTS),
 ]
 

@@ -102,6 +102,23 @@ def MarkDescriptors : Pass<"kvcache-mark-descriptors",
   }];
 }
 
+def AnnotateLoops : Pass<"kvcache-annotate-loops"> {
+  let summary = "Tell LLVM what authors say of loops";
+  let description = [{
+    An `scf.for` may say how LLVM shall treat it:
+
+    ```mlir
+    scf.for %i = %c0 to %c8 step %c1 {
+      ...
+    } {llvm.loop_annotation = #llvm.loop_annotation<unroll = <full = true>>}
+    ```
+
+    Lowering leaves this as an attribute on a branch that LLVM never sees. This
+    gives it to the branch as its own `loop_annotation`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject what no pass has lowered to LLVM";
   let description = [{

@@ -33,6 +33,8 @@ public:
   /// Signed.
   Value less(Value lhs, Value rhs) const;
   Value toI32(Value value) const;
+  /// An unsigned 32-bit value as an index.
+  Value fromI32(Value value) const;
 
   /// `then()` where the condition holds, else `otherwise()`: of one type.
   Value selectIf(Value condition, function_ref<Value()> then,

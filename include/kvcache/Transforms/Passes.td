@@ -59,11 +59,13 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
       of rows lies in a page and fills a multiple of 128 bytes; at most 64
       copies.
     - gather4 (sm_100 and newer): `async_gather_tile`, where a row of a chunk is
-      a multiple of 32 bytes.
-    - Tensor copies of a row (sm_90): the same, of 128 bytes.
+      a multiple of 32 bytes; at most 256 copies.
+    - Tensor copies of a row (sm_90): the same, of 128 bytes; at most 64 copies.
     - Bulk copies of a row (sm_90 and newer): other gathers into tiles without a
       swizzle.
-    - cp.async (sm_80 and newer): rows of a multiple of 4 bytes.
+    - cp.async (sm_80 and newer): rows of a multiple of 4 bytes. Threads whose
+      number is known share a tile so that a thread's addresses are constants
+      apart.
     - Loads and stores (any, and the CPU): what is left, and kernels without a
       target.
 
@@ -71,6 +73,10 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
     first token is known to be a multiple of. Rows that are not valid are out of
     the bounds of a ragged descriptor: they arrive as zeros, and the number of
     bytes stays the same.
+
+    Row ids are read as wide as a `memref.assume_alignment` of them allows. A row
+    that does not exist is zero: out of bounds of a descriptor, filled by
+    cp.async, or written by all lanes of the warp that copies others.
 
     Tensor copies need a descriptor, which the kernel takes as an additional,
     last argument. Launches in the module pass it; for others, the argument's

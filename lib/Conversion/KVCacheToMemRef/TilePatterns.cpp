@@ -32,8 +32,7 @@ static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
   row = b.truncate(row);
   column = b.truncate(column);
   int64_t chunkColumns = layout.getChunkColumns();
-  int64_t rowBytes = chunkColumns * layout.elementBytes;
-  Value offset = b.mul(row, rowBytes);
+  Value offset = b.mul(row, chunkColumns * layout.elementBytes);
   if (layout.getNumChunks() > 1) {
     offset = b.add(offset,
                    b.mul(b.div(column, chunkColumns), layout.getChunkBytes()));

@@ -47,6 +47,15 @@ Threads BlockBuilder::getAll() const {
   return threads;
 }
 
+Value kvcache::getFromLane(const IndexBuilder &b, Value value, Value lane) {
+  Value shuffled = NVVM::ShflOp::create(
+      b.builder, b.loc, b.builder.getI32Type(), b.i32(-1), value, b.toI32(lane),
+      b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
+      /*return_value_and_is_valid=*/UnitAttr());
+  return arith::IndexCastOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                    shuffled);
+}
+
 //===----------------------------------------------------------------------===//
 // Barriers and fences
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,10 @@ public:
   static std::optional<int64_t> getKnownSize(Operation *op);
 };
 
+/// What lane number `lane` of the warp has for `value`, an i32, as an index.
+/// All lanes take part.
+Value getFromLane(const IndexBuilder &b, Value value, Value lane);
+
 /// An mbarrier of a group.
 struct Barrier {
   TypedValue<nvgpu::MBarrierGroupType> group;

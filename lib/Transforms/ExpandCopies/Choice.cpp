@@ -262,10 +262,13 @@ static bool canGather(TileType tile, const tma::CacheShape &shape,
   tma::OpenTensorMap map = tma::getGather4Tile(
       shape, bytes, layout.columns * layout.elementBytes / bytes,
       rowBytes / bytes, layout.swizzle);
-  // A destination is four rows on, or one where they are copied one by one.
+  // A destination is four rows on, or one where they are copied one by one. So
+  // much of a tile can be as many times the copies.
   int64_t rowsOfCopy = chip.has(Feature::Gather4) ? 4 : 1;
+  int64_t copies = layout.rows / rowsOfCopy * layout.getNumChunks();
   return layout.rows % 4 == 0 && !tma::findBrokenLimit(map) &&
-         rowsOfCopy * getRowBytes(layout) % kDestinationAlignment == 0;
+         rowsOfCopy * getRowBytes(layout) % kDestinationAlignment == 0 &&
+         copies <= kMaxCopies * rowsOfCopy;
 }
 
 static Choice chooseForGather(AsyncGatherTileOp op, const Chip &chip,

@@ -26,8 +26,6 @@ void emitPlain(OpBuilder &builder, Operation *copy, Threads threads);
 /// By cp.async of the threads.
 void emitAsyncCopy(OpBuilder &builder, Operation *copy, const Choice &choice,
                    Threads threads);
-/// The row id that a gather has for a row of its tile, as index.
-Value loadRowId(const IndexBuilder &b, AsyncGatherTileOp gather, Value row);
 /// By bulk copies of single rows, in the lanes of a warp. The barrier learns of
 /// their bytes here: those of rows that don't exist, which are zeroed by
 /// stores, don't count.

@@ -87,11 +87,7 @@ Value KernelSetup::getIsFirstWarp() {
   BlockBuilder b(builder, kernel.getLoc());
   Value warp = b.toI32(b.div(b.getAll().thread, b.index(BlockBuilder::kWarp)));
   // ptxas doesn't see that a warp's number is uniform: the shuffle says so.
-  Value uniform = NVVM::ShflOp::create(
-      builder, b.loc, builder.getI32Type(), b.i32(-1), warp, b.i32(0),
-      b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
-      /*return_value_and_is_valid=*/UnitAttr());
-  isFirstWarp = b.equal(uniform, b.i32(0));
+  isFirstWarp = b.equal(getFromLane(b, warp, b.index(0)), b.index(0));
   return isFirstWarp;
 }
 

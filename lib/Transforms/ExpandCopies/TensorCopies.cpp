@@ -8,10 +8,9 @@
 
 #include "TensorCopies.h"
 
-#include "Emission.h"
+#include "Gathers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -33,14 +32,8 @@ static SmallVector<Value> computeInLanes(const IndexBuilder &b,
   }
   Value own = b.min(issuer.lane, b.index(count - 1));
   Value computed = b.toI32(compute(b.add(first, own)));
-  for (int64_t i = 0; i < count; ++i) {
-    Value value = NVVM::ShflOp::create(
-        b.builder, b.loc, b.builder.getI32Type(), b.i32(-1), computed, b.i32(i),
-        b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
-        /*return_value_and_is_valid=*/UnitAttr());
-    values.push_back(arith::IndexCastOp::create(
-        b.builder, b.loc, b.builder.getIndexType(), value));
-  }
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(getFromLane(b, computed, b.index(i)));
   return values;
 }
 
@@ -153,59 +146,6 @@ void TensorCopies::issueBoxes(const Copy &copy) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Any rows
-//===----------------------------------------------------------------------===//
-
-/// The first column of a gather, in elements of the descriptor.
-static Value getGatherColumn(const IndexBuilder &b, AsyncGatherTileOp op,
-                             TMATileType descriptor) {
-  CacheTypeInterface cache = op.getCache().getType();
-  int64_t stored = cache.getStorageType().getIntOrFloatBitWidth() / 8;
-  Value column =
-      b.add(b.mul(op.getHead(), b.index(cache.getStoredHeadSize())),
-            b.div(op.getElement(), b.index(cache.getLanesPerStored())));
-  return b.div(b.mul(column, b.index(stored)),
-               b.index(descriptor.getElementBytes()));
-}
-
-/// The gathers of `count` rows of the tile from `first` on.
-void TensorCopies::issueGathers(const Copy &copy, Value first,
-                                int64_t count) const {
-  auto op = cast<AsyncGatherTileOp>(copy.op);
-  SmallVector<Value> rows =
-      computeInLanes(b, issuer, first, count, [&](Value tileRow) {
-        Value row = TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
-                                     op.getCache(), loadRowId(b, op, tileRow));
-        // No view has this many rows: what 32 bits don't hold stays out of
-        // bounds.
-        return b.min(row, b.index((int64_t(1) << 31) - 1));
-      });
-  b.runIf(issuer.isElected, [&] {
-    Value column = getGatherColumn(b, op, copy.descriptor.getType());
-    for (int64_t i = 0; i < count; i += 4)
-      TMAGather4Op::create(b.builder, b.loc, copy.descriptor, column, rows[i],
-                           rows[i + 1], rows[i + 2], rows[i + 3], barrier.group,
-                           barrier.index, op.getTile(),
-                           b.add(first, b.index(i)),
-                           /*l2_hint=*/EvictionAttr());
-  });
-}
-
-void TensorCopies::issueGather(const Copy &copy) const {
-  // More copies are a loop.
-  constexpr int64_t maxUnrolled = 64;
-  tma::TileLayout layout =
-      cast<AsyncGatherTileOp>(copy.op).getTile().getType().getLayout();
-  int64_t batch = BlockBuilder::kWarp;
-  if (layout.rows % batch == 0 &&
-      layout.rows / 4 * layout.getNumChunks() > maxUnrolled)
-    return b.loop(b.index(0), b.index(layout.rows), b.index(batch),
-                  [&](Value row) { issueGathers(copy, row, batch); });
-  for (int64_t row = 0; row < layout.rows; row += batch)
-    issueGathers(copy, b.index(row), std::min(batch, layout.rows - row));
-}
-
-//===----------------------------------------------------------------------===//
 // Any copy
 //===----------------------------------------------------------------------===//
 
@@ -222,5 +162,6 @@ void TensorCopies::issue() const {
     if (isa<AsyncLoadTileOp>(copy.op))
       issueBoxes(copy);
     else
-      issueGather(copy);
+      emitGather(b, cast<AsyncGatherTileOp>(copy.op), copy.descriptor, barrier,
+                 issuer);
 }

@@ -50,8 +50,6 @@ private:
   SmallVector<Value> getCoordinates(const Boxes &boxes, AsyncLoadTileOp op,
                                     int64_t box) const;
   void issueBoxes(const Copy &copy) const;
-  void issueGather(const Copy &copy) const;
-  void issueGathers(const Copy &copy, Value first, int64_t count) const;
 
   const IndexBuilder &b;
   const Issuer &issuer;

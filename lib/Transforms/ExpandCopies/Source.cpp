@@ -1,0 +1,140 @@
+//===- Source.cpp - Where the rows of a copy come from --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Source.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Row ids
+//===----------------------------------------------------------------------===//
+
+/// The bytes of a row id.
+static constexpr int64_t kIdBytes = 4;
+
+int64_t Source::getIdsPerAccess() {
+  if (!gather)
+    return 1;
+  auto aligned = gather.getRows().getDefiningOp<memref::AssumeAlignmentOp>();
+  auto [strides, offset] = gather.getRows().getType().getStridesAndOffset();
+  if (!aligned || strides[0] != 1)
+    return 1;
+  constexpr int64_t widest = 16;
+  return std::max<int64_t>(
+      1, std::min<int64_t>(aligned.getAlignment(), widest) / kIdBytes);
+}
+
+SmallVector<Value> Source::getIds(Value first, int64_t count) {
+  SmallVector<Value> ids;
+  int64_t width = std::gcd(count, getIdsPerAccess());
+  if (width == 1) {
+    for (int64_t i = 0; i < count; ++i)
+      ids.push_back(memref::LoadOp::create(b.builder, b.loc, gather.getRows(),
+                                           b.add(first, b.index(i))));
+    return ids;
+  }
+  auto type = VectorType::get(width, b.builder.getI32Type());
+  for (int64_t i = 0; i < count; i += width) {
+    Value loaded = vector::LoadOp::create(
+        b.builder, b.loc, type, gather.getRows(), b.add(first, b.index(i)),
+        /*nontemporal=*/false, llvm::Align(width * kIdBytes));
+    for (int64_t lane = 0; lane < width; ++lane)
+      ids.push_back(vector::ExtractOp::create(b.builder, b.loc, loaded, lane));
+  }
+  return ids;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+SourceRow Source::getGathered(Value id) {
+  CacheTypeInterface cache = getCache().getType();
+  Type index = b.builder.getIndexType();
+  int64_t pageSize = cache.isPaged() ? cache.getPageSize() : 1;
+  // In a continuous cache the rows of all blocks are one page.
+  Value rows = cache.isPaged()
+                   ? b.mul(ExtentOp::create(b.builder, b.loc, index,
+                                            Extent::Pages, getCache()),
+                           b.index(pageSize))
+                   : NumKVRowsOp::create(b.builder, b.loc, index, getCache());
+  // A negative id is at least 2^31 without its sign.
+  Value limit = b.toI32(b.min(rows, b.index(int64_t(1) << 31)));
+  Value isValid = b.below(id, limit);
+  Value row = arith::SelectOp::create(b.builder, b.loc, isValid, id, b.i32(0));
+  if (!cache.isPaged())
+    return {isValid, b.index(0), b.fromI32(row), b.index(0)};
+  return {isValid, b.index(0), b.fromI32(b.rem(row, b.i32(pageSize))),
+          b.fromI32(b.div(row, b.i32(pageSize)))};
+}
+
+SourceRow Source::getRow(Value row) {
+  return getRows(row, /*count=*/1, /*distance=*/1).front();
+}
+
+SmallVector<SourceRow> Source::getRows(Value first, int64_t count,
+                                       int64_t distance) {
+  SmallVector<SourceRow> rows;
+  if (gather) {
+    SmallVector<Value> ids;
+    if (distance == 1)
+      ids = getIds(first, count);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        ids.append(getIds(b.add(first, b.index(i * distance)), 1));
+    for (Value id : ids)
+      rows.push_back(getGathered(id));
+    return rows;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    Value row = b.add(first, b.index(i * distance));
+    Value isValid = load.getValid() ? b.less(row, load.getValid()) : Value();
+    rows.push_back(
+        {isValid, load.getBatch(), b.add(load.getToken(), row), Value()});
+  }
+  return rows;
+}
+
+Value Source::getSafePage(const SourceRow &row) {
+  if (row.page || !row.isValid)
+    return row.page;
+  return b.selectIf(
+      row.isValid,
+      [&]() -> Value {
+        return PageIdOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                getCache(), row.batch, row.token);
+      },
+      [&] { return b.index(0); });
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value Source::getElementAt(Value column) {
+  int64_t lanes = getCache().getType().getLanesPerStored();
+  return b.add(getElement(), b.mul(column, b.index(lanes)));
+}
+
+Value Source::getMemory(const SourceRow &row, Value column, int64_t columns,
+                        Value page) {
+  CacheTypeInterface cache = getCache().getType();
+  int64_t stride = cache.getNumHeads() * cache.getStoredHeadSize();
+  auto layout = StridedLayoutAttr::get(b.builder.getContext(),
+                                       ShapedType::kDynamic, {stride, 1});
+  auto type = MemRefType::get({1, columns}, cache.getStorageType(), layout);
+  return BlockTileOp::create(b.builder, b.loc, type, getCache(), row.batch,
+                             getHead(), row.token, getElementAt(column), page);
+}
