@@ -11,12 +11,12 @@ gpu.module @kernels {
   // All lanes of the warp write to one such row after the other: lane i to unit i and unit i + 32.
   // CHECK-LABEL: gpu.func @warp(
   // CHECK:         scf.for %[[ROW:.*]] = %[[LANE:.*]] to %c64 step %c32 {
-  // CHECK:           %[[IS_ROW:.*]] = arith.cmpi ult
+  // CHECK:           %[[IS_ROW:.*]] = arith.cmpi ult, %[[ID:.*]], %[[LIMIT:.*]] : i32
   // CHECK:           scf.if %[[IS_ROW]] {
   // CHECK:             nvvm.cp.async.bulk.shared.cluster.global
-  // CHECK:           %[[IS_MISSING:.*]] = arith.xori %[[IS_ROW]], %true
-  // CHECK:           %[[MISSING:.*]] = nvvm.vote.sync ballot %c-1_i32, %[[IS_MISSING]] -> i32
+  // CHECK:           %[[IS_MISSING:.*]] = arith.cmpi uge, %[[ID]], %[[LIMIT]] : i32
   // CHECK:           %[[FIRST:.*]] = arith.subi %[[ROW]], %[[LANE]]
+  // CHECK:           %[[MISSING:.*]] = nvvm.vote.sync ballot %c-1_i32, %[[IS_MISSING]] -> i32
   // CHECK:           scf.while (%[[LEFT:.*]] = %[[MISSING]]) : (i32) -> i32 {
   // CHECK:             arith.cmpi ne, %[[LEFT]], %c0_i32
   // CHECK:           ^bb0(%[[LEFT:.*]]: i32):

@@ -24,7 +24,9 @@ using namespace mlir::kvcache;
 //===----------------------------------------------------------------------===//
 
 std::optional<int64_t> BlockBuilder::getKnownSize(Operation *op) {
-  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!kernel)
+    kernel = op->getParentOfType<gpu::GPUFuncOp>();
   if (!kernel || !kernel.getKnownBlockSize())
     return std::nullopt;
   return llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));

@@ -42,7 +42,8 @@ public:
 
   /// All threads, x fastest; on the CPU the one that there is.
   Threads getAll() const;
-  /// The threads of the block, if they are known to be so many.
+  /// The threads of a block, in the kernel that `op` is or is in, if they are
+  /// known to be so many.
   static std::optional<int64_t> getKnownSize(Operation *op);
 };
 
