@@ -1,6 +1,6 @@
-// RUN: kvcache-opt %s --pass-pipeline="builtin.module(kvcache-annotate-loops)" --split-input-file | FileCheck %s
-// RUN: kvcache-opt %s --pass-pipeline="builtin.module(gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,kvcache-annotate-loops))" --split-input-file | FileCheck %s --check-prefix=LOWERED
-// RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_90a" --emit-ptx --split-input-file | FileCheck %s --check-prefix=PTX
+// RUN: kvcache-opt %s --pass-pipeline="builtin.module(kvcache-annotate-loops)" | FileCheck %s
+// RUN: kvcache-opt %s --pass-pipeline="builtin.module(gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm,kvcache-annotate-loops))" | FileCheck %s --check-prefix=LOWERED
+// RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_90a" --emit-ptx | FileCheck %s --check-prefix=PTX
 
 #unroll = #llvm.loop_annotation<unroll = <full = true>>
 #keep = #llvm.loop_annotation<unroll = <disable = true>>
@@ -11,12 +11,14 @@
 // LOWERED-DAG:     llvm.br ^{{.*}}(%{{.*}} : {{.*}}) {loop_annotation = #[[UNROLL:.*]]}
 // LOWERED-DAG:     llvm.br ^{{.*}}(%{{.*}} : {{.*}}) {loop_annotation = #[[KEEP:.*]]}
 // LOWERED-NOT:     llvm.loop_annotation =
+// LOWERED:         llvm.return
 
 // PTX-LABEL: .entry loops
 // PTX-COUNT-32: st.volatile.global
+// PTX:          bar.sync
+// PTX:          st.volatile.global
 // PTX-NOT:      st.volatile.global
 // PTX:          bra
-// PTX:          st.volatile.global
 // PTX-NOT:      st.volatile.global
 // PTX:          ret
 gpu.module @kernels {
@@ -35,8 +37,6 @@ gpu.module @kernels {
     gpu.return
   }
 }
-
-// -----
 
 // Only branches take it; other ops keep theirs.
 // CHECK-LABEL: func.func @other

@@ -150,9 +150,14 @@ void kvcache::emitGather(const IndexBuilder &b, AsyncGatherTileOp op,
       loopOverFours(b, count, [&](Value offset) { emit(offset); });
       continue;
     }
-    SmallVector<Value> offsets;
-    for (int64_t offset = 0; offset < count; offset += 4)
-      offsets.push_back(b.index(offset));
-    emit(offsets);
+    // Rows wait in registers for the lane that issues: not too many at once.
+    constexpr int64_t together = 32;
+    for (int64_t begin = 0; begin < count; begin += together) {
+      SmallVector<Value> offsets;
+      for (int64_t offset = begin; offset < std::min(begin + together, count);
+           offset += 4)
+        offsets.push_back(b.index(offset));
+      emit(offsets);
+    }
   }
 }
