@@ -31,7 +31,8 @@ MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheCacheType(MlirType type);
 /// The type of the elements, or of the scales.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetElementType(MlirType type);
 MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheCacheTypeGetParams(MlirType type);
-/// Tokens in a page; 0 for a continuous cache.
+/// Tokens in a page, `mlirShapedTypeGetDynamicSize` for `?`; 0 for a continuous
+/// cache.
 MLIR_CAPI_EXPORTED int64_t mlirKVCacheCacheTypeGetPageSize(MlirType type);
 /// The type of the scales; null if not quantized.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetScale(MlirType type);
@@ -43,7 +44,8 @@ MLIR_CAPI_EXPORTED bool mlirKVCacheCacheTypeIsCollection(MlirType type);
 /// !kvcache.paged_collection<bf16, #kv, page_size = 64>
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCachePagedCollectionType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCachePagedCollectionTypeGetTypeID(void);
-/// Without scales `scale` is null and `granularity` 0.
+/// `pageSize` is `mlirShapedTypeGetDynamicSize` for `?`. Without scales `scale`
+/// is null and `granularity` 0.
 MLIR_CAPI_EXPORTED MlirType mlirKVCachePagedCollectionTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
     int64_t pageSize, MlirType scale, int64_t granularity);
@@ -51,7 +53,8 @@ MLIR_CAPI_EXPORTED MlirType mlirKVCachePagedCollectionTypeGetChecked(
 /// !kvcache.paged<bf16, #kv, page_size = 64>
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCachePagedCacheType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCachePagedCacheTypeGetTypeID(void);
-/// Without scales `scale` is null and `granularity` 0.
+/// `pageSize` is `mlirShapedTypeGetDynamicSize` for `?`. Without scales `scale`
+/// is null and `granularity` 0.
 MLIR_CAPI_EXPORTED MlirType mlirKVCachePagedCacheTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
     int64_t pageSize, MlirType scale, int64_t granularity);
@@ -84,7 +87,8 @@ MLIR_CAPI_EXPORTED MlirType mlirKVCacheScalesTypeGetCache(MlirType type);
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheRowIndicesType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheRowIndicesTypeGetTypeID(void);
-/// `pageSize` is 0 over a continuous cache.
+/// `pageSize` is 0 over a continuous cache, `mlirShapedTypeGetDynamicSize` for
+/// `?`.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheRowIndicesTypeGetChecked(
     MlirLocation loc, int64_t rows, int64_t pageSize);
 MLIR_CAPI_EXPORTED int64_t mlirKVCacheRowIndicesTypeGetRows(MlirType type);

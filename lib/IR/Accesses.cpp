@@ -57,8 +57,8 @@ LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
     return op->emitOpError("expects 'tile' to have at most ")
            << cache.getStoredHeadSize() << " columns, got "
            << tile.getDimSize(1);
-  // (C3)
-  if (cache.isPaged() && cache.getPageSize() % tokens != 0)
+  // (C3); that of a page size known at run time is up to the caller
+  if (cache.hasStaticPageSize() && cache.getPageSize() % tokens != 0)
     return op->emitOpError("expects page_size (")
            << cache.getPageSize()
            << ") to be a multiple of the tokens of 'tile', got " << tokens;
@@ -89,6 +89,11 @@ ConstantIntRanges kvcache::getRangeUpTo(uint64_t max) {
 
 ConstantIntRanges kvcache::getEntryRange() {
   return getRangeUpTo(std::numeric_limits<uint32_t>::max());
+}
+
+ConstantIntRanges kvcache::getRowInPageRange(CacheTypeInterface cache) {
+  return cache.hasStaticPageSize() ? getRangeUpTo(cache.getPageSize() - 1)
+                                   : getEntryRange();
 }
 
 ConstantIntRanges kvcache::getRowRange() {
@@ -134,6 +139,9 @@ bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
   auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
   if (!paged)
     return false;
+  CacheTypeInterface collection = paged.getCollection().getType();
+  if (!collection.hasStaticPageSize())
+    return false;
   ofScales |= isa<ScalesType>(cache.getType());
   MemRefType table = paged.getLookupTable().getType();
   if (ofScales && paged.getScalesLookupTable())
@@ -142,7 +150,7 @@ bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
   if (!first || *first < 0 || table.isDynamicDim(1) ||
       !isConstantBelow(batch, table.getDimSize(0)))
     return false;
-  int64_t pageSize = paged.getCollection().getType().getPageSize();
+  int64_t pageSize = collection.getPageSize();
   // All in terms that can't overflow: tokens are fewer than 2^31 pages.
   int64_t lastPage =
       *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;

@@ -64,6 +64,8 @@ bool areEntriesInRange(Value cache, Value batch, Value token, int64_t tokens,
 ConstantIntRanges getRangeUpTo(uint64_t max);
 /// That of table entries, lengths and sizes: unsigned 32-bit numbers.
 ConstantIntRanges getEntryRange();
+/// That of rows in a page of `cache`, a paged one.
+ConstantIntRanges getRowInPageRange(CacheTypeInterface cache);
 /// That of rows: they are not negative.
 ConstantIntRanges getRowRange();
 

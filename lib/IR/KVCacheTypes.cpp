@@ -15,6 +15,32 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
+// Page sizes: `64`, or `?` for one that is known only at run time
+//===----------------------------------------------------------------------===//
+
+static ParseResult parsePageSize(AsmParser &parser, int64_t &pageSize) {
+  if (succeeded(parser.parseOptionalQuestion())) {
+    pageSize = ShapedType::kDynamic;
+    return success();
+  }
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(pageSize))
+    return failure();
+  // The number that stands for an open page size is none that text may say.
+  if (ShapedType::isDynamic(pageSize))
+    return parser.emitError(loc, "expects page_size to be positive, got ")
+           << pageSize;
+  return success();
+}
+
+static void printPageSize(AsmPrinter &printer, int64_t pageSize) {
+  if (ShapedType::isDynamic(pageSize))
+    printer << "?";
+  else
+    printer << pageSize;
+}
+
+//===----------------------------------------------------------------------===//
 // Quantization: `, scale = f32, granularity = 64`, or nothing
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +96,7 @@ static ParseResult parseRows(AsmParser &parser, int64_t &rows,
                                    "most once, got '")
              << keyword << "'";
     seen = true;
-    if (parser.parseInteger(isRows ? rows : pageSize))
+    if (isRows ? parser.parseInteger(rows) : parsePageSize(parser, pageSize))
       return failure();
   } while (succeeded(parser.parseOptionalComma()));
   if (!hasRows)
@@ -83,8 +109,10 @@ static ParseResult parseRows(AsmParser &parser, int64_t &rows,
 
 static void printRows(AsmPrinter &printer, int64_t rows, int64_t pageSize) {
   printer << "rows = " << rows;
-  if (pageSize)
-    printer << ", page_size = " << pageSize;
+  if (!pageSize)
+    return;
+  printer << ", page_size = ";
+  printPageSize(printer, pageSize);
 }
 
 //===----------------------------------------------------------------------===//
@@ -299,10 +327,11 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
                                  ParamsAttr params, int64_t pageSize,
                                  Type scale, int64_t granularity) {
   // (C1)
-  if (pageSize <= 0)
+  bool isStatic = !ShapedType::isDynamic(pageSize);
+  if (isStatic && pageSize <= 0)
     return emitError() << "expects page_size to be positive, got " << pageSize;
   int64_t row = params.getNumHeads() * params.getHeadSize();
-  if (pageSize >= kMaxElements || pageSize * row >= kMaxElements)
+  if (isStatic && (pageSize >= kMaxElements || pageSize * row >= kMaxElements))
     return emitError() << "expects a page of page_size * num_heads * head_size "
                           "elements to have fewer than 2^31, got "
                        << pageSize << " * " << row;
@@ -440,6 +469,8 @@ LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
   // (C1); an absent page size is 0
   if (rows <= 0)
     return emitError() << "expects rows to be positive, got " << rows;
+  if (ShapedType::isDynamic(pageSize))
+    return success();
   if (pageSize < 0)
     return emitError() << "expects page_size to be positive, got " << pageSize;
   if (pageSize != 0 && rows > pageSize && rows % pageSize != 0) // (C2)
@@ -477,6 +508,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "layer_stride";
   case PartKind::PageStride:
     return "page_stride";
+  case PartKind::PageSize:
+    return "page_size";
   case PartKind::BlockTokens:
     return "block_tokens";
   case PartKind::Lengths:
@@ -549,6 +582,8 @@ static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
   parts.push_back({PartKind::PageStride, index});
   if (!cache.isPaged())
     parts.push_back({PartKind::BlockTokens, i32});
+  else if (!cache.hasStaticPageSize())
+    parts.push_back({PartKind::PageSize, i32});
   parts.push_back({PartKind::Lengths, table});
   parts.push_back({PartKind::Batch, i32});
   parts.push_back({PartKind::Table, table});
@@ -607,6 +642,7 @@ int64_t ScalesType::getElementsPerLane() const {
 SmallVector<Part> ScalesType::getParts() const {
   auto isOfScales = [](const Part &part) {
     switch (part.kind) {
+    case PartKind::PageSize:
     case PartKind::Lengths:
     case PartKind::Batch:
     case PartKind::MaxCacheLength:

@@ -47,6 +47,13 @@ int64_t PopulateOp::getReadWidth() {
                    int64_t(8)});
 }
 
+/// What a diagnostic calls the page size of row indices.
+static std::string describePageSize(int64_t pageSize) {
+  if (pageSize == 0)
+    return "none";
+  return ShapedType::isDynamic(pageSize) ? "?" : std::to_string(pageSize);
+}
+
 LogicalResult PopulateOp::verify() {
   // (C1); 0 stands for the absent page size of a continuous cache
   RowIndicesType rows = getRows().getType();
@@ -56,13 +63,10 @@ LogicalResult PopulateOp::verify() {
     if (!pageSize)
       return emitOpError("expects 'rows' to have no page_size over a "
                          "continuous cache, got ")
-             << rows.getPageSize();
-    InFlightDiagnostic diag = emitOpError("expects 'rows' to have the cache's "
-                                          "page_size (")
-                              << pageSize << "), got ";
-    if (rows.getPageSize())
-      return diag << rows.getPageSize();
-    return diag << "none";
+             << describePageSize(rows.getPageSize());
+    return emitOpError("expects 'rows' to have the cache's page_size (")
+           << describePageSize(pageSize) << "), got "
+           << describePageSize(rows.getPageSize());
   }
   // (C2)
   int64_t alignment = getKnownBaseAlignment();

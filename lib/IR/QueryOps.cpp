@@ -45,8 +45,7 @@ void RowIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
 
 void TMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                     SetIntRangeFn setResultRange) {
-  setResultRange(getRow(),
-                 getRangeUpTo(getCache().getType().getPageSize() - 1));
+  setResultRange(getRow(), getRowInPageRange(getCache().getType()));
   setResultRange(getPage(), getEntryRange());
 }
 
@@ -225,14 +224,22 @@ void MaxContextLengthOp::getCanonicalizationPatterns(
 // ExtentOp
 //===----------------------------------------------------------------------===//
 
+OpFoldResult ExtentOp::fold(FoldAdaptor) {
+  CacheTypeInterface cache = getCache().getType();
+  if (getExtent() != Extent::PageSize || !cache.hasStaticPageSize())
+    return {};
+  return IntegerAttr::get(getType(), cache.getPageSize());
+}
+
 LogicalResult ExtentOp::verify() {
   // (C1)
   bool collection = getCache().getType().isCollection();
   if (getExtent() == Extent::Layers && !collection)
     return emitOpError("expects 'cache' to be a collection for the extent "
                        "'layers', got a view");
-  if ((getExtent() == Extent::Pages || getExtent() == Extent::Tokens) &&
-      collection)
+  bool ofView = llvm::is_contained(
+      {Extent::Pages, Extent::Tokens, Extent::PageSize}, getExtent());
+  if (ofView && collection)
     return emitOpError("expects 'cache' to be a view for the extent '")
            << stringifyExtent(getExtent()) << "', got a collection";
   return success();

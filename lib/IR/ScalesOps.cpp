@@ -162,7 +162,6 @@ Speculation::Speculatability ScaleTMACoordsOp::getSpeculatability() {
 
 void ScaleTMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                          SetIntRangeFn setResultRange) {
-  setResultRange(getRow(),
-                 getRangeUpTo(getCache().getType().getPageSize() - 1));
+  setResultRange(getRow(), getRowInPageRange(getCache().getType()));
   setResultRange(getPage(), getEntryRange());
 }

@@ -20,7 +20,7 @@ using namespace mlir::kvcache;
 tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
   int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
   return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
-          cache.isPaged() ? cache.getPageSize() : 0};
+          cache.hasStaticPageSize() ? cache.getPageSize() : 0};
 }
 
 /// The enums have the same cases.
@@ -42,9 +42,19 @@ static LogicalResult inferDescriptor(StringRef name,
   return success();
 }
 
+/// Checks that the page size, on which a descriptor's shape depends, is static.
+static LogicalResult checkPageSize(StringRef name, std::optional<Location> loc,
+                                   CacheTypeInterface cache) {
+  if (!cache.isPaged() || cache.hasStaticPageSize())
+    return success();
+  return emitOptionalError(
+      loc, "'", name, "' op expects 'cache' to have a static page_size, got ",
+      cache);
+}
+
 /// The interface methods of an op, from functions `getMap` and `getElementType`
 /// of its adaptor.
-#define KVCACHE_DEFINE_TENSOR_MAP(OpTy)                                        \
+#define KVCACHE_DEFINE_TENSOR_MAP(OpTy, usesPageSize)                          \
   TypedValue<CacheTypeInterface> OpTy::getViewed() {                           \
     return asCache(getCache());                                                \
   }                                                                            \
@@ -52,6 +62,10 @@ static LogicalResult inferDescriptor(StringRef name,
   LogicalResult OpTy::inferReturnTypes(                                        \
       MLIRContext *, std::optional<Location> loc, Adaptor adaptor,             \
       SmallVectorImpl<Type> &types) {                                          \
+    if (usesPageSize &&                                                        \
+        failed(checkPageSize(getOperationName(), loc,                          \
+                             asCache(adaptor.getCache()).getType())))          \
+      return failure();                                                        \
     return inferDescriptor(getOperationName(), loc, getMap(adaptor),           \
                            getElementType(adaptor), adaptor.getL2Promotion(),  \
                            types);                                             \
@@ -109,7 +123,7 @@ static tma::OpenTensorMap getMap(CreateTMATileOp::Adaptor op) {
                             static_cast<tma::Major>(op.getMajor()), swizzle);
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateTMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreateTMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -138,7 +152,7 @@ static tma::OpenTensorMap getMap(CreatePagedTMATileOp::Adaptor op) {
                            toTMA(op.getSwizzle()));
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreatePagedTMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreatePagedTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreatePagedTMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -165,7 +179,7 @@ static tma::OpenTensorMap getMap(CreateRaggedTMATileOp::Adaptor op) {
                             toTMA(op.getSwizzle()));
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp, /*usesPageSize=*/false)
 
 LogicalResult CreateRaggedTMATileOp::verify() {
   if (failed(verifyNoScales(*this, getViewed().getType()))) // (C2)
@@ -191,7 +205,7 @@ static Type getElementType(CreateRopeTMATileOp::Adaptor op) {
   return BFloat16Type::get(op.getCache().getContext());
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateRopeTMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateRopeTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreateRopeTMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -234,7 +248,7 @@ static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
                                    : tma::Swizzle::None);
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateGather4TMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateGather4TMATileOp, /*usesPageSize=*/false)
 
 LogicalResult CreateGather4TMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -274,7 +288,7 @@ static Type getElementType(CreateRopeGather4TMATileOp::Adaptor op) {
   return BFloat16Type::get(op.getCache().getContext());
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateRopeGather4TMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateRopeGather4TMATileOp, /*usesPageSize=*/false)
 
 LogicalResult CreateRopeGather4TMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -294,7 +308,7 @@ static tma::OpenTensorMap getMap(CreateScaleTMATileOp::Adaptor op) {
                            op.getRows());
 }
 
-KVCACHE_DEFINE_TENSOR_MAP(CreateScaleTMATileOp)
+KVCACHE_DEFINE_TENSOR_MAP(CreateScaleTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreateScaleTMATileOp::verify() {
   auto scales = dyn_cast<ScalesType>(getCache().getType());

@@ -33,8 +33,27 @@ public:
     Value sequences = size(op.getCacheLengths(), 0);
     checkRows(sequences, op.getLookupTable(), "lookup_table");
     checkDistances(op.getBlocks(), "blocks");
-    if constexpr (std::is_same_v<OpTy, PagedCollectionOp>)
+    if constexpr (std::is_same_v<OpTy, PagedCollectionOp>) {
+      checkPageSize(op);
       checkScales(op, sequences);
+    }
+  }
+
+  /// What a type that knows the page size says: pages have rows, and those of
+  /// the scales as many.
+  void checkPageSize(PagedCollectionOp op) {
+    CacheTypeInterface type = op.getCollection().getType();
+    if (type.hasStaticPageSize())
+      return;
+    Value pageSize = size(op.getBlocks(), kTokens);
+    below(index(0), pageSize, "0, which must be below the page size,");
+    if (!op.getScales())
+      return;
+    Value difference = arith::SubIOp::create(
+        builder, loc, size(op.getScales(), kTokens), pageSize);
+    below(difference, index(1),
+          "difference of the page sizes of 'scales' and 'blocks', which must "
+          "be 0,");
   }
 
   /// The same of the scales.
@@ -85,8 +104,8 @@ public:
     Value zero = index(0);
     Value negative = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::slt, encoded, zero);
-    Value page = arith::DivUIOp::create(builder, loc, encoded,
-                                        index(cache.getType().getPageSize()));
+    Value page =
+        arith::DivUIOp::create(builder, loc, encoded, pageSize(cache));
     Value checked = arith::SelectOp::create(builder, loc, negative, zero, page);
     below(checked, extent(Extent::Pages, cache), "page of the encoded row id");
   }
@@ -113,6 +132,15 @@ private:
   Value extent(Extent kind, Value cache) {
     return ExtentOp::create(builder, loc, builder.getIndexType(), kind, cache);
   }
+
+  /// Tokens in a page: a constant if the type says so.
+  Value pageSize(Value cache) {
+    return builder.createOrFold<ExtentOp>(loc, builder.getIndexType(),
+                                          Extent::PageSize, cache);
+  }
+
+  /// The dimension of blocks and scales that counts the tokens of a page.
+  static constexpr int64_t kTokens = 3;
 
   Value size(Value memref, int64_t dim) {
     return memref::DimOp::create(builder, loc, memref, dim);
@@ -198,7 +226,7 @@ private:
     if (auto populate = dyn_cast<PopulateOp>(*op))
       checkBase(populate);
     else
-      multipleOf(token, tokens, "token");
+      checkStaysInPage(token, tokens, cache);
 
     Value limitOfPages = extent(Extent::Pages, cache);
     if (page && !page->empty())
@@ -206,6 +234,14 @@ private:
             describe("page id", cache.getType()));
     else
       checkPages(op, token, cache, limitOfPages);
+  }
+
+  /// The tokens from a multiple of their number on, which divides the page size.
+  void checkStaysInPage(Value token, int64_t tokens, Value cache) {
+    multipleOf(token, tokens, "token");
+    auto type = cast<CacheTypeInterface>(cache.getType());
+    if (tokens > 1 && type.isPaged() && !type.hasStaticPageSize())
+      multipleOf(pageSize(cache), tokens, "page size");
   }
 
   /// The tokens that a copy reads, and their pages, exist: none if none is
@@ -243,8 +279,8 @@ private:
     if (!cache.getType().isPaged())
       return;
     OpBuilder::InsertionGuard guard(builder);
-    auto loop = scf::ForOp::create(builder, loc, index(0), tokens,
-                                   index(cache.getType().getPageSize()));
+    auto loop =
+        scf::ForOp::create(builder, loc, index(0), tokens, pageSize(cache));
     builder.setInsertionPointToStart(loop.getBody());
     checkPage(at(loop.getInductionVar()));
   }
@@ -254,34 +290,42 @@ private:
   void checkBase(PopulateOp op) {
     int64_t alignment = op.getKnownBaseAlignment();
     multipleOf(op.getBase(), alignment, "base");
-    int64_t pageSize = op.getCache().getType().getPageSize();
+    CacheTypeInterface cache = op.getCache().getType();
     int64_t rows = op.getRows().getType().getRows();
-    bool staysInPage = alignment % pageSize == 0 ||
-                       (pageSize % rows == 0 && alignment % rows == 0);
-    if (!op.getCache().getType().isPaged() || staysInPage ||
-        op.getRows().getType().getNumPages() > 1)
+    if (!cache.isPaged() || op.getRows().getType().getNumPages() > 1 ||
+        staysInPage(cache.getPageSize(), rows, alignment))
       return;
-    Value inPage =
-        arith::RemUIOp::create(builder, loc, op.getBase(), index(pageSize));
-    below(inPage, index(pageSize - rows + 1), "base in its page");
+    Value inPage = arith::RemUIOp::create(builder, loc, op.getBase(),
+                                          pageSize(op.getCache()));
+    Value last = arith::AddIOp::create(builder, loc, inPage, index(rows - 1));
+    below(last, pageSize(op.getCache()), "last row in the base's page");
+  }
+
+  /// Whether `rows` rows from a multiple of `alignment` on surely lie in a page.
+  static bool staysInPage(int64_t pageSize, int64_t rows, int64_t alignment) {
+    if (ShapedType::isDynamic(pageSize))
+      return rows == 1;
+    return alignment % pageSize == 0 ||
+           (pageSize % rows == 0 && alignment % rows == 0);
   }
 
   /// Looks up and checks the page of every token that the op accesses.
   void checkPages(AccessOpInterface op, Value token,
                   TypedValue<CacheTypeInterface> cache, Value limit) {
-    int64_t pageSize = cache.getType().getPageSize();
+    CacheTypeInterface type = cache.getType();
     int64_t tokens = op.getAccessedTokens();
     auto checkPage = [&](Value token) {
       Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
                                     op.getAccessedBatch(), token);
       below(page, limit, describe("page id", cache.getType()));
     };
-    if (!cache.getType().isPaged() || tokens <= pageSize)
+    // Tokens of pages whose size is not known yet lie in one of them.
+    if (!type.hasStaticPageSize() || tokens <= type.getPageSize())
       return checkPage(token);
 
     OpBuilder::InsertionGuard guard(builder);
     auto loop = scf::ForOp::create(builder, loc, index(0), index(tokens),
-                                   index(pageSize));
+                                   pageSize(cache));
     builder.setInsertionPointToStart(loop.getBody());
     checkPage(
         arith::AddIOp::create(builder, loc, token, loop.getInductionVar()));

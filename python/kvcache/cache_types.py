@@ -50,7 +50,9 @@ class CacheFormat:
 
     @classmethod
     def of(cls, type: ir.CacheType) -> CacheFormat:
-        """What a type says."""
+        """What a type says. Raises ``ValueError`` where it leaves the page size open."""
+        if type.page_size == ir.DYNAMIC:
+            raise ValueError(f"expects a type with a number for page_size, got {type}")
         return cls(
             dtype=type.dtype,
             n_kv_heads=type.params.num_heads,

@@ -70,6 +70,13 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: cache 1: bf16, page 48, scale none per 0, heads 8, all 0
   showCache(type);
 
+  const int64_t open = mlirShapedTypeGetDynamicSize();
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, open, none, 0);
+  // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = ?> | 1 0 1 1
+  SHOW(PagedCache, type, "!kvcache.paged<bf16, " PARAMS ", page_size = ?>");
+  // CHECK-NEXT: open 1
+  printf("open %d\n", mlirKVCacheCacheTypeGetPageSize(type) == open);
+
   type = mlirKVCacheContinuousCollectionTypeGetChecked(loc, f32, params);
   // CHECK-NEXT: !kvcache.continuous_collection<f32, {{.*}}> | 1 0 1 1
   SHOW(ContinuousCollection, type,
@@ -135,6 +142,11 @@ static void testRowsAndDescriptors(MlirLocation loc) {
   // CHECK-NEXT: !kvcache.row_indices<rows = 128> | 1 0 1 1
   rows = mlirKVCacheRowIndicesTypeGetChecked(loc, 128, 0);
   SHOW(RowIndices, rows, "!kvcache.row_indices<rows = 128>");
+
+  // CHECK-NEXT: !kvcache.row_indices<rows = 16, page_size = ?> | 1 0 1 1
+  rows = mlirKVCacheRowIndicesTypeGetChecked(loc, 16,
+                                             mlirShapedTypeGetDynamicSize());
+  SHOW(RowIndices, rows, "!kvcache.row_indices<rows = 16, page_size = ?>");
 
   const int64_t box[] = {64, 1, 32};
   MlirType bf16 = parse(loc, "bf16");

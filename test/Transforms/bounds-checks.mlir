@@ -277,3 +277,51 @@ func.func @collection(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x
       : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
   return %c : !collection
 }
+
+// -----
+
+// Of pages whose size is known at run time, that it is one that the type and the op allow.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+!tile = memref<16x128xbf16, strided<[1024, 1], offset: ?>>
+
+// CHECK-LABEL: func.func @rows_in_a_page(
+// CHECK-SAME:      %[[BLOCKS:[^:]*]]: memref<
+// CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK:         %[[SIZE:.*]] = memref.dim %[[BLOCKS]], %c3
+// CHECK:         kvcache.check %{{.*}} below %[[SIZE]], "'kvcache.paged_collection' op 0, which must be below the page size,"
+// CHECK:         kvcache.paged_collection
+func.func @rows_in_a_page(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                          %max: i32) -> !collection {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+      : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+  return %c : !collection
+}
+
+// CHECK-LABEL: func.func @tile_in_a_page(
+// CHECK-SAME:      %[[K:[^:]*]]: !kvcache.paged
+// CHECK:         kvcache.check %{{.*}} below %{{.*}}, "'kvcache.block_tile' op token modulo 16, which must be 0,"
+// CHECK:         %[[SIZE:.*]] = kvcache.extent page_size %[[K]]
+// CHECK:         %[[REST:.*]] = arith.remui %[[SIZE]], %{{.*}} : index
+// CHECK:         kvcache.check %[[REST]] below %{{.*}}, "'kvcache.block_tile' op page size modulo 16, which must be 0,"
+// CHECK-NOT:     scf.for
+// CHECK:         kvcache.page_id
+// CHECK:         kvcache.block_tile
+func.func @tile_in_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: index) -> !tile {
+  %m = kvcache.block_tile %k[%b, %h, %t, %d] : !cache -> !tile
+  return %m : !tile
+}
+
+// CHECK-LABEL: func.func @rows_of_one_page(
+// CHECK-SAME:      %[[K:[^:]*]]: !kvcache.paged{{.*}}, %[[BASE:[^:]*]]: index)
+// CHECK:         %[[SIZE:.*]] = kvcache.extent page_size %[[K]]
+// CHECK:         %[[ROW:.*]] = arith.remui %[[BASE]], %[[SIZE]] : index
+// CHECK:         %[[LAST:.*]] = arith.addi %[[ROW]], %{{.*}} : index
+// CHECK:         %[[BOUND:.*]] = kvcache.extent page_size %[[K]]
+// CHECK:         kvcache.check %[[LAST]] below %[[BOUND]], "'kvcache.populate' op last row in the base's page"
+func.func @rows_of_one_page(%k: !cache, %b: index, %base: index) -> !kvcache.row_indices<rows = 8, page_size = ?> {
+  %rows = kvcache.populate %k[%b, %base] : !cache -> !kvcache.row_indices<rows = 8, page_size = ?>
+  return %rows : !kvcache.row_indices<rows = 8, page_size = ?>
+}

@@ -7,6 +7,7 @@
 !page48 = !kvcache.paged<bf16, #kv, page_size = 48>
 !page4 = !kvcache.paged<bf16, #kv, page_size = 4>
 !page2 = !kvcache.paged<bf16, #kv, page_size = 2>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
 !page1 = !kvcache.paged<bf16, #kv, page_size = 1>
 !whole = !kvcache.continuous<bf16, #kv>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
@@ -291,6 +292,21 @@ gpu.module @kernels {
     %k = kvcache.paged_view value %c[%layer] : !collection
     %kt = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
     %tok = kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %kt : !page64, !kvcache.tile<64x128xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // No number of rows surely lies in a page together.
+  // CHECK-LABEL: @pages_of_any_size(
+  // CHECK-NOT:     tma_tile
+  // CHECK:         nvvm.cp.async.shared.global
+  // CHECK-NOT:     kvcache.tma_load
+  gpu.func @pages_of_any_size(%k: !any_pages, %b: index, %h: index, %i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %t = arith.muli %i, %c64 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+    %tok = kvcache.async_load_tile %k[%b, %h, %t, %c0] to %kt : !any_pages, !kvcache.tile<64x128xbf16, swizzle_128b>
     kvcache.wait %tok
     gpu.return
   }

@@ -12,6 +12,7 @@
 #slim = #kvcache.params<num_heads = 1, head_size = 20>
 !mla8 = !kvcache.paged<f8E4M3FN, #fp8, page_size = 64>
 !mla16 = !kvcache.paged<bf16, #fp8, page_size = 1>
+!any_pages = !kvcache.paged<bf16, #fp8, page_size = ?>
 !kv = !kvcache.paged<bf16, #heads, page_size = 16>
 !whole = !kvcache.continuous<bf16, #heads>
 !slim = !kvcache.paged<bf16, #slim, page_size = 16>
@@ -224,6 +225,26 @@ gpu.module @kernels {
     scf.if %cond {
       kvcache.wait %tok
     }
+    gpu.return
+  }
+
+  // A row by its id needs no more of the page than that.
+  // CHECK80-LABEL: @pages_of_any_size(
+  // CHECK80:         %[[SIZE:.*]] = kvcache.extent page_size
+  // CHECK80:         arith.remui %{{.*}}, %[[SIZE]] : index
+  // CHECK80:         arith.divui %{{.*}}, %[[SIZE]] : index
+  // CHECK80:         nvvm.cp.async.shared.global
+  // CHECK90-LABEL:   @pages_of_any_size(
+  // CHECK90-COUNT-16:  kvcache.tma_gather4
+  // CHECK90-NOT:       kvcache.tma_gather4
+  // CHECK100-LABEL:  @pages_of_any_size(
+  // CHECK100-COUNT-16: kvcache.tma_gather4
+  // CHECK100-NOT:      kvcache.tma_gather4
+  gpu.func @pages_of_any_size(%k: !any_pages, %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16>
+    %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !any_pages, memref<64xi32>, !kvcache.tile<64x576xbf16>
+    kvcache.wait %tok
     gpu.return
   }
 }

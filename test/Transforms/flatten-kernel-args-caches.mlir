@@ -115,3 +115,18 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+
+// CHECK-LABEL: gpu.func @page_size_as_a_parameter(
+// CHECK-SAME:      kvcache.parameters = [
+// CHECK-SAME:        {name = "keys.blocks", type = !llvm.ptr}, {name = "keys.num_pages", type = i32}, {name = "keys.page_stride", type = index}, {name = "keys.page_size", type = i32},
+// CHECK-SAME:        {name = "keys.cache_lengths", type = !llvm.ptr},
+gpu.module @kernels {
+  gpu.func @page_size_as_a_parameter(%k: !cache {kvcache.name = "keys"}) kernel {
+    gpu.return
+  }
+}

@@ -32,9 +32,13 @@ class Question:
 
 @dataclass
 class Case:
-    """A cache, and the module with a function for each question about it."""
+    """A cache, and the module with a function for each question about it.
+
+    With ``is_open`` the types of a paged cache leave the page size to the run time.
+    """
 
     facts: dict[str, Any]
+    is_open: bool = False
     functions: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -85,6 +89,7 @@ class Case:
         mla = "-mla" if facts["is_mla"] else ""
         padded = "" if self.is_packed else "-padded"
         kind = f"{facts['id']}-{facts['kind']}-{facts['dtype']}"
+        kind += "-open" if self.is_open else ""
         if self.is_quantized:
             kind += f"-{facts['scale_dtype']}g{facts['granularity']}"
         return f"{kind}-{shape}{mla}{padded}"
@@ -143,20 +148,26 @@ class Case:
     # Module
 
     @property
+    def page_size(self):
+        """What the types say of a paged cache."""
+        return "?" if self.is_open else self.block_tokens
+
+    @property
     def blocks_type(self):
         heads, head_size = self.facts["num_heads"], self.facts["head_size"]
-        tokens = self.block_tokens if self.is_paged else "?"
+        tokens = self.page_size if self.is_paged else "?"
         sizes = f"?x{self.num_roles}x?x{tokens}x{heads}x{head_size}"
         layout = ""
         if not (self.is_packed and self.is_paged):
-            block = self.block_tokens * self.row if self.is_paged else "?"
+            block = "?" if tokens == "?" else tokens * self.row
             layout = f", strided<[?, ?, {block}, {self.row}, {head_size}, 1]>"
         return f"memref<{sizes}x{self.element}{layout}>"
 
     @property
     def scales_type(self):
-        heads, tokens = self.facts["num_heads"], self.block_tokens
-        strides = ", ".join(map(str, self.scale_strides[2:]))
+        heads, tokens = self.facts["num_heads"], self.page_size
+        strides = ", ".join(map(str, self.scale_strides[3:]))
+        strides = f"{'?' if self.is_open else self.scale_strides[2]}, {strides}"
         sizes = f"?x{self.num_roles}x?x{tokens}x{heads}x{self.groups}x{self.scale}"
         return f"memref<{sizes}, strided<[?, ?, {strides}]>>"
 
@@ -166,7 +177,7 @@ class Case:
 
     @property
     def rows_page_size(self):
-        return f", page_size = {self.block_tokens}" if self.is_paged else ""
+        return f", page_size = {self.page_size}" if self.is_paged else ""
 
     @property
     def _parameters(self):
@@ -291,6 +302,8 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         """Rows through populate, by offset, and of the first token of each page."""
         for entry in self.facts["expect"].get("populate", []):
             tokens, alignment = entry["BN"], entry["base_alignment"]
+            if self.is_open and len(entry["rows"]) > 1:
+                continue  # How many pages there are is open, too.
             rows = f"!kvcache.row_indices<rows = {tokens}{self.rows_page_size}>"
             body = f"""
   %rows = kvcache.populate %k[%b, %base] {{base_alignment = {alignment}}}
@@ -366,7 +379,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         for *indices, offset in expect["scales_offset"]:
             name = self.add("scale_offset", INDICES, body, "index")
             yield Question(name, tuple(indices), offset)
-        sizes = f"?x{self.block_tokens}x{facts['num_heads']}x{self.groups}"
+        sizes = f"?x{self.page_size}x{facts['num_heads']}x{self.groups}"
         strides = f"[?, {row}, {self.groups}, 1]"
         window = f"memref<{sizes}x{self.scale}, strided<{strides}, offset: ?>>"
         body = f"""
@@ -413,6 +426,12 @@ INDICES = [f"{index}: index" for index in "bhtd"]
 
 def _cases():
     return map(Case, json.loads(DATA.read_text())["cases"])
+
+
+def open_cases(every):
+    """Every so many-th of the paged cases, with the page size left to the run time."""
+    paged = [case.facts for case in _cases() if case.is_paged]
+    return [Case(facts, is_open=True) for facts in paged[::every]]
 
 
 def plain_cases():

@@ -36,22 +36,32 @@ def examples(count):
 
 @dataclass(frozen=True)
 class Shape:
-    """What the types of a cache say. Without ``page_size`` it is a continuous one."""
+    """What the types of a cache say. Without ``page_size`` it is a continuous one.
+
+    With ``is_open`` the types leave the page size to the run time.
+    """
 
     dtype: str = "bf16"
     heads: int = 2
     head_size: int = 8
     page_size: int | None = 4
     mla: bool = False
+    is_open: bool = False
 
     def __str__(self):
         kind = f"p{self.page_size}" if self.page_size else "continuous"
+        kind += "-open" if self.is_open else ""
         mla = "-mla" if self.mla else ""
         return f"{self.dtype}-h{self.heads}e{self.head_size}-{kind}{mla}"
 
     @property
     def kind(self):
         return "paged" if self.page_size else "continuous"
+
+    @property
+    def said_page_size(self):
+        """What the types say of the page size."""
+        return "?" if self.is_open else self.page_size
 
     @property
     def roles(self):
@@ -85,7 +95,7 @@ class Shape:
         return 16 // self.numpy.itemsize
 
     def blocks_type(self, packed=False):
-        tokens = self.page_size or "?"
+        tokens = self.said_page_size or "?"
         sizes = (
             f"?x{len(self.roles)}x?x{tokens}x{self.heads}x{self.head_size}x{self.dtype}"
         )
@@ -94,7 +104,7 @@ class Shape:
 
     def aliases(self, packed=False, tables=None):
         mla = ", is_mla = true" if self.mla else ""
-        page = f", page_size = {self.page_size}" if self.page_size else ""
+        page = f", page_size = {self.said_page_size}" if self.page_size else ""
         page += self.quantization
         kv = f"#kvcache.params<num_heads = {self.heads}, head_size = {self.head_size}{mla}>"
         layout = "" if packed or tables else ", strided<[?, 1], offset: ?>"

@@ -67,13 +67,16 @@ class QuantizedShape(Shape):
     def elements(self):
         """The shape of the stored elements."""
         size = self.head_size // self.per_byte
-        return Shape("f8E4M3FN", self.heads, size, self.page_size, self.mla)
+        return self._packed("f8E4M3FN", size)
 
     @property
     def scales(self):
         """The shape of the scales."""
         dtype = OF_SIZE[self.scale_numpy.itemsize]
-        return Shape(dtype, self.heads, self.groups, self.page_size, self.mla)
+        return self._packed(dtype, self.groups)
+
+    def _packed(self, dtype, size):
+        return Shape(dtype, self.heads, size, self.page_size, self.mla, self.is_open)
 
     @property
     def stored_dtype(self):

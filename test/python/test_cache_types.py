@@ -231,6 +231,13 @@ def test_types_of_something_else(text):
     assert text in str(caught.value)
 
 
+def test_types_that_leave_the_page_size_open():
+    text = PAGED.replace("page_size = 64", "page_size = ?")
+    with pytest.raises(ValueError, match="a number for page_size, got .*= ?>") as caught:
+        KVCacheParams.from_type(text)
+    assert text in str(caught.value)
+
+
 @pytest.mark.parametrize("text", [None, b"i32", 3])
 def test_what_is_no_text(text):
     with pytest.raises(TypeError, match="expects the text of a type, got"):

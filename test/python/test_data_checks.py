@@ -388,7 +388,8 @@ def test_rows_of_one_page():
             got = program.call("within", *cache.arguments(PAGED.numpy), 0, 1, base, 2)
             assert got == view.get_row(1, base, 2, 3, 1)
         else:
-            values = ("base in its page", base % 4, 2, "kvcache.populate")
+            last = base % 4 + 2
+            values = ("last row in the base's page", last, 4, "kvcache.populate")
             check_fails(PAGED, cache, "within", (1, base, 0), *values)
 
 

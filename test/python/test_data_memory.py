@@ -223,6 +223,7 @@ BIG = [
     (Shape("bf16", 8, 128, 64), 8300, 2),
     (Shape("f8E4M3FN", 8, 128, 48), 24000, 1),
     (Shape("f32", 2, 64, 3), 1500000, 2),
+    (Shape("bf16", 8, 128, 64, is_open=True), 8300, 2),
     (Shape("f8E5M2", 1, 576, 1, mla=True), 2**31 // 576 // 2 + 300, 3),
 ]
 
@@ -334,6 +335,23 @@ def check_pages_beyond(shape, pages, layers, target="cpu"):
         (pages, roles, layers, shape.page_size, shape.heads, shape.head_size),
         (distance, layers * layer, layer),
         table,
+        np.zeros(2, np.uint32),
+    )
+    check_big(cache, shape, target)
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+def test_rows_beyond_2_31_elements_of_a_page(target):
+    """A type that knows the page size can't say so much."""
+    shape = Shape("f8E4M3FN", 1, 16, 2**28, mla=True, is_open=True)
+    page = shape.page_size * shape.row
+    cache = Cache(
+        PagedView,
+        sparse(4 * page, shape.uint),
+        0,
+        (4, 1, 1, shape.page_size, shape.heads, shape.head_size),
+        (page, page, page),
+        np.array([[3, 1], [0, 2]], np.uint32),
         np.zeros(2, np.uint32),
     )
     check_big(cache, shape, target)

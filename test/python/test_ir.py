@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import kvcache
 from kvcache import CompileError, KVCacheParams
 from kvcache.ir import (
+    DYNAMIC,
     Argument,
     Attribute,
     CacheType,
@@ -95,6 +96,16 @@ VALUES = [
         {"dtype": "f16", "params": KV, "page_size": None, "scale": None},
     ),
     (ScalesType(FP8), f"!kvcache.scales<!kvcache.paged<{FP8_TEXT}>>", {"cache": FP8}),
+    (
+        PagedCacheType("bf16", KV, page_size=DYNAMIC),
+        f"!kvcache.paged<bf16, {KV_TEXT}, page_size = ?>",
+        {"page_size": DYNAMIC, "scale": None},
+    ),
+    (
+        RowIndicesType(16, page_size=DYNAMIC),
+        "!kvcache.row_indices<rows = 16, page_size = ?>",
+        {"rows": 16, "page_size": DYNAMIC},
+    ),
     (
         RowIndicesType(128, page_size=64),
         "!kvcache.row_indices<rows = 128, page_size = 64>",

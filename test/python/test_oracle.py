@@ -6,6 +6,7 @@ import pytest
 from devices import TARGETS
 
 PLAIN, QUANTIZED = oracle.plain_cases(), oracle.quantized_cases()
+OPEN = oracle.open_cases(every=8)
 each_plain_case = pytest.mark.parametrize("case", PLAIN, ids=str)
 each_quantized_case = pytest.mark.parametrize("case", QUANTIZED, ids=str)
 
@@ -84,6 +85,19 @@ def test_stores_to_quantized(case):
 )
 def test_chips_answer_the_same(case, target):
     """Each case on one chip: its answers come from a kernel, on the emulator."""
+    check_everything(case, target)
+
+
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [(case, ("cpu", *TARGETS)[i % 4]) for i, case in enumerate(OPEN)],
+    ids=str,
+)
+def test_pages_of_any_size_answer_the_same(case, target):
+    check_everything(case, target)
+
+
+def check_everything(case, target):
     is_quantized = case.is_quantized
     check_numbers(
         case,

@@ -40,6 +40,7 @@ enum class PartKind {
   RoleStride,     ///< elements from keys to values
   LayerStride,    ///< elements from a layer to the next
   PageStride,     ///< elements from a page to the next: S0
+  PageSize,       ///< tokens in a page, where the type leaves them open
   BlockTokens,    ///< tokens of a continuous cache's block
   Lengths,        ///< base of the cache lengths
   Batch,          ///< sequences in the batch

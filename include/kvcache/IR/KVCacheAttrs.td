@@ -52,9 +52,10 @@ def KVCache_ExtentBatch : I32EnumAttrCase<"Batch", 0, "batch">;
 def KVCache_ExtentLayers : I32EnumAttrCase<"Layers", 1, "layers">;
 def KVCache_ExtentPages : I32EnumAttrCase<"Pages", 2, "pages">;
 def KVCache_ExtentTokens : I32EnumAttrCase<"Tokens", 3, "tokens">;
+def KVCache_ExtentPageSize : I32EnumAttrCase<"PageSize", 4, "page_size">;
 def KVCache_Extent : I32EnumAttr<"Extent", "a size known at run time", [
     KVCache_ExtentBatch, KVCache_ExtentLayers, KVCache_ExtentPages,
-    KVCache_ExtentTokens]> {
+    KVCache_ExtentTokens, KVCache_ExtentPageSize]> {
   let cppNamespace = "::mlir::kvcache";
 }
 

@@ -38,8 +38,11 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       "::mlir::Type", "getElementType">,
     InterfaceMethod<"Heads, head size, and whether the cache is latent (MLA).",
       "::mlir::kvcache::ParamsAttr", "getParams">,
-    InterfaceMethod<"The page size in tokens; `ShapedType::kDynamic` for a "
-      "continuous cache, whose one block per sequence has a run-time size.",
+    InterfaceMethod<"Whether tokens lie in pages found through a lookup table, "
+      "and not in one block per sequence.",
+      "bool", "isPaged", (ins), "", "return true;">,
+    InterfaceMethod<"The page size in tokens; `ShapedType::kDynamic` where it "
+      "is known only at run time, as that of a continuous cache's blocks is.",
       "int64_t", "getPageSize">,
     InterfaceMethod<"The element type of the scales; null if not quantized.",
       "::mlir::Type", "getScale">,
@@ -52,8 +55,7 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       "int64_t", "getElementsPerLane", (ins), "", "return 1;">
   ];
   let extraSharedClassDeclaration = [{
-    /// Whether tokens lie in pages found through a lookup table.
-    bool isPaged() const {
+    bool hasStaticPageSize() const {
       return !::mlir::ShapedType::isDynamic($_type.getPageSize());
     }
     bool isQuantized() const { return static_cast<bool>($_type.getScale()); }

@@ -34,7 +34,8 @@ class KVCache_PagedType<string name, string typeMnemonic, bit collection>
     OptionalParameter<"int64_t">:$granularity
   );
   let assemblyFormat = [{
-    `<` $elementType `,` qualified($params) `,` `page_size` `=` $pageSize
+    `<` $elementType `,` qualified($params) `,`
+    `page_size` `=` custom<PageSize>($pageSize)
     `` custom<Quantization>($scale, $granularity) `` `>`
   }];
   let extraClassDeclaration = [{
@@ -53,6 +54,7 @@ class KVCache_ContinuousType<string name, string typeMnemonic, bit collection>
   let assemblyFormat = "`<` $elementType `,` qualified($params) `>`";
   let extraClassDeclaration = [{
     bool isCollection() const { return }] # collection # [{; }
+    bool isPaged() const { return false; }
     int64_t getPageSize() const { return ::mlir::ShapedType::kDynamic; }
     ::mlir::Type getScale() const { return {}; }
     int64_t getGranularity() const { return 0; }
@@ -67,9 +69,14 @@ def KVCache_PagedCollectionType
     a lookup table. With `scale` and `granularity` the cache is quantized:
     every `granularity` elements of a head share a scale of type `scale`.
 
+    A `page_size` of `?` is dimension 3 of the blocks, known only at run time:
+    one kernel serves all page sizes. Then what this and ops demand of the page
+    size is up to the caller, and `kvcache-bounds-checks` checks it. Descriptors
+    whose shape depends on it need a number.
+
     Constraints:
-    - (C1) `page_size` is positive, and a page of `page_size` rows has fewer
-      than 2^31 elements.
+    - (C1) `page_size` is positive, and if it is a number, a page of that many
+      rows has fewer than 2^31 elements.
     - (C2) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2, or with
       scales also i8 or f4E2M1FN.
     - (C3) `granularity` is positive and given exactly when `scale` is.
@@ -85,6 +92,7 @@ def KVCache_PagedCollectionType
     !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
     !quantized = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64,
                                            scale = f32, granularity = 128>
+    !any_pages = !kvcache.paged_collection<bf16, #kv, page_size = ?>
     ```
   }];
 }
@@ -193,10 +201,11 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
   let summary = "cache rows of consecutive tokens";
   let description = [{
     The cache rows of `rows` consecutive tokens of a sequence, read from the
-    lookup table once per page. No `page_size` over a continuous cache.
+    lookup table once per page. No `page_size` over a continuous cache. Over a
+    cache with `page_size = ?` the rows have the same, and lie in one page.
 
     Constraints:
-    - (C1) `rows` is positive, and `page_size`, if given, too.
+    - (C1) `rows` is positive, and `page_size`, if it is a number, too.
     - (C2) `rows` is at most `page_size` or a multiple of it.
     - (C3) the rows lie in at most 1024 pages: each is a value.
 
@@ -214,8 +223,9 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
   let extraClassDeclaration = [{
     /// Rows that one entry of the lookup table covers.
     int64_t getRowsPerPage() const {
-      return getPageSize() && getPageSize() < getRows() ? getPageSize()
-                                                        : getRows();
+      // A page size that is absent or open is not positive.
+      return getPageSize() > 0 && getPageSize() < getRows() ? getPageSize()
+                                                            : getRows();
     }
     /// Entries of the lookup table behind the rows.
     int64_t getNumPages() const { return getRows() / getRowsPerPage(); }

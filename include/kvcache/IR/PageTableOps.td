@@ -22,7 +22,7 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
     `min(lowpow2(n), lowpow2(base_alignment / P), 8)` entries, where lowpow2(x)
     is the largest power of two that divides x. Without `base_alignment`, base
     is a multiple of the number of rows. Rows that are fewer than a page's lie
-    in one page.
+    in one page, as all do where the page size is known only at run time.
 
     Constraints:
     - (C1) the page size of `rows` is the cache's; none over a continuous cache.

@@ -306,12 +306,14 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
   let summary = "A size that is known at run time";
   let description = [{
     The number of sequences in the `batch`, of `layers` of a collection, of
-    `pages` (blocks of a continuous cache), or of `tokens` that a sequence's
-    row of the lookup table has room for. `kvcache-bounds-checks` compares
-    indices with these.
+    `pages` (blocks of a continuous cache), of `tokens` that a sequence's row of
+    the lookup table has room for, or of tokens in a page, its `page_size` (in a
+    block of a continuous cache). `kvcache-bounds-checks` compares indices with
+    these.
 
     Constraints:
-    - (C1) `layers` is asked of a collection, `pages` and `tokens` of a view.
+    - (C1) `layers` is asked of a collection, `pages`, `tokens` and `page_size`
+      of a view.
 
     Example:
 
@@ -329,6 +331,7 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
                        Arg<KVCache_AnyViewOrCollection, "the cache">:$cache);
   let results = (outs Res<Index, "the size">:$result);
   let assemblyFormat = "$extent $cache attr-dict `:` qualified(type($cache))";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 

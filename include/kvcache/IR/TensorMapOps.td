@@ -69,6 +69,7 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
     - (C2) the view is not of scales: those have `create_scale_tma_tile`.
     - (C3) `columns` and `major` are for a continuous cache; `mn_major` takes
       `swizzle_128b` and `columns`.
+    - (C4) the page size of a paged cache is static.
 
     Example:
 
@@ -103,6 +104,7 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
     - (C1) the descriptor keeps the limits of the hardware.
     - (C2) the view is one of a paged cache, and not of scales.
     - (C3) `rows` divides the page size.
+    - (C4) the page size is static.
 
     Example:
 
@@ -173,6 +175,7 @@ def KVCache_CreateRopeTMATileOp : KVCache_TensorMapOp<
     - (C2) the view is not of scales.
     - (C3) the cache has one head of one-byte elements, and
       `padded_depth + 2 * columns` of them.
+    - (C4) the page size of a paged cache is static.
 
     Example:
 
@@ -280,6 +283,7 @@ def KVCache_CreateScaleTMATileOp : KVCache_TensorMapOp<
       multiple of 16 bytes.
     - (C2) the view is one of scales.
     - (C3) a token has one scale.
+    - (C4) the page size is static.
 
     Example:
 

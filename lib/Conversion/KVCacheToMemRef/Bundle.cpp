@@ -51,6 +51,10 @@ Value ArithBuilder::add(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs, kNoWrap);
 }
 
+Value ArithBuilder::sub(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs, kNoWrap);
+}
+
 Value ArithBuilder::mul(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs, kNoWrap);
 }
@@ -69,12 +73,20 @@ Value ArithBuilder::mulSigned(Value lhs, Value rhs) const {
                                              arith::IntegerOverflowFlags::nsw);
 }
 
+Value ArithBuilder::div(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
+}
+
+Value ArithBuilder::rem(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::RemUIOp>(loc, lhs, rhs);
+}
+
 Value ArithBuilder::div(Value lhs, int64_t rhs) const {
-  return builder.createOrFold<arith::DivUIOp>(loc, lhs, constantLike(lhs, rhs));
+  return div(lhs, constantLike(lhs, rhs));
 }
 
 Value ArithBuilder::rem(Value lhs, int64_t rhs) const {
-  return builder.createOrFold<arith::RemUIOp>(loc, lhs, constantLike(lhs, rhs));
+  return rem(lhs, constantLike(lhs, rhs));
 }
 
 Value ArithBuilder::advance(Value pointer, Value offset) const {
@@ -162,8 +174,21 @@ Value Bundle::getTable() const {
 Value Bundle::getTableIndex(Value batch, Value token) const {
   if (!cache.isPaged())
     return batch;
-  Value column = extend(div(truncate(token), cache.getPageSize()));
-  return add(mul(batch, getIndex(PartKind::TableStride)), column);
+  return add(mul(batch, getIndex(PartKind::TableStride)),
+             extend(getColumn(token)));
+}
+
+Value Bundle::getPageSize() const {
+  if (!cache.isPaged())
+    return getIndex(PartKind::BlockTokens);
+  return cache.hasStaticPageSize() ? index(cache.getPageSize())
+                                   : getIndex(PartKind::PageSize);
+}
+
+Value Bundle::getColumn(Value token) const {
+  token = truncate(token);
+  return cache.hasStaticPageSize() ? div(token, cache.getPageSize())
+                                   : div(token, get(PartKind::PageSize));
 }
 
 Value Bundle::getPage(Value batch, Value token, Value known) const {
@@ -177,13 +202,15 @@ Value Bundle::getPage(Value batch, Value token, Value known) const {
 Value Bundle::getRowInPage(Value token) const {
   if (!cache.isPaged())
     return token;
-  return rem(truncate(token), cache.getPageSize());
+  if (cache.hasStaticPageSize())
+    return rem(truncate(token), cache.getPageSize());
+  // One division for the column and the row.
+  return sub(truncate(token), mul(getColumn(token), get(PartKind::PageSize)));
 }
 
 Value Bundle::getNumRows() const {
   // (NB - 1) * S + P
-  Value rows = cache.isPaged() ? index(cache.getPageSize())
-                               : getIndex(PartKind::BlockTokens);
+  Value rows = getPageSize();
   Value lastPage = builder.createOrFold<arith::SubIOp>(
       loc, getIndex(PartKind::NumPages), index(1));
   // Of no pages at all the result is of no use, but must not be poison.
@@ -208,16 +235,22 @@ Value Bundle::getStoredElement(Value element) const {
 
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,
                          Value knownPage) const {
-  // Offsets inside a page take 32 bits, those inside a block of a continuous
-  // cache may not.
+  // Offsets inside a row take 32 bits, and so do those inside a page of which
+  // the type says the size. Those inside a block of a continuous cache may not.
   if (cache.isPaged()) {
     head = truncate(head);
     element = truncate(element);
   }
-  Value inPage = mul(getRowInPage(token), getRowElements());
-  inPage = add(inPage, mul(head, cache.getStoredHeadSize()));
-  inPage = add(inPage, getStoredElement(element));
-  if (cache.isPaged())
+  bool isOpen = cache.isPaged() && !cache.hasStaticPageSize();
+  Value row = getRowInPage(token);
+  Value inPage = mul(isOpen ? extend(row) : row, getRowElements());
+  Value ofHead = mul(head, cache.getStoredHeadSize());
+  Value ofElement = getStoredElement(element);
+  if (isOpen)
+    inPage = add(inPage, extend(add(ofHead, ofElement)));
+  else
+    inPage = add(add(inPage, ofHead), ofElement);
+  if (!inPage.getType().isIndex())
     inPage = extend(inPage);
   Value page = getPage(batch, token, knownPage);
   return add(mul(page, get(PartKind::PageStride)), inPage);

@@ -36,13 +36,17 @@ public:
   Value truncate(Value value) const;
 
   Value add(Value lhs, Value rhs) const;
+  Value sub(Value lhs, Value rhs) const;
   Value mul(Value lhs, Value rhs) const;
   Value mul(Value lhs, int64_t rhs) const;
   /// The same for distances, which may be negative.
   Value addSigned(Value lhs, Value rhs) const;
   Value mulSigned(Value lhs, Value rhs) const;
-  /// Unsigned quotient and remainder by a constant. Powers of two become
-  /// shifts and masks, others multiply-high, in LLVM.
+  /// Unsigned quotient and remainder.
+  Value div(Value lhs, Value rhs) const;
+  Value rem(Value lhs, Value rhs) const;
+  /// The same by a constant. Powers of two become shifts and masks, others
+  /// multiply-high, in LLVM.
   Value div(Value lhs, int64_t rhs) const;
   Value rem(Value lhs, int64_t rhs) const;
 
@@ -88,6 +92,8 @@ public:
   Value getTable() const;
   /// The index in the lookup table of the entry for token `token`.
   Value getTableIndex(Value batch, Value token) const;
+  /// Tokens in a page, or in a block of a continuous cache, as index.
+  Value getPageSize() const;
   /// The page of a token: `known`, or an entry of the lookup table.
   Value getPage(Value batch, Value token, Value known = {}) const;
   /// The token's row in its page: 32 bits over pages, index over blocks.
@@ -105,6 +111,8 @@ public:
   Value getBlocks() const;
 
 private:
+  /// `token div P` in 32 bits, of a paged cache.
+  Value getColumn(Value token) const;
   /// The stored element of a head that holds element `d`.
   Value getStoredElement(Value element) const;
 

@@ -52,8 +52,8 @@ private:
   Value lowerOnePage(PopulateOp op, const Bundle &cache, Value batch,
                      Value base) const {
     CacheTypeInterface type = op.getCache().getType();
-    bool startsPage =
-        type.isPaged() && op.getKnownBaseAlignment() % type.getPageSize() == 0;
+    bool startsPage = type.hasStaticPageSize() &&
+                      op.getKnownBaseAlignment() % type.getPageSize() == 0;
     Value rowInPage = startsPage ? cache.i32(0) : cache.getRowInPage(base);
     return cache.getRow(cache.getPage(batch, base), rowInPage);
   }

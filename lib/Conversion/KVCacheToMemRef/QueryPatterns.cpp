@@ -129,8 +129,9 @@ SmallVector<Value> lowerTMARow(TMARowOp op, const Bundle &cache,
   Value encoded = operands[0];
   if (!type.isPaged())
     return {encoded};
-  Value row = cache.getRow(cache.div(encoded, type.getPageSize()),
-                           cache.rem(encoded, type.getPageSize()));
+  Value pageSize = cache.getPageSize();
+  Value row = cache.getRow(cache.div(encoded, pageSize),
+                           cache.rem(encoded, pageSize));
   Value negative =
       arith::CmpIOp::create(cache.builder, cache.loc, arith::CmpIPredicate::slt,
                             encoded, cache.index(0));
@@ -154,8 +155,11 @@ SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
     return {cache.getIndex(PartKind::NumPages)};
   case Extent::Tokens:
     if (!type.isPaged())
-      return {cache.getIndex(PartKind::BlockTokens)};
-    return {cache.mul(cache.getIndex(PartKind::Columns), type.getPageSize())};
+      return {cache.getPageSize()};
+    return {
+        cache.mul(cache.getIndex(PartKind::Columns), cache.getPageSize())};
+  case Extent::PageSize:
+    return {cache.getPageSize()};
   }
   llvm_unreachable("covered switch");
 }

@@ -8,6 +8,7 @@
 
 #include "Bundle.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -57,6 +58,13 @@ void appendTensor(SmallVectorImpl<Value> &parts, const TensorParts &tensor,
   parts.append({tensor.getStride(2), tensor.getStride(0)});
 }
 
+/// The size of the blocks' pages, by which tokens are divided: arrays without
+/// rows must not stop the process.
+Value getPageSize(const TensorParts &blocks) {
+  return blocks.builder.createOrFold<arith::MaxUIOp>(
+      blocks.loc, blocks.getCount(3), blocks.i32(1));
+}
+
 /// Appends the parts of a lookup table of pages.
 void appendTable(SmallVectorImpl<Value> &parts, const TensorParts &table) {
   parts.append({table.getPointer(), table.getCount(1),
@@ -75,8 +83,10 @@ struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
     };
     TensorParts lengths = takeApart(adaptor.getCacheLengths());
     SmallVector<Value> parts;
-    appendTensor(parts, takeApart(adaptor.getBlocks()), type.isMLA(),
-                 /*withLayers=*/true);
+    TensorParts blocks = takeApart(adaptor.getBlocks());
+    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
+    if (!type.hasStaticPageSize())
+      parts.push_back(getPageSize(blocks));
     parts.append({lengths.getPointer(), lengths.getCount(0)});
     appendTable(parts, takeApart(adaptor.getLookupTable()));
     parts.append({adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});

@@ -205,7 +205,8 @@ static Choice chooseForLoad(AsyncLoadTileOp op, bool hasDescriptor) {
   TileType tile = op.getTile().getType();
   tma::TileLayout layout = tile.getLayout();
   tma::CacheShape shape = getShape(cache);
-  if (!hasDescriptor)
+  // Without the page size it is open which rows lie in a page together.
+  if (!hasDescriptor || (cache.isPaged() && !cache.hasStaticPageSize()))
     return chooseThreads(shape);
 
   int64_t boxRows = getBoxRows(op);

@@ -63,12 +63,13 @@ SmallVector<Value> Source::getIds(Value first, int64_t count) {
 SourceRow Source::getGathered(Value id) {
   CacheTypeInterface cache = getCache().getType();
   Type index = b.builder.getIndexType();
-  int64_t pageSize = cache.isPaged() ? cache.getPageSize() : 1;
+  auto getExtent = [&](Extent extent) {
+    return b.builder.createOrFold<ExtentOp>(b.loc, index, extent, getCache());
+  };
   // In a continuous cache the rows of all blocks are one page.
+  Value pageSize = cache.isPaged() ? getExtent(Extent::PageSize) : Value();
   Value rows = cache.isPaged()
-                   ? b.mul(ExtentOp::create(b.builder, b.loc, index,
-                                            Extent::Pages, getCache()),
-                           b.index(pageSize))
+                   ? b.mul(getExtent(Extent::Pages), pageSize)
                    : NumKVRowsOp::create(b.builder, b.loc, index, getCache());
   // A negative id is at least 2^31 without its sign.
   Value limit = b.toI32(b.min(rows, b.index(int64_t(1) << 31)));
@@ -76,8 +77,9 @@ SourceRow Source::getGathered(Value id) {
   Value row = arith::SelectOp::create(b.builder, b.loc, isValid, id, b.i32(0));
   if (!cache.isPaged())
     return {isValid, b.index(0), b.fromI32(row), b.index(0)};
-  return {isValid, b.index(0), b.fromI32(b.rem(row, b.i32(pageSize))),
-          b.fromI32(b.div(row, b.i32(pageSize)))};
+  pageSize = b.toI32(pageSize);
+  return {isValid, b.index(0), b.fromI32(b.rem(row, pageSize)),
+          b.fromI32(b.div(row, pageSize))};
 }
 
 SourceRow Source::getRow(Value row) {

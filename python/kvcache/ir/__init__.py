@@ -17,6 +17,7 @@ from .attributes import (
 )
 from .base import Attribute, Type
 from .caches import (
+    DYNAMIC,
     CacheType,
     ContinuousCacheType,
     ContinuousCollectionType,
@@ -29,6 +30,7 @@ from .module import Argument, Function, Module
 from .tiles import PipeType, TileType, TMATileType, TokenType
 
 __all__ = [
+    "DYNAMIC",
     "Argument",
     "Attribute",
     "CacheType",

@@ -10,6 +10,10 @@ from .attributes import ParamsAttr
 from .base import Type, element_type, integer, optional_element_type, optional_integer
 
 
+DYNAMIC = -(2**63)
+"""MLIR's number for a size that is known only at run time, ``?`` in text."""
+
+
 class CacheType(Type):
     """The type of a cache: a collection of all layers, or a view of one layer's keys or
     values.
@@ -17,7 +21,7 @@ class CacheType(Type):
     Attributes:
         dtype: MLIR's name of the elements' type.
         params: Heads and head size.
-        page_size: Tokens in a page; None for a continuous cache.
+        page_size: Tokens in a page, or ``DYNAMIC``; None for a continuous cache.
         scale: MLIR's name of the scales' type; None without scales.
         granularity: Elements of a head that share a scale; None without scales.
     """
@@ -100,7 +104,7 @@ class RowIndicesType(Type):
 
     Attributes:
         rows: Their number.
-        page_size: Tokens in a page; None over a continuous cache.
+        page_size: Tokens in a page, or ``DYNAMIC``; None over a continuous cache.
     """
 
     rows: int
@@ -109,8 +113,13 @@ class RowIndicesType(Type):
     def __init__(self, rows: int, page_size: int | None = None) -> None:
         self._make(
             rows=integer("rows", rows),
-            page_size=optional_integer("page_size", page_size),
+            page_size=_to_page_size(page_size),
         )
+
+
+def _to_page_size(page_size: int | None) -> int | None:
+    is_open = page_size is not None and page_size == DYNAMIC
+    return DYNAMIC if is_open else optional_integer("page_size", page_size)
 
 
 def _to_params(params: ParamsAttr | str) -> ParamsAttr:

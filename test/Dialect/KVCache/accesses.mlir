@@ -85,6 +85,16 @@ func.func @block_tile(%k: !cache, %b: index, %h: index, %t: index, %d: index, %p
   return
 }
 
+// That a page has room for the tile is known at run time.
+// CHECK-LABEL: func.func @block_tile_of_pages_of_any_size(
+// CHECK:         kvcache.block_tile %{{.*}}[{{.*}}] : !kvcache.paged<bf16, #[[$KV]], page_size = ?> -> memref<48x128xbf16, strided<[1024, 1], offset: ?>>
+func.func @block_tile_of_pages_of_any_size(%k: !kvcache.paged<bf16, #kv, page_size = ?>, %b: index, %h: index,
+                                           %t: index, %d: index) {
+  %0 = kvcache.block_tile %k[%b, %h, %t, %d]
+         : !kvcache.paged<bf16, #kv, page_size = ?> -> memref<48x128xbf16, strided<[1024, 1], offset: ?>>
+  return
+}
+
 // Rows of a continuous cache have no page to stay in.
 // CHECK-LABEL: func.func @block_tile_of_a_continuous_cache(
 // CHECK:         kvcache.block_tile %{{.*}}[{{.*}}] : !kvcache.continuous<f16, #[[$KV]]> -> memref<48x128xf16, strided<[1024, 1], offset: ?>>

@@ -20,3 +20,19 @@ func.func @tma_row_of_a_negative_id(%k: !cache) -> index {
   %row = kvcache.tma_row %k[%encoded] : !cache
   return %row : index
 }
+
+// CHECK-LABEL: func.func @page_size_of_the_type(
+// CHECK-NEXT:    %[[SIZE:.*]] = arith.constant 64 : index
+// CHECK-NEXT:    return %[[SIZE]] : index
+func.func @page_size_of_the_type(%k: !cache) -> index {
+  %size = kvcache.extent page_size %k : !cache
+  return %size : index
+}
+
+// CHECK-LABEL: func.func @page_size_at_run_time(
+// CHECK:         %[[SIZE:.*]] = kvcache.extent page_size
+// CHECK:         return %[[SIZE]] : index
+func.func @page_size_at_run_time(%k: !kvcache.paged<bf16, #kv, page_size = ?>) -> index {
+  %size = kvcache.extent page_size %k : !kvcache.paged<bf16, #kv, page_size = ?>
+  return %size : index
+}

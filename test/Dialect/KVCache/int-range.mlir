@@ -2,6 +2,7 @@
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 48>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
 !cache = !kvcache.paged<bf16, #kv, page_size = 48>
 !continuous = !kvcache.continuous<bf16, #kv>
 
@@ -121,5 +122,16 @@ func.func @ranges_propagate(%k: !cache, %b: index, %t: index, %h: index) -> i1 {
   %column = kvcache.col_index %k[%h] : !cache
   %offset = arith.muli %column, %bytes : index
   %result = arith.cmpi ult, %offset, %bound : index
+  return %result : i1
+}
+
+// The size of a page is a number of 32 bits.
+// CHECK-LABEL: func.func @row_in_a_page_of_any_size(
+// CHECK:         %[[TRUE:.*]] = arith.constant true
+// CHECK:         return %[[TRUE]] : i1
+func.func @row_in_a_page_of_any_size(%k: !any_pages, %b: index, %t: index) -> i1 {
+  %bound = arith.constant 4294967296 : index
+  %row, %page = kvcache.tma_coords %k[%b, %t] : !any_pages
+  %result = arith.cmpi ult, %row, %bound : index
   return %result : i1
 }

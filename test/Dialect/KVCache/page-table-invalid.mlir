@@ -39,6 +39,31 @@ func.func @c1_rows_of_a_continuous_cache(%k: !continuous, %b: index, %base: inde
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+!rows = !kvcache.row_indices<rows = 128, page_size = 64>
+
+func.func @c1_page_size_of_an_open_one(%k: !any_pages, %b: index, %base: index) {
+  // expected-error @below {{expects 'rows' to have the cache's page_size (?), got 64}}
+  %r = kvcache.populate %k[%b, %base]
+         : !any_pages -> !rows
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_rows_of_an_open_page_size(%k: !cache, %b: index, %base: index) {
+  // expected-error @below {{expects 'rows' to have the cache's page_size (64), got ?}}
+  %r = kvcache.populate %k[%b, %base]
+         : !cache -> !kvcache.row_indices<rows = 128, page_size = ?>
+  return
+}
+
+// -----
+
 // (C2) of populate
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

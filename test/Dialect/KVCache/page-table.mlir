@@ -6,6 +6,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !continuous = !kvcache.continuous<bf16, #kv>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
 !one_page = !kvcache.row_indices<rows = 32, page_size = 64>
 !two_pages = !kvcache.row_indices<rows = 128, page_size = 64>
 !no_pages = !kvcache.row_indices<rows = 48>
@@ -34,6 +35,13 @@ func.func @populate(%k: !cache, %b: index, %base: index) {
 // CHECK:         kvcache.populate %{{.*}}[{{.*}}] : !kvcache.continuous<bf16, #[[$KV]]> -> !kvcache.row_indices<rows = 48>
 func.func @populate_from_a_continuous_cache(%k: !continuous, %b: index, %base: index) {
   %0 = kvcache.populate %k[%b, %base] : !continuous -> !no_pages
+  return
+}
+
+// CHECK-LABEL: func.func @populate_from_pages_of_any_size(
+// CHECK:         kvcache.populate %{{.*}}[{{.*}}] : !kvcache.paged<bf16, #[[$KV]], page_size = ?> -> !kvcache.row_indices<rows = 48, page_size = ?>
+func.func @populate_from_pages_of_any_size(%k: !any_pages, %b: index, %base: index) {
+  %0 = kvcache.populate %k[%b, %base] : !any_pages -> !kvcache.row_indices<rows = 48, page_size = ?>
   return
 }
 

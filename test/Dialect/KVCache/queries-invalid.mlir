@@ -179,13 +179,24 @@ func.func @c1_tokens_of_a_collection(%c: !continuous_collection) {
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+
+func.func @c1_page_size_of_a_collection(%c: !collection) {
+  // expected-error @below {{expects 'cache' to be a view for the extent 'page_size', got a collection}}
+  %n = kvcache.extent page_size %c : !collection
+  return
+}
+
+// -----
+
 // Types and syntax
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @unknown_extent(%k: !cache) {
-  // expected-error @below {{enum values for attribute 'extent' [batch, layers, pages, tokens]}}
+  // expected-error @below {{enum values for attribute 'extent' [batch, layers, pages, tokens, page_size]}}
   %n = kvcache.extent rows %k : !cache
   return
 }
@@ -197,7 +208,7 @@ func.func @unknown_extent(%k: !cache) {
 
 func.func @extent_out_of_range(%k: !cache) {
   // expected-error @below {{attribute 'extent' failed to satisfy constraint: a size known at run time}}
-  %n = "kvcache.extent"(%k) {extent = 4 : i32} : (!cache) -> index
+  %n = "kvcache.extent"(%k) {extent = 5 : i32} : (!cache) -> index
   return
 }
 

@@ -28,6 +28,7 @@
 // CHECK:         kvcache.extent batch %[[K]] : [[CACHE]]
 // CHECK:         kvcache.extent pages %[[K]] : [[CACHE]]
 // CHECK:         kvcache.extent tokens %[[K]] {note = "kept"} : [[CACHE]]
+// CHECK:         kvcache.extent page_size %[[K]] : [[CACHE]]
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "queries_of_a_paged_cache"
 // GENERIC:         "kvcache.empty_cache"({{.*}}) : ({{.*}}) -> i1
 // GENERIC:         "kvcache.row_index"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) :
@@ -36,6 +37,7 @@
 // GENERIC:         "kvcache.extent"({{.*}}) <{extent = 0 : i32}>
 // GENERIC:         "kvcache.extent"({{.*}}) <{extent = 2 : i32}>
 // GENERIC:         "kvcache.extent"({{.*}}) <{extent = 3 : i32}>
+// GENERIC:         "kvcache.extent"({{.*}}) <{extent = 4 : i32}>
 func.func @queries_of_a_paged_cache(%k: !cache, %b: index, %h: index, %t: index, %e: index) {
   %0 = kvcache.empty_cache %k : !cache
   %1 = kvcache.max_prompt_length %k : !cache
@@ -51,6 +53,7 @@ func.func @queries_of_a_paged_cache(%k: !cache, %b: index, %h: index, %t: index,
   %11 = kvcache.extent batch %k : !cache
   %12 = kvcache.extent pages %k : !cache
   %13 = kvcache.extent tokens %k {note = "kept"} : !cache
+  %14 = kvcache.extent page_size %k : !cache
   return
 }
 

@@ -924,3 +924,52 @@ func.func @generic_encode_without_segments(%base: memref<bf16>, %i: index) {
   %desc = "kvcache.encode_tensor_map"(%base, %i, %i, %i) : (memref<bf16>, index, index, index) -> !kvcache.tma_tile<64x64xbf16>
   return
 }
+
+// -----
+
+// (C4): the shape of these depends on the page size
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+
+func.func @c4_tile_of_pages_of_any_size(%k: !any_pages) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'cache' to have a static page_size, got '!kvcache.paged<bf16, #kvcache.params<num_heads = 8, head_size = 128>, page_size = ?>'}}
+  %a = kvcache.create_tma_tile %k {rows = 16} : !any_pages -> !kvcache.tma_tile<8x1x16xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
+
+func.func @c4_paged_tile_of_pages_of_any_size(%k: !any_pages) {
+  // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' to have a static page_size, got}}
+  %a = kvcache.create_paged_tma_tile %k {rows = 16, columns = 128}
+       : !any_pages -> !kvcache.tma_tile<128x1x16x1xbf16>
+  return
+}
+
+// -----
+
+#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
+!any_pages = !kvcache.paged<f8E4M3FN, #rope, page_size = ?>
+
+func.func @c4_rope_of_pages_of_any_size(%k: !any_pages) {
+  // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have a static page_size, got}}
+  %a = kvcache.create_rope_tma_tile %k {rows = 64, columns = 64, padded_depth = 512}
+       : !any_pages -> !kvcache.tma_tile<8x1x64xbf16>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
+!any_pages = !kvcache.paged<f8E4M3FN, #latent, page_size = ?, scale = f32, granularity = 512>
+!scales = !kvcache.scales<!any_pages>
+
+func.func @c4_scales_of_pages_of_any_size(%s: !scales) {
+  // expected-error @below {{'kvcache.create_scale_tma_tile' op expects 'cache' to have a static page_size, got}}
+  %a = kvcache.create_scale_tma_tile %s {rows = 64} : !scales -> !kvcache.tma_tile<64x1xf32>
+  return
+}

@@ -7,6 +7,7 @@
 #rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
 !continuous = !kvcache.continuous<bf16, #kv>
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
 !mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
@@ -151,5 +152,17 @@ func.func @encode(%base: memref<bf16, strided<[], offset: ?>>, %i: index, %j: in
   %a = kvcache.encode_tensor_map %base sizes [%i, %j] strides [%j] {offset = -1024}
        : memref<bf16, strided<[], offset: ?>> -> !kvcache.tma_tile<64x64xbf16, swizzle_128b>
   %b = kvcache.encode_tensor_map %base sizes [%i] strides [] : memref<bf16, strided<[], offset: ?>> -> !kvcache.tma_tile<64xbf16>
+  return
+}
+
+// Boxes of these have the rows that they say, whatever the page size is.
+// CHECK-LABEL: func.func @pages_of_any_size(
+// CHECK:         kvcache.create_ragged_tma_tile %{{.*}} -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+// CHECK:         kvcache.create_gather4_tma_tile %{{.*}} -> !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+func.func @pages_of_any_size(%k: !any_pages) {
+  %a = kvcache.create_ragged_tma_tile %k {rows = 64, swizzle = #kvcache.swizzle<swizzle_128b>}
+       : !any_pages -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+  %b = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 128, swizzle = #kvcache.swizzle<swizzle_128b>}
+       : !any_pages -> !kvcache.tma_tile<64x1xbf16, swizzle_128b>
   return
 }

@@ -30,6 +30,27 @@ func.func private @c1_overflowing_page(!kvcache.paged<bf16, #kv, page_size = 900
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects page_size to be positive, got -9223372036854775808}}
+// expected-error @below {{failed to parse}}
+func.func private @c1_number_for_an_open_page_size(!kvcache.paged<bf16, #kv, page_size = -9223372036854775808>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expected integer value}}
+// expected-error @below {{failed to parse}}
+func.func private @page_size_of_another_mark(!kvcache.paged<bf16, #kv, page_size = *>)
+
+// -----
+
+// expected-error @below {{expects rows to be positive, got 0}}
+func.func private @c1_no_rows_of_an_open_page_size(!kvcache.row_indices<rows = 0, page_size = ?>)
+
+// -----
+
 // (C2)
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

@@ -45,6 +45,17 @@ func.func private @paged_cache(
   !kvcache.paged<bf16, #kv, page_size = 64>,
   !kvcache.paged<f8E4M3FN, #mla, page_size = 64, scale = f32, granularity = 64>)
 
+// CHECK-LABEL: func.func private @open_page_size(
+// CHECK-SAME:    !kvcache.paged_collection<bf16, #[[$KV]], page_size = ?>,
+// CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$KV]], page_size = ?, scale = f32, granularity = 128>,
+// CHECK-SAME:    !kvcache.scales<<f8E4M3FN, #[[$KV]], page_size = ?, scale = f32, granularity = 128>>,
+// CHECK-SAME:    !kvcache.row_indices<rows = 16, page_size = ?>)
+func.func private @open_page_size(
+  !kvcache.paged_collection<bf16, #kv, page_size = ?>,
+  !kvcache.paged<f8E4M3FN, #kv, page_size = ?, scale = f32, granularity = 128>,
+  !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = ?, scale = f32, granularity = 128>>,
+  !kvcache.row_indices<page_size = ?, rows = 16>)
+
 // CHECK-LABEL: func.func private @granularity_before_scale(
 // CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 64>)
 func.func private @granularity_before_scale(

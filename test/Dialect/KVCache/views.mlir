@@ -8,6 +8,7 @@
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !quantized = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 48>
 !mxfp4 = !kvcache.paged_collection<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!any_pages = !kvcache.paged_collection<bf16, #kv, page_size = ?>
 !latent = !kvcache.paged_collection<bf16, #mla, page_size = 16>
 !continuous = !kvcache.continuous_collection<bf16, #kv>
 
@@ -170,4 +171,22 @@ func.func @continuous_view(%c: !continuous, %layer: index)
   %k = kvcache.continuous_view key %c[%layer] : !continuous
   %v = kvcache.continuous_view value %c[%layer] : !continuous
   return %k, %v : !kvcache.continuous<bf16, #kv>, !kvcache.continuous<bf16, #kv>
+}
+
+// A size that the blocks have is no contradiction to one that the type leaves open.
+// CHECK-LABEL: func.func @paged_collection_of_any_page_size(
+// CHECK:         kvcache.paged_collection {{.*}} : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?x?xi32>
+// CHECK-SAME:      -> !kvcache.paged_collection<bf16, #[[$KV]], page_size = ?>
+// CHECK:         kvcache.paged_collection {{.*}} : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32>
+// CHECK-SAME:      -> !kvcache.paged_collection<bf16, #[[$KV]], page_size = ?>
+// CHECK:         kvcache.paged_view key %{{.*}} : !kvcache.paged_collection<bf16, #[[$KV]], page_size = ?>
+func.func @paged_collection_of_any_page_size(%blocks: memref<?x2x?x?x8x128xbf16>, %known: memref<?x2x?x64x8x128xbf16>,
+                                             %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32,
+                                             %layer: index) -> !kvcache.paged<bf16, #kv, page_size = ?> {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+         : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !any_pages
+  %d = kvcache.paged_collection %known, %lengths, %lut, %max, %max
+         : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !any_pages
+  %k = kvcache.paged_view key %c[%layer] : !any_pages
+  return %k : !kvcache.paged<bf16, #kv, page_size = ?>
 }
