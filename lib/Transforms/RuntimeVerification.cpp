@@ -104,8 +104,7 @@ public:
     Value zero = index(0);
     Value negative = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::slt, encoded, zero);
-    Value page =
-        arith::DivUIOp::create(builder, loc, encoded, pageSize(cache));
+    Value page = arith::DivUIOp::create(builder, loc, encoded, pageSize(cache));
     Value checked = arith::SelectOp::create(builder, loc, negative, zero, page);
     below(checked, extent(Extent::Pages, cache), "page of the encoded row id");
   }
@@ -236,7 +235,8 @@ private:
       checkPages(op, token, cache, limitOfPages);
   }
 
-  /// The tokens from a multiple of their number on, which divides the page size.
+  /// The tokens from a multiple of their number on, which divides the page
+  /// size.
   void checkStaysInPage(Value token, int64_t tokens, Value cache) {
     multipleOf(token, tokens, "token");
     auto type = cast<CacheTypeInterface>(cache.getType());
@@ -301,7 +301,8 @@ private:
     below(last, pageSize(op.getCache()), "last row in the base's page");
   }
 
-  /// Whether `rows` rows from a multiple of `alignment` on surely lie in a page.
+  /// Whether `rows` rows from a multiple of `alignment` on surely lie in a
+  /// page.
   static bool staysInPage(int64_t pageSize, int64_t rows, int64_t alignment) {
     if (ShapedType::isDynamic(pageSize))
       return rows == 1;

@@ -174,8 +174,8 @@ Value Bundle::getTable() const {
 Value Bundle::getTableIndex(Value batch, Value token) const {
   if (!cache.isPaged())
     return batch;
-  return add(mul(batch, getIndex(PartKind::TableStride)),
-             extend(getColumn(token)));
+  Value column = extend(getColumn(token));
+  return add(mul(batch, getIndex(PartKind::TableStride)), column);
 }
 
 Value Bundle::getPageSize() const {
@@ -241,17 +241,19 @@ Value Bundle::getElement(Value batch, Value head, Value token, Value element,
     head = truncate(head);
     element = truncate(element);
   }
-  bool isOpen = cache.isPaged() && !cache.hasStaticPageSize();
-  Value row = getRowInPage(token);
-  Value inPage = mul(isOpen ? extend(row) : row, getRowElements());
-  Value ofHead = mul(head, cache.getStoredHeadSize());
-  Value ofElement = getStoredElement(element);
-  if (isOpen)
-    inPage = add(inPage, extend(add(ofHead, ofElement)));
-  else
-    inPage = add(add(inPage, ofHead), ofElement);
-  if (!inPage.getType().isIndex())
-    inPage = extend(inPage);
+  Value inPage = getRowInPage(token);
+  if (cache.isPaged() && !cache.hasStaticPageSize()) {
+    inPage = mul(extend(inPage), getRowElements());
+    Value inRow = mul(head, cache.getStoredHeadSize());
+    inRow = add(inRow, getStoredElement(element));
+    inPage = add(inPage, extend(inRow));
+  } else {
+    inPage = mul(inPage, getRowElements());
+    inPage = add(inPage, mul(head, cache.getStoredHeadSize()));
+    inPage = add(inPage, getStoredElement(element));
+    if (cache.isPaged())
+      inPage = extend(inPage);
+  }
   Value page = getPage(batch, token, knownPage);
   return add(mul(page, get(PartKind::PageStride)), inPage);
 }

@@ -130,8 +130,8 @@ SmallVector<Value> lowerTMARow(TMARowOp op, const Bundle &cache,
   if (!type.isPaged())
     return {encoded};
   Value pageSize = cache.getPageSize();
-  Value row = cache.getRow(cache.div(encoded, pageSize),
-                           cache.rem(encoded, pageSize));
+  Value row =
+      cache.getRow(cache.div(encoded, pageSize), cache.rem(encoded, pageSize));
   Value negative =
       arith::CmpIOp::create(cache.builder, cache.loc, arith::CmpIPredicate::slt,
                             encoded, cache.index(0));
@@ -156,8 +156,7 @@ SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
   case Extent::Tokens:
     if (!type.isPaged())
       return {cache.getPageSize()};
-    return {
-        cache.mul(cache.getIndex(PartKind::Columns), cache.getPageSize())};
+    return {cache.mul(cache.getIndex(PartKind::Columns), cache.getPageSize())};
   case Extent::PageSize:
     return {cache.getPageSize()};
   }

@@ -934,6 +934,7 @@ func.func @generic_encode_without_segments(%base: memref<bf16>, %i: index) {
 
 func.func @c4_tile_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_tma_tile' op expects 'cache' to have a static page_size, got '!kvcache.paged<bf16, #kvcache.params<num_heads = 8, head_size = 128>, page_size = ?>'}}
+  // expected-error @below {{failed to infer returned types}}
   %a = kvcache.create_tma_tile %k {rows = 16} : !any_pages -> !kvcache.tma_tile<8x1x16xbf16>
   return
 }
@@ -945,6 +946,7 @@ func.func @c4_tile_of_pages_of_any_size(%k: !any_pages) {
 
 func.func @c4_paged_tile_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' to have a static page_size, got}}
+  // expected-error @below {{failed to infer returned types}}
   %a = kvcache.create_paged_tma_tile %k {rows = 16, columns = 128}
        : !any_pages -> !kvcache.tma_tile<128x1x16x1xbf16>
   return
@@ -957,6 +959,7 @@ func.func @c4_paged_tile_of_pages_of_any_size(%k: !any_pages) {
 
 func.func @c4_rope_of_pages_of_any_size(%k: !any_pages) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have a static page_size, got}}
+  // expected-error @below {{failed to infer returned types}}
   %a = kvcache.create_rope_tma_tile %k {rows = 64, columns = 64, padded_depth = 512}
        : !any_pages -> !kvcache.tma_tile<8x1x64xbf16>
   return
@@ -970,6 +973,7 @@ func.func @c4_rope_of_pages_of_any_size(%k: !any_pages) {
 
 func.func @c4_scales_of_pages_of_any_size(%s: !scales) {
   // expected-error @below {{'kvcache.create_scale_tma_tile' op expects 'cache' to have a static page_size, got}}
+  // expected-error @below {{failed to infer returned types}}
   %a = kvcache.create_scale_tma_tile %s {rows = 64} : !scales -> !kvcache.tma_tile<64x1xf32>
   return
 }

@@ -48,7 +48,7 @@ func.func private @paged_cache(
 // CHECK-LABEL: func.func private @open_page_size(
 // CHECK-SAME:    !kvcache.paged_collection<bf16, #[[$KV]], page_size = ?>,
 // CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$KV]], page_size = ?, scale = f32, granularity = 128>,
-// CHECK-SAME:    !kvcache.scales<<f8E4M3FN, #[[$KV]], page_size = ?, scale = f32, granularity = 128>>,
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<f8E4M3FN, #[[$KV]], page_size = ?, scale = f32, granularity = 128>>,
 // CHECK-SAME:    !kvcache.row_indices<rows = 16, page_size = ?>)
 func.func private @open_page_size(
   !kvcache.paged_collection<bf16, #kv, page_size = ?>,
