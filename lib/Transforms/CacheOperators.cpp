@@ -28,8 +28,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-constexpr int64_t kRegisterBytes = 4;
-
 /// Whether an address is known to be in global memory.
 bool isGlobal(Value address) {
   unsigned space =
@@ -56,7 +54,7 @@ int64_t countRegisters(Type type) {
   int64_t bits = lane.getIntOrFloatBitWidth();
   if (vector)
     bits *= vector.getNumElements();
-  return bits % (8 * kRegisterBytes) == 0 ? bits / (8 * kRegisterBytes) : 0;
+  return bits % 32 == 0 ? bits / 32 : 0;
 }
 
 /// The registers that one instruction of the access `op` can move.
@@ -65,8 +63,8 @@ template <typename OpTy> int64_t getWidth(OpTy op, Type type) {
   uint64_t widest = chip && chip->has(Feature::Access256) ? 32 : 16;
   uint64_t alignment = op.getAlignment().value_or(
       DataLayout::closest(op).getTypeABIAlignment(type));
-  uint64_t bytes = countRegisters(type) * kRegisterBytes;
-  return std::min(widest, llvm::MinAlign(bytes, alignment)) / kRegisterBytes;
+  uint64_t bytes = countRegisters(type) * 4;
+  return std::min(widest, llvm::MinAlign(bytes, alignment)) / 4;
 }
 
 /// Whether the pass rewrites an access of a value of `type`.
@@ -77,51 +75,56 @@ template <typename OpTy> bool isNontemporal(OpTy op, Type type) {
          getWidth(op, type) > 0;
 }
 
-/// Writes the instructions of an access, of `width` registers each.
+/// Writes the instructions of an access of a value, of `width` registers each.
 class Instructions {
 public:
-  Instructions(Operation *op, Value address, int64_t width)
-      : builder(op), loc(op->getLoc()), address(address), width(width) {}
+  Instructions(Operation *op, Value address, Type type, int64_t width)
+      : builder(op), loc(op->getLoc()), address(address), type(type),
+        width(width), count(countRegisters(type)) {
+    // Lanes of 8 and 16 bits are in registers as LLVM has them there, so that
+    // neither phis nor arithmetic take them apart.
+    Type lane = getElementTypeOrSelf(type);
+    unsigned bits = lane.getIntOrFloatBitWidth();
+    bool isPacked = bits == 8 || bits == 16;
+    lanes = isPacked ? 32 / bits : 1;
+    if (!isPacked)
+      lane = builder.getI32Type();
+    all = VectorType::get(count * lanes, lane);
+    single = isPacked ? VectorType::get(lanes, lane) : lane;
+  }
 
-  Value load(StringRef opcode, Type type, bool hasSideEffects) {
-    int64_t count = countRegisters(type);
-    Type i32 = builder.getI32Type();
-    Type results =
-        width == 1 ? i32
-                   : LLVM::LLVMStructType::getLiteral(
-                         builder.getContext(), SmallVector<Type>(width, i32));
+  Value load(StringRef opcode, bool hasSideEffects) {
+    Type results = width == 1 ? single
+                              : LLVM::LLVMStructType::getLiteral(
+                                    builder.getContext(),
+                                    SmallVector<Type>(width, single));
     std::string text = (opcode + getSuffix() + " " + getRegisters(0) + ", [$" +
                         Twine(width) + "];")
                            .str();
     std::string constraints = repeat("=r,") + "l";
-    Value words =
-        LLVM::PoisonOp::create(builder, loc, VectorType::get(count, i32));
+    Value value = LLVM::PoisonOp::create(builder, loc, all);
     for (int64_t first = 0; first < count; first += width) {
       Value read = createAsm(results, getPointer(first), text, constraints,
                              hasSideEffects);
       for (int64_t index = 0; index < width; ++index) {
-        Value word = read;
+        Value part = read;
         if (width > 1)
-          word = LLVM::ExtractValueOp::create(builder, loc, read, index);
-        words = LLVM::InsertElementOp::create(builder, loc, words, word,
-                                              getNumber(first + index));
+          part = LLVM::ExtractValueOp::create(builder, loc, read, index);
+        value = insert(value, part, first + index);
       }
     }
-    return LLVM::BitcastOp::create(builder, loc, type, words);
+    return builder.createOrFold<LLVM::BitcastOp>(loc, type, value);
   }
 
   void store(StringRef opcode, Value value) {
-    int64_t count = countRegisters(value.getType());
     std::string text =
         (opcode + getSuffix() + " [$0], " + getRegisters(1) + ";").str();
     std::string constraints = "l" + repeat(",r");
-    Value words = LLVM::BitcastOp::create(
-        builder, loc, VectorType::get(count, builder.getI32Type()), value);
+    value = builder.createOrFold<LLVM::BitcastOp>(loc, all, value);
     for (int64_t first = 0; first < count; first += width) {
       SmallVector<Value> operands{getPointer(first)};
       for (int64_t index = 0; index < width; ++index)
-        operands.push_back(LLVM::ExtractElementOp::create(
-            builder, loc, words, getNumber(first + index)));
+        operands.push_back(extract(value, first + index));
       createAsm({}, operands, text, constraints, /*hasSideEffects=*/true);
     }
   }
@@ -159,6 +162,24 @@ private:
     return all;
   }
 
+  /// `value` with `part` as register `index`.
+  Value insert(Value value, Value part, int64_t index) {
+    if (lanes > 1)
+      return LLVM::vector_insert::create(builder, loc, all, value, part,
+                                         index * lanes);
+    return LLVM::InsertElementOp::create(builder, loc, value, part,
+                                         getNumber(index));
+  }
+
+  /// Register `index` of `value`.
+  Value extract(Value value, int64_t index) {
+    if (lanes > 1)
+      return LLVM::vector_extract::create(builder, loc, single, value,
+                                          index * lanes);
+    return LLVM::ExtractElementOp::create(builder, loc, value,
+                                          getNumber(index));
+  }
+
   Value getNumber(int64_t number) {
     return LLVM::ConstantOp::create(builder, loc, builder.getI32Type(), number);
   }
@@ -179,7 +200,13 @@ private:
   OpBuilder builder;
   Location loc;
   Value address;
-  int64_t width;
+  Type type;
+  int64_t width, count;
+  /// The lanes of a register.
+  int64_t lanes;
+  /// The types of one register and of all, in which they are put together.
+  Type single;
+  VectorType all;
 };
 
 struct CacheOperators : kvcache::impl::CacheOperatorsBase<CacheOperators> {
@@ -198,9 +225,9 @@ private:
     if (!isNontemporal(op, type))
       return;
     bool invariant = isInvariant(op);
-    Instructions instructions(op, op.getAddr(), getWidth(op, type));
+    Instructions instructions(op, op.getAddr(), type, getWidth(op, type));
     op.replaceAllUsesWith(instructions.load(
-        invariant ? "ld.global.cs.nc" : "ld.global.cs", type, !invariant));
+        invariant ? "ld.global.cs.nc" : "ld.global.cs", !invariant));
     op.erase();
   }
 
@@ -208,7 +235,7 @@ private:
     Type type = op.getValue().getType();
     if (!isNontemporal(op, type))
       return;
-    Instructions(op, op.getAddr(), getWidth(op, type))
+    Instructions(op, op.getAddr(), type, getWidth(op, type))
         .store("st.global.cs", op.getValue());
     op.erase();
   }

@@ -23,10 +23,11 @@ gpu.module @kernels {
     gpu.return
   }
   // CHECK-LABEL:   .entry dequantize(
-  // CHECK:           ld.global.nc.b32
+  // CHECK-NOT:       .cs
   // CHECK:           ld.global.cs.nc.v4.b32
+  // CHECK-NOT:       .cs
   // CHECK:           ld.global.nc.b32
-  // CHECK-NOT:       ld.global
+  // CHECK-NOT:       .cs
   // CHECK-COUNT-2:   st.global.v4.b32
   gpu.func @dequantize(%k: !fp8, %b: index, %h: index, %out: memref<?x16xbf16>) kernel {
     %c0 = arith.constant 0 : index

@@ -7,14 +7,13 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK-SAME:      %[[FROM:[a-z0-9]+]]: !llvm.ptr {{.*}}, %[[TO:[a-z0-9]+]]: !llvm.ptr
   // CHECK:         %[[GLOBAL_FROM:.*]] = llvm.addrspacecast %[[FROM]] : !llvm.ptr to !llvm.ptr<1>
   // CHECK-NEXT:    %[[READ:.*]] = llvm.inline_asm "ld.global.cs.nc.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l" %[[GLOBAL_FROM]]
-  // CHECK-SAME:      (!llvm.ptr<1>) -> !llvm.struct<(i32, i32, i32, i32)>
-  // CHECK-NEXT:    llvm.extractvalue %[[READ]][0]
-  // CHECK:         llvm.extractvalue %[[READ]][3]
-  // CHECK:         %[[WORDS:.*]] = llvm.insertelement {{.*}} : vector<4xi32>
-  // CHECK-NEXT:    %[[V:.*]] = llvm.bitcast %[[WORDS]] : vector<4xi32> to vector<8xbf16>
-  // CHECK:         %[[STORED:.*]] = llvm.bitcast %[[V]] : vector<8xbf16> to vector<4xi32>
+  // CHECK-SAME:      (!llvm.ptr<1>) -> !llvm.struct<(vector<2xbf16>, vector<2xbf16>, vector<2xbf16>, vector<2xbf16>)>
+  // CHECK-NEXT:    %[[PART:.*]] = llvm.extractvalue %[[READ]][0]
+  // CHECK-NEXT:    llvm.intr.vector.insert %[[PART]], %{{.*}}[0] : vector<2xbf16> into vector<8xbf16>
+  // CHECK:         %[[LAST:.*]] = llvm.extractvalue %[[READ]][3]
+  // CHECK-NEXT:    %[[ALL:.*]] = llvm.intr.vector.insert %[[LAST]], %{{.*}}[6] : vector<2xbf16> into vector<8xbf16>
   // CHECK:         %[[GLOBAL_TO:.*]] = llvm.addrspacecast %[[TO]]
-  // CHECK-COUNT-4: llvm.extractelement %[[STORED]]
+  // CHECK-COUNT-4: llvm.intr.vector.extract {{.*}} : vector<2xbf16> from vector<8xbf16>
   // CHECK:         llvm.inline_asm has_side_effects "st.global.cs.v4.b32 [$0], {$1, $2, $3, $4};", "l,r,r,r,r" %[[GLOBAL_TO]]
   // CHECK-NOT:     llvm.load
   // CHECK-NOT:     llvm.store

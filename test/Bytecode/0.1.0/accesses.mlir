@@ -45,5 +45,13 @@ module {
     %0 = kvcache.block_tile %arg0[%arg1, %arg2, %arg3, %arg4] : !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32> -> memref<16x64xi8, strided<[512, 1], offset: ?>>
     return
   }
+  func.func @nontemporal(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>, %arg2: vector<128xbf16>, %arg3: index, %arg4: index, %arg5: index, %arg6: index) {
+    %0 = kvcache.load %arg0[%arg3, %arg4, %arg5, %arg6] {nontemporal = true} : !kvcache.paged<bf16, #kv, page_size = 64> -> vector<8xbf16>
+    kvcache.store %0, %arg0[%arg3, %arg4, %arg5, %arg6] {nontemporal = true} : vector<8xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>
+    %1 = kvcache.load_quantized %arg1[%arg3, %arg4, %arg5, %arg6] {nontemporal = true} : !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128> -> vector<16xi8>
+    kvcache.store_quantized %arg2, %arg1[%arg3, %arg4, %arg5, %arg6] {nontemporal = true} : vector<128xbf16>, !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128>
+    %2 = kvcache.load %arg0[%arg3, %arg4, %arg5, %arg6] : !kvcache.paged<bf16, #kv, page_size = 64> -> bf16
+    return
+  }
 }
 
