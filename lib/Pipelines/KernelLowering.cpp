@@ -36,7 +36,7 @@ static void addOutlining(OpPassManager &pm) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   // Device functions go into their kernels.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  pm.addPass(createInlinerPass());
   pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createNameKernelArgs());
