@@ -47,9 +47,13 @@ def expect(blocks, table, lengths, q):
     return out, maxima, sums
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.fixture(scope="module", params=TARGETS)
+def program(request):
+    return kvcache.jit(SOURCE, target=request.param)
+
+
 @pytest.mark.parametrize("lengths", [(0, 1, 15), (16, 17, 100), (64, 65, 192)], ids=str)
-def test_splits_are_attention_over_their_tokens(target, lengths):
+def test_splits_are_attention_over_their_tokens(program, lengths):
     rng = np.random.default_rng(sum(lengths))
     blocks, table = make_cache(rng, lengths)
     q = rng.standard_normal((len(lengths), HEADS * GROUP, SIZE)).astype(BF16)
@@ -57,7 +61,6 @@ def test_splits_are_attention_over_their_tokens(target, lengths):
 
     out = np.full(expected.shape, np.nan, np.float32)
     max_and_sum = np.full((*maxima.shape, 2), np.nan, np.float32)
-    program = kvcache.jit(SOURCE, target=target)
     program.call("decode", blocks, np.array(lengths, np.uint32), table, 1, max(lengths), LAYER, CHUNK, SCALE, q, out,
                  max_and_sum)
 
