@@ -18,7 +18,8 @@
 //
 // Launch a grid of (8, batch) blocks of 128 threads with 96 KB of dynamic shared memory: three stages of a tile of keys
 // and one of values, 64 tokens each. While one stage is in use the other two are on their way. The source doesn't say
-// how: sm_90 and newer take tensor copies, and two descriptors as the last parameters; older chips take cp.async.
+// how: sm_90 and newer take tensor copies, and two descriptors as the last parameters; older chips take cp.async. An SM
+// has room for two such blocks, and ptxas need not save registers for more.
 // attention.mlir has the same for CPUs.
 //
 //   kvcache-opt examples/attention_pipe.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
@@ -41,7 +42,7 @@ gpu.module @kernels {
   gpu.func @attention_pipe(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                            %max_seq: i32, %max_cache: i32, %layer: index,
                            %scale: f32, %q: !heads, %out: !heads)
-      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
