@@ -233,7 +233,7 @@ def test_types_of_something_else(text):
 
 def test_types_that_leave_the_page_size_open():
     text = PAGED.replace("page_size = 64", "page_size = ?")
-    with pytest.raises(ValueError, match="a number for page_size, got .*= ?>") as caught:
+    with pytest.raises(ValueError, match=r"a number for page_size, got .*= \?>") as caught:
         KVCacheParams.from_type(text)
     assert text in str(caught.value)
 

@@ -46,10 +46,12 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
     SmallVector<int64_t> strides;
     int64_t offset;
     (void)window.getStridesAndOffset(strides, offset);
+    SmallVector<Value> openSizes = {cache.getIndex(PartKind::ScalePages)};
+    if (window.isDynamicDim(1))
+      openSizes.push_back(cache.getPageSize());
     rewriter.replaceOpWithNewOp<memref::ReinterpretCastOp>(
         op, window, base.getBaseBuffer(), OpFoldResult(base.getOffset()),
-        getMixedValues(window.getShape(),
-                       {cache.getIndex(PartKind::ScalePages)}, rewriter),
+        getMixedValues(window.getShape(), openSizes, rewriter),
         getMixedValues(strides, {cache.get(PartKind::ScalePageStride)},
                        rewriter));
     return success();

@@ -80,3 +80,12 @@ func.func @scales_view(%k: !quantized) -> !kvcache.scales<!quantized> {
   %s = kvcache.scales_view %k : !quantized
   return %s : !kvcache.scales<!quantized>
 }
+
+// CHECK-LABEL: func.func @scales_base(
+// CHECK-SAME:      %{{[^:]*}}: memref<f8E4M3FN, strided<[], offset: ?>>, %{{[^:]*}}: i32, %{{[^:]*}}: index, %[[P:[^:]*]]: i32,
+// CHECK:         %[[SIZE:.*]] = arith.index_castui %[[P]] : i32 to index
+// CHECK:         memref.reinterpret_cast %{{.*}} to offset: [%{{.*}}], sizes: [%{{.*}}, %[[SIZE]], 8, 1], strides: [%{{.*}}, 8, 1, 1]
+func.func @scales_base(%k: !quantized) -> memref<?x?x8x1xf32, strided<[?, 8, 1, 1], offset: ?>> {
+  %s = kvcache.scales_base %k : !quantized
+  return %s : memref<?x?x8x1xf32, strided<[?, 8, 1, 1], offset: ?>>
+}
