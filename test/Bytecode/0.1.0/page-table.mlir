@@ -14,6 +14,10 @@ module {
     %0 = kvcache.populate %arg0[%arg1, %arg2] : !kvcache.continuous<bf16, #kv> -> !kvcache.row_indices<rows = 48>
     return
   }
+  func.func @populate_from_pages_of_any_size(%arg0: !kvcache.paged<bf16, #kv, page_size = ?>, %arg1: index, %arg2: index) {
+    %0 = kvcache.populate %arg0[%arg1, %arg2] : !kvcache.paged<bf16, #kv, page_size = ?> -> !kvcache.row_indices<rows = 48, page_size = ?>
+    return
+  }
   func.func @get_row(%arg0: !kvcache.row_indices<rows = 128, page_size = 64>, %arg1: index) {
     %c0 = arith.constant 0 : index
     %c127 = arith.constant 127 : index

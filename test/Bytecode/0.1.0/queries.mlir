@@ -19,6 +19,7 @@ module {
     %10 = kvcache.extent batch %arg0 : !kvcache.paged<bf16, #kv, page_size = 64>
     %11 = kvcache.extent pages %arg0 : !kvcache.paged<bf16, #kv, page_size = 64>
     %12 = kvcache.extent tokens %arg0 {note = "kept"} : !kvcache.paged<bf16, #kv, page_size = 64>
+    %13 = kvcache.extent page_size %arg0 : !kvcache.paged<bf16, #kv, page_size = 64>
     return
   }
   func.func @queries_of_a_continuous_cache(%arg0: !kvcache.continuous<bf16, #kv>, %arg1: index, %arg2: index, %arg3: index, %arg4: index) {

@@ -63,5 +63,10 @@ module {
     %1 = kvcache.encode_tensor_map %arg0 sizes[%arg1] strides[] : memref<bf16, strided<[], offset: ?>> -> !kvcache.tma_tile<64xbf16>
     return
   }
+  func.func @pages_of_any_size(%arg0: !kvcache.paged<bf16, #kv, page_size = ?>) {
+    %0 = kvcache.create_ragged_tma_tile %arg0 {rows = 64 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : !kvcache.paged<bf16, #kv, page_size = ?> -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+    %1 = kvcache.create_gather4_tma_tile %arg0 {swizzle = #kvcache.swizzle<swizzle_128b>, tile_height = 64 : i64, tile_width = 128 : i64} : !kvcache.paged<bf16, #kv, page_size = ?> -> !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+    return
+  }
 }
 

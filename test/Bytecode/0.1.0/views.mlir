@@ -59,5 +59,11 @@ module {
     %1 = kvcache.continuous_view value %arg0[%arg1] : !kvcache.continuous_collection<bf16, #kv>
     return %0, %1 : !kvcache.continuous<bf16, #kv>, !kvcache.continuous<bf16, #kv>
   }
+  func.func @paged_collection_of_any_page_size(%arg0: memref<?x2x?x?x8x128xbf16>, %arg1: memref<?x2x?x64x8x128xbf16>, %arg2: memref<?xi32>, %arg3: memref<?x?xi32>, %arg4: i32, %arg5: index) -> !kvcache.paged<bf16, #kv, page_size = ?> {
+    %0 = kvcache.paged_collection %arg0, %arg2, %arg3, %arg4, %arg4 : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !kvcache.paged_collection<bf16, #kv, page_size = ?>
+    %1 = kvcache.paged_collection %arg1, %arg2, %arg3, %arg4, %arg4 : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !kvcache.paged_collection<bf16, #kv, page_size = ?>
+    %2 = kvcache.paged_view key %0[%arg5] : !kvcache.paged_collection<bf16, #kv, page_size = ?>
+    return %2 : !kvcache.paged<bf16, #kv, page_size = ?>
+  }
 }
 
