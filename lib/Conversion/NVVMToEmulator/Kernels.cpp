@@ -181,6 +181,8 @@ static void dropAddressSpaces(gpu::GPUModuleOp module, EmulatorCalls &calls) {
 /// Moves everything out of the module, under names that begin with its own.
 static void hoistSymbols(gpu::GPUModuleOp module, EmulatorCalls &calls) {
   SymbolTable inner(module);
+  SymbolTableCollection tables;
+  SymbolUserMap users(tables, module);
   SymbolTable &outer = calls.runtime.getSymbols();
   std::string prefix = (module.getName() + "_").str();
   SmallVector<Operation *> moved;
@@ -200,7 +202,11 @@ static void hoistSymbols(gpu::GPUModuleOp module, EmulatorCalls &calls) {
     std::string unique = name;
     while (outer.lookup(unique) || inner.lookup(unique))
       unique = name + "_" + std::to_string(count++);
-    (void)inner.rename(op, unique);
+    // SymbolTable::rename would look through the module for each.
+    users.replaceAllUsesWith(op, StringAttr::get(op->getContext(), unique));
+    inner.remove(op);
+    symbol.setName(unique);
+    inner.insert(op);
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op)) {
       function.setLinkage(LLVM::Linkage::Internal);
       dropAttributes(function);
