@@ -395,12 +395,16 @@ struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
   }
 
 private:
-  /// Whether an address is that of an element a variable distance away.
+  /// Whether an address is that of an element a variable distance away, in
+  /// memory that takes 64 bits to address.
   static bool isElementAddress(LLVM::GEPOp op) {
-    return op.getRawConstantIndices().size() == 1 &&
+    auto pointer = dyn_cast<LLVM::LLVMPointerType>(op.getType());
+    return pointer &&
+           pointer.getAddressSpace() !=
+               static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared) &&
+           op.getRawConstantIndices().size() == 1 &&
            op.getDynamicIndices().size() == 1 &&
-           op.getDynamicIndices().front().getType().isInteger(64) &&
-           isa<LLVM::LLVMPointerType>(op.getType());
+           op.getDynamicIndices().front().getType().isInteger(64);
   }
 };
 

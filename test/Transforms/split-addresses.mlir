@@ -165,3 +165,17 @@ llvm.func @terms_of_nothing(%p: !llvm.ptr, %i: i32, %j: i64) -> i16 {
   %v = llvm.load %q : !llvm.ptr -> i16
   llvm.return %v : i16
 }
+
+// Shared memory takes 32 bits to address.
+
+// CHECK-LABEL: llvm.func @shared_memory_stays(
+// CHECK:         %[[INDEX:.*]] = llvm.add
+// CHECK:         llvm.getelementptr %{{.*}}[%[[INDEX]]]
+// CHECK-NOT:     llvm.getelementptr
+llvm.func @shared_memory_stays(%p: !llvm.ptr<3>, %i: i64) -> i16 {
+  %c2 = llvm.mlir.constant(2 : i64) : i64
+  %index = llvm.add %i, %c2 : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i16
+  %v = llvm.load %q : !llvm.ptr<3> -> i16
+  llvm.return %v : i16
+}
