@@ -203,7 +203,9 @@ def SplitAddresses : Pass<"kvcache-split-addresses"> {
     only where the distance is no part of a product or an extension.
 
     What fits into 32 bits follows from the flags of the arithmetic, and from
-    the ranges of special registers.
+    the ranges of special registers. Of these sums, those of values that a
+    thread knows from the start are computed there. Addresses of shared memory,
+    which have 32 bits, stay as they are.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
