@@ -61,6 +61,7 @@ typedef enum MlirKVCacheExtent {
   MlirKVCacheExtentLayers = 1,
   MlirKVCacheExtentPages = 2,
   MlirKVCacheExtentTokens = 3,
+  MlirKVCacheExtentPageSize = 4,
 } MlirKVCacheExtent;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheExtentAttr(MlirAttribute attr);

@@ -231,8 +231,9 @@ gpu.module @kernels {
   // A row by its id needs no more of the page than that.
   // CHECK80-LABEL: @pages_of_any_size(
   // CHECK80:         %[[SIZE:.*]] = kvcache.extent page_size
-  // CHECK80:         arith.remui %{{.*}}, %[[SIZE]] : index
-  // CHECK80:         arith.divui %{{.*}}, %[[SIZE]] : index
+  // CHECK80:         %[[NARROW:.*]] = arith.index_cast %[[SIZE]] : index to i32
+  // CHECK80:         arith.remui %{{.*}}, %[[NARROW]] : i32
+  // CHECK80:         arith.divui %{{.*}}, %[[NARROW]] : i32
   // CHECK80:         nvvm.cp.async.shared.global
   // CHECK90-LABEL:   @pages_of_any_size(
   // CHECK90-COUNT-16:  kvcache.tma_gather4

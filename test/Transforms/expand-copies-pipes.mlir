@@ -17,7 +17,8 @@ gpu.module @kernels {
   // CHECK90-LABEL: gpu.func @all(
   // CHECK90:         %[[BARS:.*]] = nvgpu.mbarrier.create -> <{{.*}} num_barriers = 6>
   // CHECK90:         %[[WARP:.*]] = nvvm.shfl.sync
-  // CHECK90:         %[[IS_FIRST:.*]] = arith.cmpi eq, %[[WARP]], %c0_i32
+  // CHECK90:         %[[INDEX:.*]] = arith.index_cast %[[WARP]]
+  // CHECK90:         %[[IS_FIRST:.*]] = arith.cmpi eq, %[[INDEX]], %c0
   // CHECK90:         scf.if %{{.*}} {
   // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c0], %c1 :
   // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c1], %c1 :
