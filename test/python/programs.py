@@ -46,7 +46,7 @@ class Shape:
     head_size: int = 8
     page_size: int | None = 4
     mla: bool = False
-    is_open: bool = False
+    is_open: bool = field(default=False, kw_only=True)
 
     def __str__(self):
         kind = f"p{self.page_size}" if self.page_size else "continuous"

@@ -76,7 +76,7 @@ class QuantizedShape(Shape):
         return self._packed(dtype, self.groups)
 
     def _packed(self, dtype, size):
-        return Shape(dtype, self.heads, size, self.page_size, self.mla, self.is_open)
+        return Shape(dtype, self.heads, size, self.page_size, self.mla, is_open=self.is_open)
 
     @property
     def stored_dtype(self):
