@@ -104,7 +104,6 @@ func.func @attention(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?
         %max, %sum, %acc = scf.for %t = %c0 to %end step %c1
             iter_args(%old_max = %lowest, %old_sum = %zero, %old_acc = %zeros) -> (f32, f32, !head) {
           %key = kvcache.load %keys[%b, %h, %t, %c0] : !cache -> !head
-          %value = kvcache.load %values[%b, %h, %t, %c0] : !cache -> !head
           %products = arith.mulf %query, %key : !head
           %score = vector.reduction <add>, %products fastmath<reassoc> : !head into f32
 
@@ -114,6 +113,7 @@ func.func @attention(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?
           %distance = arith.subf %score, %new_max : f32
           %weight = math.exp2 %distance : f32
 
+          %value = kvcache.load %values[%b, %h, %t, %c0] : !cache -> !head
           %new_sum = math.fma %old_sum, %shrink, %weight : f32
           %shrinks = vector.broadcast %shrink : f32 to !head
           %weights = vector.broadcast %weight : f32 to !head
