@@ -1,5 +1,4 @@
-//===- Emission.cpp - What copies into tiles are made of
-//---------------------===//
+//===- Emission.cpp - What copies into tiles are made of ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
