@@ -19,10 +19,6 @@ MOST_SECONDS = 60
 MOST_GROWTH = 1.1
 """The exponent of the growth up to which it counts as linear."""
 
-_KERNEL = 10
-MOST_GROWTH = 1.1
-"""The exponent of the growth up to which it counts as linear."""
-
 _KERNEL = """
   gpu.func @copy_{index}(%blocks: memref<?x2x?x16x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                          %max_seq: i32, %max_cache: i32, %layer: index) kernel

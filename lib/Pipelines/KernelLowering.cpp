@@ -36,7 +36,8 @@ static void addOutlining(OpPassManager &pm) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   // Device functions go into their kernels.
-  pm.addPass(createInlinerPass());
+  // The functions have been simplified.
+  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createNameKernelArgs());
@@ -51,8 +52,10 @@ static void addIntegerNarrowing(OpPassManager &pm) {
   addCleanUp(pm);
 }
 
-/// From memref, vector and scf in a kernel to NVVM and LLVM.
-static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
+/// What the lowering of a module of kernels needs done in each function. One
+/// function after another: its ops are still in the processor's cache for the
+/// next pass, and the functions of a large module share the threads.
+static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createNarrowFloats());
   pm.addPass(createFloatsAsBits());
   addCleanUp(pm);
@@ -64,7 +67,10 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createLowerGPUMath());
   pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertGpuOpsToNVVMOps());
+}
+
+/// What is left to do in functions of the LLVM dialect.
+static void addLLVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createConvertVectorToLLVMPass());
   // What the lowering of vectors leaves.
   pm.addPass(createArithToLLVMConversionPass());
@@ -73,7 +79,10 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
     pm.addPass(createConvertNVVMToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
-  pm.addPass(createMarkDescriptors());
+}
+
+/// Better addresses, loops and accesses, in functions of the LLVM dialect.
+static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createSplitAddresses());
   pm.addPass(createCSEPass());
   pm.addPass(createAnnotateLoops());
@@ -83,6 +92,15 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
     pm.addPass(createCacheOperators());
   pm.addPass(createVerifyIR());
   pm.addPass(createCheckLowered());
+}
+
+/// From memref, vector and scf in kernels to NVVM and LLVM.
+static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
+  addFunctionLowering(pm.nestAny());
+  pm.addPass(createConvertGpuOpsToNVVMOps());
+  addLLVMLowering(pm.nestAny(), makeInlinePTX);
+  pm.addPass(createMarkDescriptors());
+  addLLVMOptimization(pm.nestAny(), makeInlinePTX);
 }
 
 void kvcache::addKernelLowering(OpPassManager &pm,

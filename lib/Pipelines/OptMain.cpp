@@ -57,7 +57,9 @@ int kvcache::optMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   static llvm::cl::opt<bool> emitPTXText(
       "emit-ptx",
-      llvm::cl::desc("Write the PTX of all kernels as text instead of IR"),
+      llvm::cl::desc("Write the PTX of all kernels as text instead of IR. "
+                     "Pipelines verify what they make before LLVM gets it; "
+                     "with --verify-each, every pass does"),
       llvm::cl::init(false));
 
   DialectRegistry registry;
@@ -74,6 +76,8 @@ int kvcache::optMain(int argc, char **argv) {
     return asMainReturnCode(
         MlirOptMain(argc, argv, inputName, outputName, registry));
 
+  if (llvm::cl::getRegisteredOptions()["verify-each"]->getNumOccurrences() == 0)
+    config.verifyPasses(false);
   std::string message;
   std::unique_ptr<llvm::MemoryBuffer> input =
       openInputFile(inputName, &message);

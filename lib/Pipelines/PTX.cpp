@@ -10,9 +10,13 @@
 
 #include "mlir/Target/LLVM/ModuleToObject.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -22,6 +26,18 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
+
+/// LLVM's passes between the lowering and the back end. Kernels come with their
+/// address arithmetic as it shall be, in few functions and in registers, so
+/// that its own pipelines take three times as long for the same machine code.
+/// Functions of linked libraries are inlined, and what is left of them dropped.
+constexpr char kMiddleEnd[] =
+    "inliner-wrapper,globaldce,"
+    "function("
+    "simplifycfg,sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(loop-rotate,licm),simplifycfg,"
+    "loop(indvars,loop-deletion),loop-unroll<O{0}>,"
+    "gvn,sccp,instcombine<no-verify-fixpoint>,adce,simplifycfg)";
 
 /// The most instructions of a function that every pass sees: about six times
 /// those of an attention kernel.
@@ -46,6 +62,28 @@ private:
   llvm::StringSet<> longFunctions;
 };
 
+void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
+                  int level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+
+  llvm::ModulePassManager passes;
+  // The target's own passes, such as the one that answers __nvvm_reflect.
+  builder.invokePipelineStartEPCallbacks(passes, llvm::OptimizationLevel::O3);
+  std::string text =
+      level == 0 ? "always-inline" : llvm::formatv(kMiddleEnd, level).str();
+  llvm::cantFail(builder.parsePassPipeline(passes, text));
+  passes.run(module, modules);
+}
+
 class ModuleToPTX : public LLVM::ModuleToObject {
 public:
   ModuleToPTX(gpu::GPUModuleOp module, NVVM::NVVMTargetAttr target,
@@ -66,6 +104,17 @@ protected:
             loadBitcodeFilesFromList(module.getContext(), libraries, loaded)))
       return std::nullopt;
     return loaded;
+  }
+
+  LogicalResult optimizeModule(llvm::Module &module, int level) override {
+    FailureOr<llvm::TargetMachine *> machine = getOrCreateTargetMachine();
+    if (failed(machine))
+      return failure();
+    // The middle end has run GVN, which is all that the next level adds.
+    if ((*machine)->getOptLevel() > llvm::CodeGenOptLevel::Default)
+      (*machine)->setOptLevel(llvm::CodeGenOptLevel::Default);
+    runMiddleEnd(module, **machine, level);
+    return success();
   }
 
   FailureOr<SmallVector<char, 0>>
