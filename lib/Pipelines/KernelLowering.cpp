@@ -9,7 +9,6 @@
 #include "KernelLowering.h"
 #include "CleanUp.h"
 #include "HostLowering.h"
-#include "VerifyIR.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
@@ -90,8 +89,6 @@ static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createCSEPass());
   if (makeInlinePTX)
     pm.addPass(createCacheOperators());
-  pm.addPass(createVerifyIR());
-  pm.addPass(createCheckLowered());
 }
 
 /// From memref, vector and scf in kernels to NVVM and LLVM.
@@ -101,6 +98,8 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   addLLVMLowering(pm.nestAny(), makeInlinePTX);
   pm.addPass(createMarkDescriptors());
   addLLVMOptimization(pm.nestAny(), makeInlinePTX);
+  pm.addPass(createVerifyIR());
+  pm.addPass(createCheckLowered());
 }
 
 void kvcache::addKernelLowering(OpPassManager &pm,

@@ -130,14 +130,16 @@ protected:
       return getOperation().emitError(
                  "has no PTX: LLVM writes no assembly for ")
              << chip;
-    LongFunctionGate gate(module);
-    module.getContext().setOptPassGate(gate);
+    gate.emplace(module);
+    module.getContext().setOptPassGate(*gate);
     passes.run(module);
     return text;
   }
 
 private:
   SmallVector<Attribute> libraries;
+  /// LLVM's context points to it.
+  std::optional<LongFunctionGate> gate;
 };
 
 } // namespace

@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VerifyIR.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
-#include "mlir/Pass/PassRegistry.h"
 
 #include <mutex>
 
@@ -17,7 +15,6 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 static void registerOnce() {
-  registerPass(createVerifyIR);
   PassPipelineRegistration<ToPTXOptions>(
       "kvcache-to-ptx",
       "Compile cache ops for NVIDIA chips: parallel loops become kernels, and "

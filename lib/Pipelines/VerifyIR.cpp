@@ -6,22 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VerifyIR.h"
+#include "kvcache/Pipelines/Pipelines.h"
 
 #include "mlir/IR/Verifier.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_VERIFYIR
+#include "kvcache/Pipelines/Passes.h.inc"
+} // namespace mlir::kvcache
 
 using namespace mlir;
 
 namespace {
 
-struct VerifyIR : PassWrapper<VerifyIR, OperationPass<>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyIR)
-
-  StringRef getName() const override { return "VerifyIR"; }
-  StringRef getArgument() const override { return "kvcache-verify"; }
-  StringRef getDescription() const override {
-    return "Verify all ops, whether or not the pass manager does";
-  }
+struct VerifyIR : kvcache::impl::VerifyIRBase<VerifyIR> {
   void runOnOperation() override {
     if (failed(verify(getOperation())))
       signalPassFailure();
@@ -29,7 +27,3 @@ struct VerifyIR : PassWrapper<VerifyIR, OperationPass<>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> kvcache::createVerifyIR() {
-  return std::make_unique<VerifyIR>();
-}

@@ -119,6 +119,16 @@ def AnnotateLoops : Pass<"kvcache-annotate-loops"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def VerifyIR : Pass<"kvcache-verify"> {
+  let summary = "Verify all ops, whether or not the pass manager does";
+  let description = [{
+    To verify after each pass takes a fifth of the time that a kernel takes.
+    `kvcache.compile` and `kvcache-opt --emit-ptx` switch that off; the pipelines
+    have this pass where ops as users know them have been lowered, and where
+    LLVM comes next.
+  }];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject what no pass has lowered to LLVM";
   let description = [{
