@@ -34,12 +34,14 @@ _KERNEL = """
     %keys = kvcache.paged_view key %cache[%layer] : !collection
     %values = kvcache.paged_view value %cache[%layer] : !collection
     %length = kvcache.cache_length %keys[%b] : !cache
+    %first = arith.addi %length, %t : index
 {moves}
     gpu.return
   }}
 """
 _MOVE = """
-    %t{i} = arith.addi %length, %{before} : index
+    %offset{i} = arith.constant {i} : index
+    %t{i} = arith.addi %first, %offset{i} : index
     %v{i} = kvcache.load %keys[%b, %h, %t{i}, %d] : !cache -> vector<8xbf16>
     kvcache.store %v{i}, %values[%b, %h, %t{i}, %d] : vector<8xbf16>, !cache"""
 
@@ -62,7 +64,7 @@ def source(ops: int, most_of_kernel: int) -> str:
     each = min(ops, most_of_kernel)
     if each < 6 or each % 2 or ops % each:
         raise ValueError(f"expects kernels of an even number of ops from 6 on, got {ops} in kernels of {each}")
-    moves = "".join(_MOVE.format(i=i, before=f"t{i - 1}" if i else "t") for i in range((each - 4) // 2))
+    moves = "".join(_MOVE.format(i=i) for i in range((each - 4) // 2))
     kernels = "".join(_KERNEL.format(index=index, moves=moves) for index in range(ops // each))
     types = "bf16, #kv, page_size = 16"
     return f"""#kv = #kvcache.params<num_heads = 8, head_size = 128>
