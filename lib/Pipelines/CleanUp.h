@@ -15,8 +15,12 @@
 namespace mlir::kvcache {
 
 /// What goes between two lowerings: folding, and one of what is there twice.
+/// Blocks stay as they are: LLVM looks after them, and to ask each time which
+/// of their arguments live takes as long as all the folding.
 inline void addCleanUp(OpPassManager &pm) {
-  pm.addPass(createCanonicalizerPass());
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(config));
   pm.addPass(createCSEPass());
 }
 

@@ -145,7 +145,10 @@ struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
                                                     /*subgroupSize=*/32);
     populateGpuLowerClusteredSubgroupReduceToShufflePatterns(
         patterns, /*subgroupSize=*/32);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };
