@@ -86,7 +86,6 @@ static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createCSEPass());
   pm.addPass(createAnnotateLoops());
   pm.addPass(createHoistUniform());
-  pm.addPass(createCSEPass());
   if (makeInlinePTX)
     pm.addPass(createCacheOperators());
 }

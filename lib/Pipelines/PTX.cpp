@@ -9,7 +9,6 @@
 #include "PTX.h"
 
 #include "mlir/Target/LLVM/ModuleToObject.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -39,27 +38,15 @@ constexpr char kMiddleEnd[] =
     "loop(indvars,loop-deletion),loop-unroll<O{0}>,"
     "gvn,sccp,instcombine<no-verify-fixpoint>,adce,simplifycfg)";
 
-/// The most instructions of a function that every pass sees: about six times
-/// those of an attention kernel.
-constexpr unsigned kMaxInstructions = 3000;
-
-/// Keeps long functions from passes of the back end that take a time quadratic
-/// in their length.
-class LongFunctionGate : public llvm::OptPassGate {
+/// Keeps the back end from two passes for addresses, which are split already:
+/// straight-line strength reduction takes a time quadratic in the length of a
+/// function.
+class AddressPassGate : public llvm::OptPassGate {
 public:
-  explicit LongFunctionGate(llvm::Module &module) {
-    for (llvm::Function &function : module)
-      if (function.getInstructionCount() > kMaxInstructions)
-        longFunctions.insert(("function (" + function.getName() + ")").str());
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(StringRef pass, StringRef /*unit*/) const override {
+    return pass != "slsr" && pass != "nary-reassociate";
   }
-
-  bool isEnabled() const override { return !longFunctions.empty(); }
-  bool shouldRunPass(StringRef pass, StringRef unit) const override {
-    return pass != "slsr" || !longFunctions.contains(unit);
-  }
-
-private:
-  llvm::StringSet<> longFunctions;
 };
 
 void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
@@ -130,8 +117,7 @@ protected:
       return getOperation().emitError(
                  "has no PTX: LLVM writes no assembly for ")
              << chip;
-    gate.emplace(module);
-    module.getContext().setOptPassGate(*gate);
+    module.getContext().setOptPassGate(gate);
     passes.run(module);
     return text;
   }
@@ -139,7 +125,7 @@ protected:
 private:
   SmallVector<Attribute> libraries;
   /// LLVM's context points to it.
-  std::optional<LongFunctionGate> gate;
+  AddressPassGate gate;
 };
 
 } // namespace
