@@ -74,7 +74,8 @@ gpu.module @kernels {
   // CHECK100:         memref.load %{{.*}}[%[[OWN]]]
   // CHECK100:         %[[NEXT:.*]] = arith.addi %[[OWN]], %c1
   // CHECK100:         memref.load %{{.*}}[%[[NEXT]]]
-  // CHECK100:         scf.for %[[FIRST:.*]] = %c0 to %c64 step %c4 {
+  // CHECK100:         scf.for %[[IV:.*]] = %c0_i32 to %c64_i32 step %c4_i32 : i32 {
+  // CHECK100:           %[[FIRST:.*]] = arith.index_castui %[[IV]]
   // CHECK100:           %[[LANE:.*]] = arith.divui %[[FIRST]], %c2
   // CHECK100:           %[[LANE_I32:.*]] = arith.index_cast %[[LANE]]
   // CHECK100-COUNT-4:   nvvm.shfl.sync
@@ -90,9 +91,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Ids that are aligned are read together.
+  // Ids that are aligned are read together, four by each of 16 lanes.
   // CHECK100-LABEL: @aligned_ids(
-  // CHECK100:         vector.load %{{.*}}[%{{.*}}] {alignment = 8 : i64} : {{.*}}, vector<2xi32>
+  // CHECK100:         %[[LANE:.*]] = arith.minsi %{{.*}}, %c15
+  // CHECK100:         %[[OWN:.*]] = arith.muli %[[LANE]], %c4
+  // CHECK100:         vector.load %{{.*}}[%[[OWN]]] {alignment = 16 : i64} : {{.*}}, vector<4xi32>
   // CHECK100-NOT:     memref.load
   // CHECK100-COUNT-16: kvcache.tma_gather4
   gpu.func @aligned_ids(%k: !mla16, %ids: memref<64xi32>) kernel {
@@ -104,14 +107,19 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Rows are those of `tma_row`, and end at 2^31; columns count the heads before.
+  // Rows are those of `tma_row`, and -1 for what is no row; columns count the heads before.
   // CHECK100-LABEL: @head(
   // CHECK100-SAME:    %[[H:[a-z0-9]+]]: index, %[[D:[a-z0-9]+]]: index, %[[IDS:[a-z0-9]+]]: memref<8xi32>, %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x1xbf16, swizzle_128b>
   // CHECK100:         %[[LANE:.*]] = arith.minsi %{{.*}}, %c7
   // CHECK100:         %[[ID_I32:.*]] = memref.load %[[IDS]][%[[LANE]]]
-  // CHECK100:         %[[ID:.*]] = arith.index_cast %[[ID_I32]]
+  // CHECK100:         %[[ID:.*]] = arith.index_castui %[[ID_I32]]
   // CHECK100:         %[[TMA_ROW:.*]] = kvcache.tma_row %{{.*}}[%[[ID]]]
-  // CHECK100:         %[[ROW:.*]] = arith.minsi %[[TMA_ROW]], %c2147483647
+  // CHECK100:         %[[PAGES:.*]] = kvcache.extent pages
+  // CHECK100:         %[[ROWS:.*]] = arith.muli %[[PAGES]], %c16
+  // CHECK100:         %[[LIMIT:.*]] = arith.minsi %[[ROWS]], %c2147483648
+  // CHECK100:         %[[LIMIT_I32:.*]] = arith.index_cast %[[LIMIT]] : index to i32
+  // CHECK100:         %[[IS_ROW:.*]] = arith.cmpi ult, %[[ID_I32]], %[[LIMIT_I32]]
+  // CHECK100:         %[[ROW:.*]] = arith.select %[[IS_ROW]], %[[TMA_ROW]], %c-1
   // CHECK100:         %[[OWN:.*]] = arith.index_cast %[[ROW]] : index to i32
   // CHECK100:         %[[SHARED:.*]] = nvvm.shfl.sync  idx %c-1_i32, %[[OWN]], %c0_i32
   // CHECK100:         %[[R0:.*]] = arith.index_cast %[[SHARED]]

@@ -33,7 +33,8 @@ namespace {
 
 /// The rows of the cache for a gather, as coordinates of its descriptor. Each
 /// lane computes some of them, neighbouring ones, so that what they read is
-/// under way together, and a few reads get it.
+/// under way together, and a few reads get it: as many as one can read, which
+/// may leave lanes without.
 class GatheredRows {
 public:
   /// Rows `first` to `first + count - 1` of the tile, at most `kMost`.
@@ -44,6 +45,7 @@ public:
       return;
     int64_t perLane =
         llvm::PowerOf2Ceil(llvm::divideCeil(count, issuer.numLanes));
+    perLane = std::max(perLane, Source(b, op).getIdsPerAccess());
     Value lane = b.min(issuer.lane, b.index(count / perLane - 1));
     Value ofLane = b.add(b.index(first), b.mul(lane, b.index(perLane)));
     for (Value row : compute(ofLane, perLane))
@@ -71,13 +73,13 @@ public:
 private:
   SmallVector<Value> compute(Value tileRow, int64_t count) {
     SmallVector<Value> rows;
-    for (Value id : Source(b, op).getIds(tileRow, count)) {
-      Type index = b.builder.getIndexType();
-      id = arith::IndexCastOp::create(b.builder, b.loc, index, id);
-      Value row = TMARowOp::create(b.builder, b.loc, index, op.getCache(), id);
-      // No view has this many rows: what 32 bits don't hold stays out of
-      // bounds.
-      rows.push_back(b.min(row, b.index((int64_t(1) << 31) - 1)));
+    Source source(b, op);
+    for (Value id : source.getIds(tileRow, count)) {
+      Value row = TMARowOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                   op.getCache(), b.fromI32(id));
+      // Out of bounds there are zeros.
+      rows.push_back(arith::SelectOp::create(b.builder, b.loc, source.isRow(id),
+                                             row, b.index(-1)));
     }
     return rows;
   }
@@ -111,12 +113,13 @@ static void emitFours(const IndexBuilder &b, AsyncGatherTileOp op,
   });
 }
 
-/// Runs `body` with each of `0, 4, …` below `end`, in a loop that stays one.
+/// Runs `body` with each of `0, 4, …` below `end`, in a loop that stays one and
+/// counts in 32 bits.
 static void loopOverFours(const IndexBuilder &b, int64_t end,
                           function_ref<void(Value)> body) {
   MLIRContext *context = b.builder.getContext();
-  auto loop = scf::ForOp::create(b.builder, b.loc, b.index(0), b.index(end),
-                                 b.index(4));
+  auto loop =
+      scf::ForOp::create(b.builder, b.loc, b.i32(0), b.i32(end), b.i32(4));
   auto unroll = LLVM::LoopUnrollAttr::get(
       context, /*disable=*/b.builder.getBoolAttr(true), /*count=*/{},
       /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
@@ -131,7 +134,7 @@ static void loopOverFours(const IndexBuilder &b, int64_t end,
                     /*parallelAccesses=*/{}));
   OpBuilder::InsertionGuard guard(b.builder);
   b.builder.setInsertionPointToStart(loop.getBody());
-  body(loop.getInductionVar());
+  body(b.fromI32(loop.getInductionVar()));
 }
 
 void kvcache::emitGather(const IndexBuilder &b, AsyncGatherTileOp op,

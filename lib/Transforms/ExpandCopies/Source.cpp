@@ -60,24 +60,29 @@ SmallVector<Value> Source::getIds(Value first, int64_t count) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-SourceRow Source::getGathered(Value id) {
-  CacheTypeInterface cache = getCache().getType();
-  Type index = b.builder.getIndexType();
-  auto getExtent = [&](Extent extent) {
-    return b.builder.createOrFold<ExtentOp>(b.loc, index, extent, getCache());
-  };
+Value Source::getExtent(Extent extent) {
+  return b.builder.createOrFold<ExtentOp>(b.loc, b.builder.getIndexType(),
+                                          extent, getCache());
+}
+
+Value Source::isRow(Value id) {
   // In a continuous cache the rows of all blocks are one page.
-  Value pageSize = cache.isPaged() ? getExtent(Extent::PageSize) : Value();
-  Value rows = cache.isPaged()
-                   ? b.mul(getExtent(Extent::Pages), pageSize)
-                   : NumKVRowsOp::create(b.builder, b.loc, index, getCache());
+  Value rows =
+      getCache().getType().isPaged()
+          ? b.mul(getExtent(Extent::Pages), getExtent(Extent::PageSize))
+          : NumKVRowsOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                getCache());
   // A negative id is at least 2^31 without its sign.
   Value limit = b.toI32(b.min(rows, b.index(int64_t(1) << 31)));
-  Value isValid = b.below(id, limit);
+  return b.below(id, limit);
+}
+
+SourceRow Source::getGathered(Value id) {
+  Value isValid = isRow(id);
   Value row = arith::SelectOp::create(b.builder, b.loc, isValid, id, b.i32(0));
-  if (!cache.isPaged())
+  if (!getCache().getType().isPaged())
     return {isValid, b.index(0), b.fromI32(row), b.index(0)};
-  pageSize = b.toI32(pageSize);
+  Value pageSize = b.toI32(getExtent(Extent::PageSize));
   return {isValid, b.index(0), b.fromI32(b.rem(row, pageSize)),
           b.fromI32(b.div(row, pageSize))};
 }

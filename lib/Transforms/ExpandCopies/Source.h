@@ -52,6 +52,8 @@ public:
   SmallVector<Value> getIds(Value first, int64_t count);
   /// How many row ids one access can read; 1 where there are none.
   int64_t getIdsPerAccess();
+  /// Whether a row id is that of a row of the cache.
+  Value isRow(Value id);
 
   /// Elements of the head from `column` of the tile on.
   Value getElementAt(Value column);
@@ -65,6 +67,7 @@ public:
 
 private:
   SourceRow getGathered(Value id);
+  Value getExtent(Extent extent);
 
   const IndexBuilder &b;
   AsyncLoadTileOp load;
