@@ -1,22 +1,21 @@
 // RUN: kvcache-opt %s --kvcache-split-addresses --canonicalize --cse | FileCheck %s
 
 // Two accesses a constant apart share what comes before it, also where the
-// constant was part of a product and of an extension.
+// constant was part of a product and of an extension. Factors are sizes of
+// elements.
 
 // CHECK-LABEL: llvm.func @constants_come_last(
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[PAGE:.*]]: i64, %[[STRIDE:.*]]: i64)
 // CHECK-DAG:     %[[HEAD:.*]] = nvvm.read.ptx.sreg.tid.y
 // CHECK-DAG:     %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
 // CHECK-DAG:     %[[PAGE_OFFSET:.*]] = llvm.mul %[[PAGE]], %[[STRIDE]] : i64
-// CHECK-DAG:     %[[PAGE_AT:.*]] = llvm.getelementptr %[[P]][%[[PAGE_OFFSET]]]
+// CHECK-DAG:     %[[PAGE_AT:.*]] = llvm.getelementptr %[[P]][%[[PAGE_OFFSET]]] {{.*}}, !llvm.array<2 x i8>
 // CHECK-DAG:     %[[C16:.*]] = llvm.mlir.constant(16 : i32)
-// CHECK-DAG:     %[[C8:.*]] = llvm.mlir.constant(8 : i64)
 // CHECK:         %[[H:.*]] = llvm.mul %[[HEAD]], %[[C16]] overflow<nsw, nuw> : i32
 // CHECK:         %[[SUM:.*]] = llvm.add %[[H]], %[[LANE]] overflow<nsw, nuw> : i32
 // CHECK:         %[[WIDE:.*]] = llvm.zext %[[SUM]] : i32 to i64
-// CHECK:         %[[SCALED:.*]] = llvm.mul %[[WIDE]], %[[C8]] : i64
-// CHECK:         %[[FIRST:.*]] = llvm.getelementptr %[[PAGE_AT]][%[[SCALED]]]
-// CHECK:         %[[SECOND:.*]] = llvm.getelementptr %[[FIRST]][264]
+// CHECK:         %[[FIRST:.*]] = llvm.getelementptr %[[PAGE_AT]][%[[WIDE]]] {{.*}}, !llvm.array<16 x i8>
+// CHECK:         %[[SECOND:.*]] = llvm.getelementptr %[[FIRST]][528] {{.*}}, i8
 // CHECK:         llvm.load %[[FIRST]]
 // CHECK:         llvm.load %[[SECOND]]
 llvm.func @constants_come_last(%p: !llvm.ptr, %page: i64, %stride: i64) -> i16 {
@@ -68,7 +67,7 @@ llvm.func @wrapping_sum_stays(%p: !llvm.ptr, %i: i32) -> i16 {
 // CHECK-LABEL: llvm.func @signed_extension_stays(
 // CHECK:         %[[WIDE:.*]] = llvm.sext
 // CHECK:         %[[Q:.*]] = llvm.getelementptr %{{.*}}[%[[WIDE]]]
-// CHECK:         llvm.getelementptr %[[Q]][-3]
+// CHECK:         llvm.getelementptr %[[Q]][-6]
 llvm.func @signed_extension_stays(%p: !llvm.ptr, %i: i32) -> i16 {
   %back = llvm.mlir.constant(-3 : i64) : i64
   %wide = llvm.sext %i : i32 to i64
@@ -84,9 +83,8 @@ llvm.func @signed_extension_stays(%p: !llvm.ptr, %i: i32) -> i16 {
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[I:.*]]: i32, %[[J:.*]]: i32)
 // CHECK-DAG:     %[[WIDE_J:.*]] = llvm.zext %[[J]]
 // CHECK-DAG:     %[[WIDE_I:.*]] = llvm.zext %[[I]]
-// CHECK:         %[[SCALED:.*]] = llvm.mul %[[WIDE_J]]
-// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[P]][%[[SCALED]]]
-// CHECK:         llvm.getelementptr %[[ROW]][%[[WIDE_I]]]
+// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[P]][%[[WIDE_J]]] {{.*}}, !llvm.array<16 x i8>
+// CHECK:         llvm.getelementptr %[[ROW]][%[[WIDE_I]]] {{.*}}, !llvm.array<2 x i8>
 llvm.func @large_sums_are_wide(%p: !llvm.ptr, %i: i32, %j: i32) -> i16 {
   %c8 = llvm.mlir.constant(8 : i64) : i64
   %wide_i = llvm.zext %i : i32 to i64
@@ -104,10 +102,8 @@ llvm.func @large_sums_are_wide(%p: !llvm.ptr, %i: i32, %j: i32) -> i16 {
 // CHECK-LABEL: llvm.func @products_of_two_variables(
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[B:.*]]: i64, %[[SIZE:.*]]: i64, %[[T:.*]]: i64)
 // CHECK:         %[[ROWS:.*]] = llvm.mul %[[B]], %[[SIZE]]
-// CHECK:         %[[SEQUENCE:.*]] = llvm.mul %[[ROWS]], %[[C:.*]] : i64
-// CHECK:         %[[AT:.*]] = llvm.getelementptr %[[P]][%[[SEQUENCE]]]
-// CHECK:         %[[ROW:.*]] = llvm.mul %[[T]], %[[C]] : i64
-// CHECK:         llvm.getelementptr %[[AT]][%[[ROW]]]
+// CHECK:         %[[AT:.*]] = llvm.getelementptr %[[P]][%[[ROWS]]] {{.*}}, !llvm.array<2048 x i8>
+// CHECK:         llvm.getelementptr %[[AT]][%[[T]]] {{.*}}, !llvm.array<2048 x i8>
 llvm.func @products_of_two_variables(%p: !llvm.ptr, %b: i64, %size: i64, %t: i64) -> i16 {
   %c1024 = llvm.mlir.constant(1024 : i64) : i64
   %stride = llvm.mul %size, %c1024 : i64
@@ -119,14 +115,69 @@ llvm.func @products_of_two_variables(%p: !llvm.ptr, %b: i64, %size: i64, %t: i64
   llvm.return %v : i16
 }
 
+// Where a factor and the constant fit into 32 bits, a product of 32 bits by 32 is all that there is.
+
+// CHECK-LABEL: llvm.func @products_of_32_bits(
+// CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[STRIDE:.*]]: i32)
+// CHECK-DAG:     %[[Y:.*]] = nvvm.read.ptx.sreg.ctaid.y
+// CHECK-DAG:     %[[C4:.*]] = llvm.mlir.constant(4 : i32)
+// CHECK-DAG:     %[[WIDE_STRIDE:.*]] = llvm.zext %[[STRIDE]]
+// CHECK:         %[[BYTES:.*]] = llvm.mul %[[Y]], %[[C4]] overflow<nsw, nuw> : i32
+// CHECK:         %[[WIDE_BYTES:.*]] = llvm.zext %[[BYTES]]
+// CHECK:         %[[PRODUCT:.*]] = llvm.mul %[[WIDE_BYTES]], %[[WIDE_STRIDE]] : i64
+// CHECK:         %[[ROW:.*]] = llvm.getelementptr %[[P]][%[[PRODUCT]]] {{.*}}, i8
+// CHECK:         %[[LARGE:.*]] = llvm.mul %{{.*}}, %[[WIDE_STRIDE]] : i64
+// CHECK:         llvm.getelementptr %[[ROW]][%[[LARGE]]] {{.*}}, !llvm.array<4 x i8>
+llvm.func @products_of_32_bits(%p: !llvm.ptr, %stride: i32) -> i32 {
+  %x = nvvm.read.ptx.sreg.ctaid.x : i32
+  %y = nvvm.read.ptx.sreg.ctaid.y : i32
+  %wide_x = llvm.zext %x : i32 to i64
+  %wide_y = llvm.zext %y : i32 to i64
+  %wide_stride = llvm.zext %stride : i32 to i64
+  %small = llvm.mul %wide_y, %wide_stride : i64
+  %large = llvm.mul %wide_x, %wide_stride : i64
+  %index = llvm.add %small, %large : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %v = llvm.load %q : !llvm.ptr -> i32
+  llvm.return %v : i32
+}
+
+// What a thread knows from the start comes before a page id that it reads, and before products.
+
+// CHECK-LABEL: llvm.func @known_parts_come_first(
+// CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[STRIDE:.*]]: i64, %[[TABLE:.*]]: !llvm.ptr, %{{.*}}: i1)
+// CHECK:         %[[ID:.*]] = nvvm.read.ptx.sreg.tid.x
+// CHECK:         %[[WIDE:.*]] = llvm.zext %[[ID]]
+// CHECK:         %[[LANE:.*]] = llvm.getelementptr %[[P]][%[[WIDE]]] {{.*}}, !llvm.array<16 x i8>
+// CHECK:         llvm.cond_br
+// CHECK:         %[[PAGE:.*]] = llvm.load %[[TABLE]]
+// CHECK:         %[[OFFSET:.*]] = llvm.mul %[[PAGE]], %[[STRIDE]]
+// CHECK:         llvm.getelementptr %[[LANE]][%[[OFFSET]]] {{.*}}, !llvm.array<2 x i8>
+llvm.func @known_parts_come_first(%p: !llvm.ptr, %stride: i64, %table: !llvm.ptr, %is_used: i1) {
+  %c8 = llvm.mlir.constant(8 : i64) : i64
+  %c0 = llvm.mlir.constant(0 : i16) : i16
+  %id = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+  llvm.cond_br %is_used, ^then, ^end
+^then:
+  %page = llvm.load %table : !llvm.ptr -> i64
+  %offset = llvm.mul %page, %stride : i64
+  %wide = llvm.zext %id : i32 to i64
+  %element = llvm.mul %wide, %c8 : i64
+  %index = llvm.add %offset, %element : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i16
+  llvm.store %c0, %q : i16, !llvm.ptr
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
 // A thread id that was taken apart comes together again.
 
 // CHECK-LABEL: llvm.func @quotient_and_remainder(
 // CHECK:         %[[ID:.*]] = nvvm.read.ptx.sreg.tid.x
 // CHECK:         %[[WIDE:.*]] = llvm.zext %[[ID]]
-// CHECK:         %[[SCALED:.*]] = llvm.mul %[[WIDE]], %[[C8:.*]] : i64
-// CHECK:         %[[Q:.*]] = llvm.getelementptr %{{.*}}[%[[SCALED]]]
-// CHECK:         llvm.getelementptr %[[Q]][256]
+// CHECK:         %[[Q:.*]] = llvm.getelementptr %{{.*}}[%[[WIDE]]] {{.*}}, !llvm.array<16 x i8>
+// CHECK:         llvm.getelementptr %[[Q]][512]
 llvm.func @quotient_and_remainder(%p: !llvm.ptr) -> i16 {
   %c8 = llvm.mlir.constant(8 : i32) : i32
   %c16 = llvm.mlir.constant(16 : i32) : i32
@@ -145,9 +196,120 @@ llvm.func @quotient_and_remainder(%p: !llvm.ptr) -> i16 {
   llvm.return %v : i16
 }
 
+// Of the token 16 * x + z, with z below 16, x is the page and z the row, if the token fits into 32 bits: a branch says
+// so.
+
+// CHECK-LABEL: llvm.func @page_and_row_of_token(
+// CHECK-DAG:     %[[X:.*]] = nvvm.read.ptx.sreg.ctaid.x
+// CHECK-DAG:     %[[Z:.*]] = nvvm.read.ptx.sreg.tid.z
+// CHECK-DAG:     %[[WIDE_X:.*]] = llvm.zext %[[X]]
+// CHECK-DAG:     %[[WIDE_Z:.*]] = llvm.zext %[[Z]]
+// CHECK-DAG:     %[[AT:.*]] = llvm.getelementptr %{{.*}}[%[[WIDE_X]]] {{.*}}, !llvm.array<4096 x i8>
+// CHECK:         llvm.getelementptr %[[AT]][%[[WIDE_Z]]] {{.*}}, !llvm.array<4 x i8>
+llvm.func @page_and_row_of_token(%p: !llvm.ptr, %length: i32) {
+  %c0 = llvm.mlir.constant(0 : i32) : i32
+  %c16 = llvm.mlir.constant(16 : i32) : i32
+  %c16_wide = llvm.mlir.constant(16 : i64) : i64
+  %c1024 = llvm.mlir.constant(1024 : i64) : i64
+  %x = nvvm.read.ptx.sreg.ctaid.x : i32
+  %z = nvvm.read.ptx.sreg.tid.z range <i32, 0, 16> : i32
+  %wide_x = llvm.sext %x : i32 to i64
+  %wide_z = llvm.sext %z : i32 to i64
+  %first = llvm.mul %wide_x, %c16_wide : i64
+  %token = llvm.add %first, %wide_z : i64
+  %wide_length = llvm.zext %length : i32 to i64
+  %is_used = llvm.icmp "ult" %token, %wide_length : i64
+  llvm.cond_br %is_used, ^then, ^end
+^then:
+  %narrow = llvm.trunc %token : i64 to i32
+  %page = llvm.udiv %narrow, %c16 : i32
+  %row = llvm.urem %narrow, %c16 : i32
+  %wide_page = llvm.zext %page : i32 to i64
+  %wide_row = llvm.zext %row : i32 to i64
+  %offset = llvm.mul %wide_page, %c1024 : i64
+  %index = llvm.add %offset, %wide_row : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  llvm.store %c0, %q : i32, !llvm.ptr
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// If it may not, the row is known all the same, as 2^32 is a multiple of 16, but of 12 it is none. The branch where the
+// token is not less than the length says nothing.
+
+// CHECK-LABEL: llvm.func @token_of_33_bits(
+// CHECK-DAG:     %[[NARROW:.*]] = llvm.trunc
+// CHECK-DAG:     %[[C16:.*]] = llvm.mlir.constant(16 : i32)
+// CHECK-DAG:     %[[C12:.*]] = llvm.mlir.constant(12 : i32)
+// CHECK-DAG:     llvm.udiv %[[NARROW]], %[[C16]]
+// CHECK-DAG:     llvm.urem %[[NARROW]], %[[C12]]
+// CHECK-NOT:     llvm.urem
+// CHECK:         llvm.store
+llvm.func @token_of_33_bits(%p: !llvm.ptr, %length: i32) {
+  %c0 = llvm.mlir.constant(0 : i32) : i32
+  %c12 = llvm.mlir.constant(12 : i32) : i32
+  %c16 = llvm.mlir.constant(16 : i32) : i32
+  %c48 = llvm.mlir.constant(48 : i64) : i64
+  %c1024 = llvm.mlir.constant(1024 : i64) : i64
+  %x = nvvm.read.ptx.sreg.ctaid.x : i32
+  %z = nvvm.read.ptx.sreg.tid.z range <i32, 0, 12> : i32
+  %wide_x = llvm.sext %x : i32 to i64
+  %wide_z = llvm.sext %z : i32 to i64
+  %first = llvm.mul %wide_x, %c48 : i64
+  %token = llvm.add %first, %wide_z : i64
+  %wide_length = llvm.zext %length : i32 to i64
+  %is_used = llvm.icmp "ult" %token, %wide_length : i64
+  llvm.cond_br %is_used, ^end, ^then
+^then:
+  %narrow = llvm.trunc %token : i64 to i32
+  %page = llvm.udiv %narrow, %c16 : i32
+  %row = llvm.urem %narrow, %c16 : i32
+  %other_row = llvm.urem %narrow, %c12 : i32
+  %wide_page = llvm.zext %page : i32 to i64
+  %wide_row = llvm.zext %row : i32 to i64
+  %wide_other = llvm.zext %other_row : i32 to i64
+  %offset = llvm.mul %wide_page, %c1024 : i64
+  %rows = llvm.add %wide_row, %wide_other : i64
+  %index = llvm.add %offset, %rows : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  llvm.store %c0, %q : i32, !llvm.ptr
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// Nor is a sum taken apart that a constant may have made negative.
+
+// CHECK-LABEL: llvm.func @token_before(
+// CHECK:         llvm.udiv
+llvm.func @token_before(%p: !llvm.ptr, %length: i32) {
+  %c0 = llvm.mlir.constant(0 : i32) : i32
+  %c16 = llvm.mlir.constant(16 : i32) : i32
+  %c16_wide = llvm.mlir.constant(16 : i64) : i64
+  %back = llvm.mlir.constant(-16 : i64) : i64
+  %x = nvvm.read.ptx.sreg.ctaid.x : i32
+  %wide_x = llvm.sext %x : i32 to i64
+  %first = llvm.mul %wide_x, %c16_wide : i64
+  %token = llvm.add %first, %back : i64
+  %wide_length = llvm.zext %length : i32 to i64
+  %is_used = llvm.icmp "ult" %token, %wide_length : i64
+  llvm.cond_br %is_used, ^then, ^end
+^then:
+  %narrow = llvm.trunc %token : i64 to i32
+  %page = llvm.udiv %narrow, %c16 : i32
+  %wide_page = llvm.zext %page : i32 to i64
+  %index = llvm.add %wide_page, %c16_wide : i64
+  %q = llvm.getelementptr %p[%index] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  llvm.store %c0, %q : i32, !llvm.ptr
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
 // CHECK-LABEL: llvm.func @terms_of_nothing(
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr,
-// CHECK:         %[[Q:.*]] = llvm.getelementptr %[[P]][5]
+// CHECK:         %[[Q:.*]] = llvm.getelementptr %[[P]][10]
 // CHECK:         llvm.load %[[Q]]
 llvm.func @terms_of_nothing(%p: !llvm.ptr, %i: i32, %j: i64) -> i16 {
   %c5 = llvm.mlir.constant(5 : i64) : i64

@@ -196,16 +196,21 @@ def SplitAddresses : Pass<"kvcache-split-addresses"> {
   let summary = "Compute addresses from parts that several accesses share";
   let description = [{
     Takes the index of every `llvm.getelementptr` apart, through additions,
-    multiplications by constants and extensions, and adds its terms to the base
-    one after the other: first those of 64 bits, then the sum of those that fit
-    into 32 bits together, and the constant last. Accesses that are a constant
-    apart then share all but an immediate of the instruction, which LLVM finds
-    only where the distance is no part of a product or an extension.
+    multiplications by constants, extensions, and divisions that split it, such
+    as those of a token by the page size. Then it adds the terms to the base one
+    after the other: first those of 64 bits, then the sum of those that fit into
+    32 bits together, and the constant last. Accesses that are a constant apart
+    then share all but an immediate of the instruction, which LLVM finds only
+    where the distance is no part of a product or an extension. Factors become
+    sizes of elements: an instruction that extends an offset multiplies it, too.
 
-    What fits into 32 bits follows from the flags of the arithmetic, and from
-    the ranges of special registers. Of these sums, those of values that a
-    thread knows from the start are computed there. Addresses of shared memory,
-    which have 32 bits, stay as they are.
+    What a thread knows from the start is computed there, and comes before what
+    it does not, such as the offset of a page: it does not wait for page ids,
+    and LLVM moves it out of loops.
+
+    What fits into 32 bits follows from the flags of the arithmetic, the ranges
+    of special registers, and comparisons that guard an access. Addresses of
+    shared memory, which have 32 bits, stay as they are.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

@@ -1,0 +1,264 @@
+//===- SplitAddresses.cpp - Addresses from parts that accesses share ------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bounds.h"
+#include "Sums.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_SPLITADDRESSES
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+bool isThreadId(Value value) {
+  return isa_and_present<NVVM::ThreadIdXOp, NVVM::ThreadIdYOp,
+                         NVVM::ThreadIdZOp>(value.getDefiningOp());
+}
+
+bool hasFixedSize(Type type) {
+  if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
+    return hasFixedSize(array.getElementType());
+  if (auto vector = dyn_cast<VectorType>(type))
+    return !vector.isScalable();
+  return type.isIntOrFloat();
+}
+
+/// Whether `op` computes the address of an element a variable distance away, in
+/// memory that takes 64 bits to address.
+bool isElementAddress(LLVM::GEPOp op) {
+  auto pointer = dyn_cast<LLVM::LLVMPointerType>(op.getType());
+  return pointer &&
+         pointer.getAddressSpace() !=
+             static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared) &&
+         hasFixedSize(op.getElemType()) &&
+         op.getRawConstantIndices().size() == 1 &&
+         op.getDynamicIndices().size() == 1 &&
+         op.getDynamicIndices().front().getType().isInteger(64);
+}
+
+/// Terms of a sum; those of 32 bits add up to less than 2^31.
+struct Parts {
+  SmallVector<Term> wide, narrow;
+};
+
+/// Computes the address of a `getelementptr` part by part.
+class AddressBuilder {
+public:
+  explicit AddressBuilder(LLVM::GEPOp op)
+      : op(op), builder(op), loc(op.getLoc()), address(op.getBase()) {}
+
+  /// The address `sum` bytes after the op's base.
+  Value build(const Sum &sum) {
+    Parts early, late;
+    uint64_t bound = 0;
+    for (const Term &term : sum.terms) {
+      Parts &parts = isEarly(term) ? early : late;
+      uint64_t with = llvm::SaturatingAdd(bound, term.getBound());
+      if (with > llvm::maxIntN(32)) {
+        addWide(parts.wide, term);
+        continue;
+      }
+      bound = with;
+      parts.narrow.push_back(term);
+    }
+    advance(early);
+    advance(late);
+    if (sum.constant != 0)
+      advance(getConstant(builder.getI64Type(), sum.constant), /*factor=*/1);
+    return address;
+  }
+
+private:
+  /// Whether a thread knows the value from the start.
+  bool isKnown(Value value) { return value.getParentBlock() == getEntry(); }
+
+  /// Whether the value follows from what a thread knows from the start.
+  bool isFixed(Value value, int depth = 0) {
+    if (isKnown(value))
+      return true;
+    Operation *definition = value.getDefiningOp();
+    return definition && depth < kMaxDepth && isPure(definition) &&
+           llvm::all_of(
+               definition->getOperands(),
+               [&](Value operand) { return isFixed(operand, depth + 1); });
+  }
+
+  /// Whether a term comes before others. What is fixed does not wait for page
+  /// ids, and leaves loops; a product adds to what is before it for nothing.
+  bool isEarly(const Term &term) {
+    return op->getBlock() != getEntry() && !term.other && isFixed(term.value);
+  }
+
+  /// Adds a term to those of 64 bits. What had been added before it was
+  /// multiplied is added again: others may have use for the sum.
+  void addWide(SmallVectorImpl<Term> &terms, Term term) {
+    term.value = widen(term.value);
+    auto *same = llvm::find_if(terms, [&](const Term &other) {
+      return other.factor == term.factor && !other.other && !term.other;
+    });
+    if (same == terms.end())
+      terms.push_back(term);
+    else
+      same->value = create<LLVM::AddOp>(same->value, term.value);
+  }
+
+  /// The sum of narrow terms. What the accesses of a thread share comes first.
+  std::optional<Term> addNarrow(ArrayRef<Term> terms) {
+    SmallVector<Term> ofThread, others;
+    for (const Term &term : terms)
+      (isThreadId(term.value) ? ofThread : others).push_back(term);
+    llvm::sort(ofThread, [](const Term &lhs, const Term &rhs) {
+      return lhs.factor > rhs.factor;
+    });
+    std::optional<Term> sum;
+    for (ArrayRef<Term> part : {ArrayRef<Term>(ofThread), ArrayRef(others)})
+      for (const Term &term : part)
+        sum = sum ? add(*sum, term) : term;
+    return sum;
+  }
+
+  /// The sum of two narrow terms. What their factors have in common is left for
+  /// after the extension to 64 bits.
+  Term add(const Term &lhs, const Term &rhs) {
+    uint64_t factor = std::gcd(lhs.factor, rhs.factor);
+    return {create<LLVM::AddOp>(multiply(lhs.value, lhs.factor / factor),
+                                multiply(rhs.value, rhs.factor / factor)),
+            {},
+            factor};
+  }
+
+  Value multiply(Value value, uint64_t factor) {
+    if (factor == 1)
+      return value;
+    return create<LLVM::MulOp>(value, getConstant(value.getType(), factor));
+  }
+
+  Value getConstant(Type type, uint64_t number) {
+    builder.setInsertionPointToStart(getEntry());
+    return LLVM::ConstantOp::create(
+        builder, loc, type,
+        builder.getIntegerAttr(type, static_cast<int64_t>(number)));
+  }
+
+  /// Narrow arithmetic is exact.
+  template <typename OpTy> Value create(Value lhs, Value rhs) {
+    bool isNarrow = lhs.getType().isInteger(32);
+    moveTo({lhs, rhs});
+    return OpTy::create(builder, loc, lhs, rhs,
+                        isNarrow ? LLVM::IntegerOverflowFlags::nsw |
+                                       LLVM::IntegerOverflowFlags::nuw
+                                 : LLVM::IntegerOverflowFlags::none);
+  }
+
+  Value widen(Value value) {
+    if (!value.getType().isInteger(32))
+      return value;
+    moveTo(value);
+    return LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), value);
+  }
+
+  void advance(const Parts &parts) {
+    for (const Term &term : parts.wide)
+      advance(term);
+    if (std::optional<Term> sum = addNarrow(parts.narrow))
+      advance(*sum);
+  }
+
+  void advance(const Term &term) {
+    if (!term.other)
+      return advance(widen(term.value), term.factor);
+    // One instruction multiplies 32 bits by 32 and adds 64: what is before it
+    // takes another, what is after it two.
+    for (auto [lhs, rhs] :
+         {std::pair(term.value, term.other), std::pair(term.other, term.value)})
+      if (Value narrow = getNarrowFactor(lhs, term.factor);
+          narrow && getExtended(rhs))
+        return advance(
+            create<LLVM::MulOp>(widen(multiply(narrow, term.factor)), rhs),
+            /*factor=*/1);
+    advance(create<LLVM::MulOp>(term.value, term.other), term.factor);
+  }
+
+  /// The value of 32 bits that `value` extends and that, times `factor`, still
+  /// fits.
+  static Value getNarrowFactor(Value value, uint64_t factor) {
+    Value narrow = getExtended(value);
+    bool fits = narrow && llvm::SaturatingMultiply(getUnsignedBound(narrow),
+                                                   factor) <= llvm::maxIntN(32);
+    return fits ? narrow : Value();
+  }
+
+  /// Adds a multiple of `factor` bytes. As the size of an element the factor is
+  /// no arithmetic that LLVM would mix with what is before it: it is left for
+  /// the instruction that extends the offset.
+  void advance(Value offset, uint64_t factor) {
+    if (factor > llvm::maxIntN(32)) {
+      offset = multiply(offset, factor);
+      factor = 1;
+    }
+    Type element = builder.getI8Type();
+    if (factor != 1)
+      element = LLVM::LLVMArrayType::get(element, factor);
+    moveTo({address, offset});
+    address = LLVM::GEPOp::create(builder, loc, address.getType(), element,
+                                  address, ArrayRef<LLVM::GEPArg>{offset});
+  }
+
+  /// Arithmetic on what is known from the start goes there, for branches and
+  /// loops to share.
+  void moveTo(ValueRange operands) {
+    Block *entry = getEntry();
+    if (op->getBlock() != entry &&
+        llvm::all_of(operands, [&](Value operand) { return isKnown(operand); }))
+      builder.setInsertionPoint(entry->getTerminator());
+    else
+      builder.setInsertionPoint(op);
+  }
+
+  Block *getEntry() { return &op->getParentRegion()->front(); }
+
+  LLVM::GEPOp op;
+  OpBuilder builder;
+  Location loc;
+  Value address;
+};
+
+struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
+  void runOnOperation() override {
+    getOperation()->walk([](LLVM::GEPOp op) {
+      if (isElementAddress(op))
+        split(op);
+    });
+  }
+
+private:
+  static void split(LLVM::GEPOp op) {
+    Sum sum;
+    uint64_t bytes = DataLayout::closest(op).getTypeSize(op.getElemType());
+    sum.add(op.getDynamicIndices().front(), bytes, op->getBlock());
+    sum.reunite(op->getBlock());
+    if (sum.terms.size() == 1 && sum.constant == 0)
+      return;
+    op.replaceAllUsesWith(AddressBuilder(op).build(sum));
+    op.erase();
+  }
+};
+
+} // namespace
