@@ -242,22 +242,19 @@ private:
 
 struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
   void runOnOperation() override {
-    getOperation()->walk([](LLVM::GEPOp op) {
-      if (isElementAddress(op))
-        split(op);
+    DataLayout layout = DataLayout::closest(getOperation());
+    getOperation()->walk([&](LLVM::GEPOp op) {
+      if (!isElementAddress(op))
+        return;
+      Sum sum;
+      sum.add(op.getDynamicIndices().front(),
+              layout.getTypeSize(op.getElemType()), op->getBlock());
+      sum.reunite(op->getBlock());
+      if (sum.terms.size() == 1 && sum.constant == 0)
+        return;
+      op.replaceAllUsesWith(AddressBuilder(op).build(sum));
+      op.erase();
     });
-  }
-
-private:
-  static void split(LLVM::GEPOp op) {
-    Sum sum;
-    uint64_t bytes = DataLayout::closest(op).getTypeSize(op.getElemType());
-    sum.add(op.getDynamicIndices().front(), bytes, op->getBlock());
-    sum.reunite(op->getBlock());
-    if (sum.terms.size() == 1 && sum.constant == 0)
-      return;
-    op.replaceAllUsesWith(AddressBuilder(op).build(sum));
-    op.erase();
   }
 };
 
