@@ -85,9 +85,14 @@ def on_device(text, threads=1):
 
 
 def jit(text, target="cpu", threads=1, **options):
-    """``kvcache.jit`` of functions that do their work on the target."""
+    """``kvcache.jit`` of functions that do their work on the target.
+
+    Kernels are not optimized if nothing else is said: that takes far longer than they
+    run, and what is tested comes before it.
+    """
     if target != "cpu":
         text = on_device(text, threads)
+        options.setdefault("opt_level", 0)
     return kvcache.jit(text, target=target, **options)
 
 

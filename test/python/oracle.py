@@ -40,6 +40,7 @@ class Case:
     facts: dict[str, Any]
     is_open: bool = False
     functions: dict[str, str] = field(default_factory=dict)
+    programs: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         facts = self.facts
@@ -239,14 +240,30 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
 
     # Questions
 
+    @property
+    def kinds(self):
+        """All kinds of questions."""
+        kinds = "queries tiles rows loads stores"
+        of_quantized = " scale_queries scale_tiles raw_loads scale_stores"
+        return kinds + (of_quantized if self.is_quantized else "")
+
+    def questions(self, kinds):
+        """Questions of some kinds, with arguments of their own."""
+        return [q for kind in kinds.split() for q in getattr(self, kind)()]
+
+    def compile(self, target):
+        """The functions of all questions, which are compiled once for each target."""
+        if target not in self.programs:
+            self.questions(self.kinds)
+            # Other tests run optimized code, which takes longer to make.
+            self.programs[target] = devices.jit(self.module(), target, opt_level=0)
+        return self.programs[target]
+
     def ask(self, kinds, memory, scales=None, target="cpu"):
         """Yields each question of some kinds with what the compiled function returns."""
-        self.functions.clear()
-        questions = [q for kind in kinds.split() for q in getattr(self, kind)()]
-        # Other tests run optimized code, which takes longer to make.
-        program = devices.jit(self.module(), target, opt_level=0)
+        program = self.compile(target)
         cache = self.cache_arguments(memory, scales)
-        for question in questions:
+        for question in self.questions(kinds):
             yield question, program.call(question.function, *cache, *question.arguments)
 
     def queries(self):

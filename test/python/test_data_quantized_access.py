@@ -119,7 +119,8 @@ def compile_accesses(shape, target="cpu"):
             name = f"store_quantized_tensor_{width}"
             add_store_quantized(source, name, width, value, True, **view)
             add_load_with_tensor_scale(source, f"load_tensor_{width}", width, **view)
-    return source.compile(target=target, opt_level=2 if shape.granularity == 24 else 0)
+    optimize = target == "cpu" and shape.granularity == 24
+    return source.compile(target=target, opt_level=2 if optimize else 0)
 
 
 def add_load_with_tensor_scale(source, name, width, **options):

@@ -134,7 +134,7 @@ def compile_values(element, scale, op, target="cpu"):
         values.add(op, "f32", 16, 1, tensor_scale=True)
         values.add(op, "bf16", 80, 2, tensor_scale=True)
     # Nearly all of the time is that of the optimizer.
-    optimize = (element, scale) in OPTIMIZED
+    optimize = target == "cpu" and (element, scale) in OPTIMIZED
     return values, devices.jit(values.text, target, opt_level=2 if optimize else 0)
 
 

@@ -178,7 +178,7 @@ func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut
   }}
   return
 }}"""
-    return kvcache.jit(source, target=target, opt_level=1)
+    return kvcache.jit(source, target=target, opt_level=0)
 
 
 class Memory:

@@ -80,11 +80,11 @@ def test_stores_to_quantized(case):
 
 @pytest.mark.parametrize(
     ("case", "target"),
-    [(case, TARGETS[i % len(TARGETS)]) for i, case in enumerate(PLAIN + QUANTIZED)],
+    [(case, TARGETS[i % len(TARGETS)]) for i, case in enumerate((PLAIN + QUANTIZED)[::2])],
     ids=str,
 )
 def test_chips_answer_the_same(case, target):
-    """Each case on one chip: its answers come from a kernel, on the emulator."""
+    """Every other case on one chip: its answers come from a kernel, on the emulator."""
     check_everything(case, target)
 
 
