@@ -303,20 +303,22 @@ def test_every_encoding_comes_back(narrow, wide):
 # --- f4E2M1FN, two in a byte ------------------------------------------------------
 
 PACKED = """
-func.func @extend(%from: memref<?xi8>, %to: memref<?x{wide}>) {{
-  %c0 = arith.constant 0 : index
-  %bytes = vector.load %from[%c0] : memref<?xi8>, vector<256xi8>
-  %x = vector.bitcast %bytes : vector<256xi8> to vector<512xf4E2M1FN>
-  %y = arith.extf %x : vector<512xf4E2M1FN> to vector<512x{wide}>
-  vector.store %y, %to[%c0] : memref<?x{wide}>, vector<512x{wide}>
+func.func @extend(%from: memref<256xi8>, %to: memref<512x{wide}>) {{
+  affine.for %i = 0 to 256 step 32 {{
+    %bytes = vector.load %from[%i] : memref<256xi8>, vector<32xi8>
+    %x = vector.bitcast %bytes : vector<32xi8> to vector<64xf4E2M1FN>
+    %y = arith.extf %x : vector<64xf4E2M1FN> to vector<64x{wide}>
+    affine.vector_store %y, %to[2 * %i] : memref<512x{wide}>, vector<64x{wide}>
+  }}
   return
 }}
-func.func @truncate(%from: memref<?x{wide}>, %to: memref<?xi8>) {{
-  %c0 = arith.constant 0 : index
-  %x = vector.load %from[%c0] : memref<?x{wide}>, vector<512x{wide}>
-  %y = arith.truncf %x : vector<512x{wide}> to vector<512xf4E2M1FN>
-  %bytes = vector.bitcast %y : vector<512xf4E2M1FN> to vector<256xi8>
-  vector.store %bytes, %to[%c0] : memref<?xi8>, vector<256xi8>
+func.func @truncate(%from: memref<512x{wide}>, %to: memref<256xi8>) {{
+  affine.for %i = 0 to 256 step 32 {{
+    %x = affine.vector_load %from[2 * %i] : memref<512x{wide}>, vector<64x{wide}>
+    %y = arith.truncf %x : vector<64x{wide}> to vector<64xf4E2M1FN>
+    %bytes = vector.bitcast %y : vector<64xf4E2M1FN> to vector<32xi8>
+    vector.store %bytes, %to[%i] : memref<256xi8>, vector<32xi8>
+  }}
   return
 }}
 """
