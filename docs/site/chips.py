@@ -74,6 +74,7 @@ class Outcome:
     error: str = ""
 
 
+@cache
 def outcome(op: Op, chip: str) -> Outcome:
     """Compiles the example of an op for a chip."""
     try:

@@ -154,7 +154,7 @@ def test_histories(configuration, seed):
 
 @pytest.mark.slow
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
-@settings(examples(8), phases=[Phase.generate])  # each is too long to be made shorter
+@settings(examples(4), phases=[Phase.generate])  # each is too long to be made shorter
 def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
