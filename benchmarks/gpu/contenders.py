@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
+from peers.triton_launches import Launch
 
 from . import arguments, references
 from .arguments import ArgumentError, Cache, DeviceArray, TensorMap, Values
@@ -212,7 +213,7 @@ def import_triton() -> ModuleType:
         raise Unavailable(f"Triton is not installed: {error}") from error
 
 
-def compile_triton(peer: TritonPeer, source: Path, values: list[int | float], capability: tuple[int, int]) -> Any:
+def compile_triton(launch: Launch, source: Path, values: list[int | float], capability: tuple[int, int]) -> Any:
     """Compiles a function for a chip, with what Triton's own launcher finds out about arguments: multiples of 16."""
     triton = import_triton()
     compiler = importlib.import_module("triton.compiler")
@@ -222,29 +223,29 @@ def compile_triton(peer: TritonPeer, source: Path, values: list[int | float], ca
     spec = importlib.util.spec_from_file_location(source.stem, source)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    function = getattr(module, peer.function)
-    types = [type for _, type in peer.arguments] + ["constexpr"] * len(peer.constants)
+    function = getattr(module, launch.function)
     hints = {(index,): [["tt.divisibility", 16]] for index, value in enumerate(values)
              if isinstance(value, int) and value % 16 == 0}
-    described = compiler.ASTSource(function, dict(zip(function.arg_names, types)), peer.constants, hints)
-    return triton.compile(described, target=target)
+    signature = dict(zip(function.arg_names, launch.signature))
+    described = compiler.ASTSource(function, signature, launch.constants, hints)
+    return triton.compile(described, target=target, options={"num_warps": launch.warps})
 
 
 def enter_triton(work: Work, peer: TritonPeer, workspace: Workspace, source: Path) -> Entrant:
     """Compiles, and launches the machine code as everybody else's."""
     scratch = {name: workspace.allocate(shape, 4) for name, shape in peer.scratch(workspace.case).items()}
     known = {**workspace.values(), **scratch}
-    names = [name for name, _ in peer.arguments]
+    names = [name for name, _ in peer.launch.arguments]
     values = [arguments.look_up(name, known) if isinstance(name, str) else name for name in names]
     try:
-        compiled = compile_triton(peer, source, values, workspace.device.facts.capability)
+        compiled = compile_triton(peer.launch, source, values, workspace.device.facts.capability)
     except Unavailable:
         raise
     except Exception as error:  # whatever the compiler raises
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise Unavailable(f"Triton can't compile it: {reason[0]}") from error
     encoded = [arguments.encode_number(value, _POINTER_BYTES if type.startswith("*") else _WORD_BYTES)
-               for value, (_, type) in zip(values, peer.arguments)]
+               for value, (_, type) in zip(values, peer.launch.arguments)]
     metadata, machine_code = compiled.metadata, compiled.asm["cubin"]
     if any(getattr(metadata, f"{kind}_scratch_size", 0) for kind in ("global", "profile")):
         raise Unavailable("Triton's kernel wants memory of its own")

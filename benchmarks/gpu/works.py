@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from peers.triton_launches import LAUNCHES, Launch
 
 from . import inputs, references
 from .device import Grid
@@ -38,15 +39,13 @@ class CudaPeer:
 
 @dataclass(frozen=True)
 class TritonPeer:
-    """A function of ``benchmarks/peers/triton_kernels.py``.
+    """A launch of ``benchmarks/peers/triton_launches.py``.
 
-    ``arguments`` are names as above or numbers, each with Triton's type; ``scratch`` arrays of f32 are in the place of
-    results that it arranges in another way, and ``collect`` makes these of them.
+    ``scratch`` arrays of f32 are in the place of results that the function arranges in another way, and ``collect``
+    makes these of them.
     """
 
-    function: str
-    arguments: tuple[tuple[str | int, str], ...]
-    constants: dict[str, int]
+    launch: Launch
     grid: Callable[[Case], Grid]
     scratch: Callable[[Case], dict[str, tuple[int, ...]]] = lambda case: {}
     collect: Callable[[Arrays], Arrays] = lambda results: results
@@ -80,9 +79,6 @@ class Work:
         return case
 
 
-_TRITON_CACHE = {"P": inputs.PAGE_SIZE, "H": HEADS, "D": inputs.HEAD_SIZE}
-
-
 def _bytes_and_batch(block_bytes: int, token_bytes: int) -> Callable[[Case], Grid]:
     """A block for so many bytes of a sequence."""
     return lambda case: (_blocks(case.arrays["out"].shape[1] * token_bytes, block_bytes), case.sizes.batch, 1)
@@ -98,6 +94,10 @@ def _tokens_and_batch(tokens_of_block: int) -> Callable[[Case], Grid]:
     return lambda case: (_blocks(case.arrays["out"].shape[1], tokens_of_block), case.sizes.batch, 1)
 
 
+def _triton_gather(launch: Launch) -> TritonPeer:
+    return TritonPeer(launch, _tokens_and_batch(launch.constants["BT"]))
+
+
 _GATHER_MEMBERS = ("blocks", "lut", "lengths", "out", "lut.size1", "out.size1", "blocks.size2", "layer", 0)
 
 _GATHER = Work(
@@ -108,15 +108,7 @@ _GATHER = Work(
     compare=references.compare_bits,
     grid=_rows_and_batch,
     peers=(CudaPeer("gather", "PPPPIIIII", _GATHER_MEMBERS, _bytes_and_batch(256 * 64, 2048), 256),),
-    triton=(
-        TritonPeer(
-            "gather",
-            (("blocks", "*bf16"), ("lut", "*i32"), ("lengths", "*i32"), ("out", "*bf16"), ("lut.size1", "i32"),
-             ("out.size1", "i32"), ("layer", "i32"), (0, "i32"), ("blocks.size2", "i32")),
-            {**_TRITON_CACHE, "BT": 4},
-            _tokens_and_batch(4),
-        ),
-    ),
+    triton=(_triton_gather(LAUNCHES["gather"]),),
     is_copy=True,
 )
 
@@ -155,14 +147,7 @@ _GATHER_FP8 = Work(
             256,
         ),
     ),
-    triton=(
-        TritonPeer(
-            "gather_fp8",
-            (("blocks", "*fp8e4nv"), ("scales", "*fp32"), *_GATHER.triton[0].arguments[1:]),
-            {**_TRITON_CACHE, "G": inputs.GROUP, "BT": 8},
-            _tokens_and_batch(8),
-        ),
-    ),
+    triton=(_triton_gather(LAUNCHES["gather_fp8"]),),
     is_copy=True,
 )
 
@@ -191,12 +176,8 @@ _APPEND_FP8 = Work(
     ),
     triton=(
         TritonPeer(
-            "append_fp8",
-            (("new", "*bf16"), ("token_sequences", "*i32"), ("token_positions", "*i32"), ("lut", "*i32"),
-             ("blocks", "*fp8e4nv"), ("scales", "*fp32"), ("new.size1", "i32"), ("lut.size1", "i32"),
-             ("blocks.size2", "i32"), ("layer", "i32")),
-            {**_TRITON_CACHE, "G": inputs.GROUP, "BT": 4},
-            lambda case: (_blocks(_new_tokens(case), 4), 2, 1),
+            LAUNCHES["append_fp8"],
+            lambda case: (_blocks(_new_tokens(case), LAUNCHES["append_fp8"].constants["BT"]), 2, 1),
             compare=references.compare_reciprocal,
         ),
     ),
@@ -208,13 +189,9 @@ def _splits(case: Case) -> Grid:
     return case.sizes.batch, HEADS, case.arrays["part_o"].shape[2]
 
 
-def _triton_decode(function: str, title: str, tokens: int) -> TritonPeer:
+def _triton_decode(launch: Launch, title: str) -> TritonPeer:
     return TritonPeer(
-        function,
-        (("q", "*bf16"), ("blocks", "*bf16"), ("lut", "*i32"), ("lengths", "*i32"), ("part_o", "*fp32"),
-         ("part_m", "*fp32"), ("part_l", "*fp32"), ("lut.size1", "i32"), ("blocks.size2", "i32"), ("layer", "i32"),
-         ("chunk", "i32"), ("part_o.size2", "i32"), ("scale_log2", "fp32")),
-        {"P": inputs.PAGE_SIZE, "HKV": HEADS, "GQ": inputs.QUERY_HEADS // HEADS, "D": inputs.HEAD_SIZE, "BN": tokens},
+        launch,
         _splits,
         scratch=lambda case: {name: case.arrays["part_ml"].shape[:-1] for name in ("part_m", "part_l")},
         collect=lambda results: {
@@ -241,7 +218,7 @@ _DECODE = Work(
             128,
         ),
     ),
-    triton=(_triton_decode("decode", "Triton", 16), _triton_decode("decode_dot", "Triton, tl.dot", 64)),
+    triton=(_triton_decode(LAUNCHES["decode"], "Triton"), _triton_decode(LAUNCHES["decode_dot"], "Triton, tl.dot")),
 )
 
 
@@ -269,9 +246,7 @@ _SPARSE_ROWS = Work(
     ),
     triton=(
         TritonPeer(
-            "sparse_rows",
-            (("blocks", "*bf16"), ("ids", "*i32"), ("columns", "*fp32"), ("ids.size1", "i32"), (LATENT_SIZE, "i32")),
-            {"BN": 32},
+            LAUNCHES["sparse_rows"],
             _queries,
             scratch=lambda case: {"columns": (case.sizes.batch, LATENT_SIZE)},
             collect=lambda results: {"out": results["columns"][:, 0::2] + results["columns"][:, 1::2]},

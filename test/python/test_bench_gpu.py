@@ -24,13 +24,14 @@ from kvcache import ir
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from gpu import arguments, command, contenders, cubin, cuda_device, emulate, formats, kernels  # noqa: E402
+from gpu import arguments, command, contenders, cubin, cuda_device, emulate, formats, inputs, kernels  # noqa: E402
 from gpu import pack, references, report  # noqa: E402
 from gpu.cuda_device import CudaDevice  # noqa: E402
 from gpu.device import DeviceError, Facts  # noqa: E402
 from gpu.inputs import SMALL, Sizes  # noqa: E402
 from gpu.measure import Result, time_launches  # noqa: E402
 from gpu.works import WORKS  # noqa: E402
+from peers.triton_launches import LAUNCHES  # noqa: E402
 
 KERNELS = ROOT / "benchmarks/kernels"
 TRITON = ROOT / "benchmarks/peers/triton_kernels.py"
@@ -184,10 +185,12 @@ def test_structs_have_the_bytes_that_nvcc_wants(tmp_path):
 def test_triton_functions_take_what_they_are_given():
     functions = {node.name: [argument.arg for argument in node.args.args]
                  for node in ast.parse(TRITON.read_text()).body if isinstance(node, ast.FunctionDef)}
-    for work in WORKS.values():
-        for peer in work.triton:
-            parameters = functions[peer.function]
-            assert parameters[len(peer.arguments):] == list(peer.constants)
+    assert functions.keys() == LAUNCHES.keys()
+    shape = {"P": inputs.PAGE_SIZE, "H": inputs.HEADS, "HKV": inputs.HEADS, "D": inputs.HEAD_SIZE, "G": inputs.GROUP,
+             "GQ": inputs.QUERY_HEADS // inputs.HEADS}
+    for name, launch in LAUNCHES.items():
+        assert functions[name][len(launch.arguments):] == list(launch.constants)
+        assert {**launch.constants, **shape}.items() >= launch.constants.items()
 
 
 def test_sizes_of_arguments_are_checked():
