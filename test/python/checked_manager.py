@@ -11,7 +11,7 @@ from manager_checks import (
     collect_written,
     find_origins,
 )
-from manager_model import Contents, Sequence
+from manager_model import Configuration, Contents, Sequence
 
 from kvcache import OutOfPagesError, Place
 
@@ -323,3 +323,15 @@ class CheckedManager:
             self.events["pages evicted"] += len(lost)
             used = sum(address.place is Place.DEVICE for address in self.pages)
             assert used == self.manager.num_pages, "evicted while others are free"
+
+
+def make(**options):
+    """A manager with a twin; the options are those of a configuration."""
+    return CheckedManager(Configuration(**options), has_twin=True)
+
+
+def fill(checked, request, tokens, salt=b""):
+    """Claims a sequence and makes its step; returns how many tokens were shared."""
+    shared = checked.claim(request, tokens, salt)
+    checked.step([request])
+    return shared

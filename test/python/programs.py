@@ -13,7 +13,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from model import FORMATS, ContinuousCache, PagedCache
 
-
 OPT = Path(__file__).resolve().parents[2] / "build" / "bin" / "kvcache-opt"
 
 DTYPES = {

@@ -1,25 +1,14 @@
-"""Page managers: named cases, and each error."""
+"""Page managers: named cases."""
 
 import ml_dtypes
 import numpy as np
 import pytest
-from checked_manager import CheckedManager
-from manager_model import FORMATS, Configuration, Contents
+from checked_manager import fill, make
+from manager_model import FORMATS, Configuration
 
 import kvcache
 from kvcache import OutOfPagesError, PageAddress, PageState, Place, SequenceState
 from kvcache.memory import NumPyMemory
-
-
-def make(**options):
-    return CheckedManager(Configuration(**options), has_twin=True)
-
-
-def fill(checked, request, tokens, salt=b""):
-    """Claims a sequence and makes its step; returns how many tokens were shared."""
-    shared = checked.claim(request, tokens, salt)
-    checked.step([request])
-    return shared
 
 
 def pages_of(checked, request):
@@ -510,157 +499,3 @@ def test_swapped_out_sequences_can_be_cut_forked_and_released():
     checked.release("b")
     assert checked.swap_in("a") == 0
     checked.release("a")
-
-
-# What is wrong
-
-TOKENS = {
-    "floats": ([1.0, 2.0], TypeError, "got an array of float64 with shape \\(2,\\)"),
-    "bools": ([True], TypeError, "got an array of bool"),
-    "matrix": ([[1, 2]], TypeError, "with shape \\(1, 2\\)"),
-    "number": (3, TypeError, "with shape \\(\\)"),
-    "text": ("abc", TypeError, "expects 'tokens' to be a sequence of integers"),
-    "ragged": ([[1], [2, 3]], ValueError, "inhomogeneous shape"),
-    "negative": ([1, -2], ValueError, "got -2"),
-    "large": (np.array([1, 2**63], np.uint64), ValueError, "below 2\\^63, got 92233"),
-    "huge": ([2**70], TypeError, "expects 'tokens' to be a sequence of integers"),
-}
-
-
-@pytest.mark.parametrize("kind", TOKENS)
-def test_tokens_are_integers(kind):
-    tokens, error, message = TOKENS[kind]
-    checked = make()
-    fill(checked, "a", [1, 2, 3])
-    checked.misuse(error, message, "grow", "a", tokens)
-    checked.misuse(error, message, "claim", "b", tokens)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64, np.int64])
-def test_tokens_of_each_integer_type(dtype):
-    manager = Configuration().make()
-    manager.claim("a", np.arange(10, dtype=dtype)[::2])
-    manager.grow("a", (100, 2**63 - 1))
-    manager.grow("a", range(3))
-    expected = [0, 2, 4, 6, 8, 100, 2**63 - 1, 0, 1, 2]
-    assert manager.tokens("a").tolist() == expected
-
-
-@pytest.mark.parametrize("salt", [5, "adapter", None, [1]])
-def test_salts_are_bytes(salt):
-    checked = make()
-    checked.misuse(TypeError, "expects 'salt' to be bytes", "claim", "a", [1], salt=salt)
-
-
-def test_requests_that_are_not_known():
-    checked = make(host_pages=4)
-    for name, *rest in (
-        ("grow", [1]),
-        ("truncate", 0),
-        ("release",),
-        ("fork", "b"),
-        ("swap_out",),
-        ("swap_in",),
-        ("tokens",),
-    ):
-        checked.misuse(ValueError, "there is no request 'x'", name, "x", *rest)
-    for name in ("inputs", "step"):
-        checked.misuse(ValueError, "there is no request 'x'", name, ["x"])
-
-
-def test_requests_that_are_known_already():
-    checked = make()
-    fill(checked, "a", [1, 2, 3])
-    message = "request 'a' has been claimed already"
-    checked.misuse(ValueError, message, "claim", "a", [1])
-    checked.misuse(ValueError, message, "fork", "a", "a")
-
-
-def test_sequences_that_are_too_long():
-    checked = make(max_seq_len=5)
-    message = "at most 'max_seq_len' \\(5\\) tokens, got 6"
-    checked.misuse(ValueError, message, "claim", "a", [1] * 6)
-    checked.claim("a", [1] * 5)
-    checked.misuse(ValueError, message, "grow", "a", [1])
-
-
-def test_batches_that_make_no_step():
-    checked = make(max_batch_size=2, host_pages=4)
-    for request in "abc":
-        checked.claim(request, [1])
-    for name in ("inputs", "step"):
-        message = "expects 1 to 'max_batch_size' \\(2\\) requests, got "
-        checked.misuse(ValueError, message + "3", name, ["a", "b", "c"])
-        checked.misuse(ValueError, message + "0", name, [])
-        checked.misuse(ValueError, "'a' is twice in the batch", name, ["a", "a"])
-    checked.step(["a"])
-    checked.swap_out("b")
-    for name in ("inputs", "step"):
-        checked.misuse(ValueError, "'a' has no pending tokens", name, ["c", "a"])
-        checked.misuse(ValueError, "'b' is swapped out: swap it in first", name, ["c", "b"])
-
-
-@pytest.mark.parametrize(
-    ("length", "error", "message"),
-    [
-        (4, ValueError, "expects 'length' to be 0 to 3 for request 'a', got 4"),
-        (-1, ValueError, "got -1"),
-        (1.0, TypeError, "expects 'length' to be an integer, got 1.0"),
-        (True, TypeError, "expects 'length' to be an integer, got True"),
-    ],
-)
-def test_lengths_that_can_not_be_cut_to(length, error, message):
-    checked = make()
-    fill(checked, "a", [1, 2, 3])
-    checked.misuse(error, message, "truncate", "a", length)
-
-
-def test_pending_tokens_can_not_be_forked():
-    checked = make()
-    checked.claim("a", [1, 2, 3])
-    message = "'a' has 3 pending tokens: step or truncate it before fork"
-    checked.misuse(ValueError, message, "fork", "a", "b")
-
-
-def test_sequences_that_are_not_where_they_must_be():
-    checked = make(host_pages=4)
-    fill(checked, "a", [1, 2, 3])
-    checked.misuse(ValueError, "'a' is not swapped out", "swap_in", "a")
-    checked.swap_out("a")
-    message = "'a' is swapped out: swap it in first"
-    checked.misuse(ValueError, message, "swap_out", "a")
-    checked.misuse(ValueError, message, "grow", "a", [1])
-
-
-@pytest.mark.parametrize("name", ["swap_out", "swap_in"])
-def test_swapping_is_asked_for(name):
-    checked = make()
-    fill(checked, "a", [1, 2, 3])
-    message = "swapping needs 'enable_kvcache_swapping_to_host'"
-    checked.misuse(ValueError, message, name, "a")
-
-
-def test_more_tokens_than_pages():
-    checked = make(num_pages=2)
-    with pytest.raises(OutOfPagesError, match="out of pages: 3 needed, 2 available"):
-        checked.manager.claim("a", [1] * 5)
-    checked.check_unchanged()
-    assert "a" not in checked.manager
-    fill(checked, "a", [1, 2, 3, 4])
-    with pytest.raises(OutOfPagesError, match="1 needed, 0 available"):
-        checked.manager.grow("a", [5])
-    checked.check_unchanged()
-
-
-def test_the_check_of_contents_sees_each_byte():
-    """What all tests here rely on."""
-    manager = Configuration(format="fp8", devices=2).make()
-    contents = Contents(manager)
-    contents.write([3], [1], [77])
-    assert not contents.find_wrong([3], [1], [77])
-    assert contents.find_wrong([3], [1], [78]) == {(3, 1)}
-    for slots in contents.slots:
-        for place in np.ndindex(slots.shape[2:]):
-            slots[(3, 1, *place)] ^= 1
-            assert contents.find_wrong([3], [1], [77]) == {(3, 1)}
-            slots[(3, 1, *place)] ^= 1

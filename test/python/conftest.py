@@ -1,0 +1,20 @@
+"""What every test finds: the modules of the benchmarks, and a pack of their kernels."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory):
+    """A pack of our kernels for one chip."""
+    from bench_gpu import CHIP
+    from gpu import pack
+    from gpu.works import WORKS
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "find_nvcc", lambda: None)
+        return pack.fill(tmp_path_factory.mktemp("pack"), list(WORKS), [CHIP])

@@ -1,0 +1,80 @@
+"""Things to draw, and what is found in the pictures of them."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+import kvcache
+from kvcache import CacheSnapshot, PageAddress, PageState, Place, SequenceState
+
+SVG = "{http://www.w3.org/2000/svg}"
+LLAMA = {"dtype": "bf16", "n_kv_heads": 8, "head_dim": 128, "page_size": 64, "total_num_layers": 32}
+MLA = {"dtype": "f8E4M3FN", "n_kv_heads": 1, "head_dim": 640, "page_size": 64, "total_num_layers": 61, "is_mla": True}
+QUANTIZED = {**LLAMA, "dtype": "f8E4M3FN", "n_devices": 2, "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f32", 32)}
+NVFP4 = {**LLAMA, "dtype": "f4E2M1FN", "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f8E4M3FN", 16)}
+
+
+def device(index):
+    return PageAddress(Place.DEVICE, index)
+
+
+def host(index):
+    return PageAddress(Place.HOST, index)
+
+
+def snapshot(pages=(), sequences=(), page_size=16, num_pages=12, num_host_pages=0):
+    return CacheSnapshot(page_size, num_pages, num_host_pages, num_pages, tuple(pages), tuple(sequences))
+
+
+def small_snapshot(names=("chat", "code", "swapped")):
+    """Two sequences with a page in common, one in the swap space, two cached pages."""
+    pages = [
+        PageState(device(0), 2, True, 16),
+        PageState(device(3), 1, True, 16),
+        PageState(device(4), 1, False, 5),
+        PageState(device(7), 1, False, 0),
+        PageState(device(9), 0, True, 16),
+        PageState(host(1), 1, False, 12),
+        PageState(host(2), 0, True, 16),
+    ]
+    sequences = [
+        SequenceState(names[0], (device(0), device(3), device(4)), 37, 3, True),
+        SequenceState(names[1], (device(0), device(7)), 16, 9, True),
+        SequenceState(names[2], (host(1),), 12, 0, False),
+    ]
+    return snapshot(pages, sequences, num_host_pages=4)
+
+
+def large_snapshot(num_pages, num_sequences, per_sequence):
+    """Sequences with three pages in common, and cached pages all over the rest."""
+    ids = np.random.default_rng(0).permutation(num_pages).tolist()
+    common, own, rest = ids[:3], ids[3 : 3 + num_sequences * per_sequence], ids[3 + num_sequences * per_sequence :]
+    pages = [PageState(device(page), num_sequences, True, 64) for page in common]
+    pages += [PageState(device(page), 1, False, 64) for page in own]
+    pages += [PageState(device(page), 0, True, 64) for page in rest[::2]]
+    tokens = 64 * (3 + per_sequence)
+    sequences = [
+        SequenceState(f"a request with a long name, number {i}", tuple(map(device, common + own[i::num_sequences])), tokens - 9, 9, True)
+        for i in range(num_sequences)
+    ]
+    return snapshot(pages, sequences, page_size=64, num_pages=num_pages)
+
+
+def parse(picture):
+    return ElementTree.fromstring(picture.svg.encode())
+
+
+def of_class(root, tag, name):
+    return [element for element in root.iter(SVG + tag) if name in element.get("class", "").split()]
+
+
+def texts(element):
+    return [text.text for text in element.iter(SVG + "text")]
+
+
+def number(element, name):
+    return float(element.get(name))
+
+
+def tips(root, name):
+    return [group.find(SVG + "title").text for group in of_class(root, "g", name)]

@@ -1,0 +1,144 @@
+"""Pictures of rows: what they show is where elements and scales lie."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from picture_cases import LLAMA, MLA, NVFP4, QUANTIZED, SVG, number, of_class, parse, texts, tips
+
+import kvcache
+from kvcache.pictures import draw_row
+
+
+def row_of(params, **rope):
+    return parse(draw_row(kvcache.KVCacheParams(**params), **rope))
+
+
+def table_of(root):
+    """The numbers of the totals, by what they are of."""
+    cells = texts(root)
+    cells = cells[cells.index("bytes") :]
+    names = ("a row:", "keys and", "a token in", "a page of", "the page on")
+    starts = [i for i, cell in enumerate(cells) if cell.startswith(names)]
+    rows = [cells[start:end] for start, end in zip(starts, [*starts[1:], len(cells)])]
+    return {name: [int(size.replace(",", "")) for size in sizes] for name, *sizes in rows}
+
+
+@pytest.mark.parametrize("params", [LLAMA, QUANTIZED, NVFP4, MLA], ids=["bf16", "fp8", "nvfp4", "mla"])
+def test_totals_are_those_of_the_tensors(params):
+    shown, cache = table_of(row_of(params)), kvcache.KVCacheParams(**params)
+    tensors = [np.zeros(cache.shape_per_block, cache.storage_dtype)]
+    if cache.kvcache_quant_config:
+        tensors.append(np.zeros(cache.shape_per_scale_block, cache.kvcache_quant_config.scale_dtype))
+    row, token, page = ([part.nbytes for part in parts] for parts in (
+        [tensor[0, 0, 0] for tensor in tensors],
+        [tensor[:, :, 0] for tensor in tensors],
+        tensors,
+    ))  # fmt: skip
+
+    def together(sizes):
+        return [*sizes, sum(sizes)] if len(sizes) > 1 else sizes
+
+    layers = params["total_num_layers"]
+    first = "a row: a token in a layer" if cache.is_mla else "a row: keys of a token in a layer"
+    assert shown[first] == together(row)
+    assert shown[f"a token in {layers} layers"] == together(token)
+    assert shown["a page of 64 tokens"] == together(page)
+    assert ("keys and values" in shown) == (not cache.is_mla)
+    if cache.n_devices > 1:
+        assert shown["the page on all 2 devices"][-1] == cache.bytes_per_block
+
+
+def test_each_scale_is_below_what_it_covers():
+    root = row_of(QUANTIZED)
+    heads, size, granularity = 4, 128, 32
+    strips = of_class(root, "g", "scale")
+    assert len(strips) == heads * size // granularity
+    bars = of_class(root, "rect", "elements")
+    for head, element in itertools.product(range(heads), range(size)):
+        index = head * (size // granularity) + element // granularity
+        bar, strip = bars[head], strips[index].find(SVG + "rect")
+        center = number(bar, "x") + (element + 0.5) / size * number(bar, "width")
+        assert number(strip, "x") < center < number(strip, "x") + number(strip, "width") + 1
+        assert 0 < number(strip, "y") - number(bar, "y") < 40
+        assert tips(root, "scale")[index] == f"scale {index}: bytes {4 * index}–{4 * index + 3} of the row of scales"
+
+
+@pytest.mark.parametrize(("heads", "size", "dtype", "element"), [(8, 128, "bf16", 2), (3, 20, "bf16", 2), (5, 3, "f32", 4)])
+def test_marks_are_every_16_bytes_of_the_row(heads, size, dtype, element):
+    root = row_of({"dtype": dtype, "n_kv_heads": heads, "head_dim": size, "page_size": 1})
+    bars, marks = of_class(root, "rect", "elements"), of_class(root, "rect", "unit")
+    assert len(bars) == heads
+    row = set()
+    for mark in marks:
+        (head,) = [i for i, bar in enumerate(bars) if bar.get("y") == mark.get("y")]
+        inside = (number(mark, "x") + 0.5 - number(bars[head], "x")) / number(bars[head], "width")
+        row.add(round((head + inside) * size * element, 2))
+    heads_start = {head * size * element for head in range(heads)}
+    assert row == set(range(0, heads * size * element, 16)) - heads_start
+
+
+def test_many_heads_are_left_out_in_the_middle():
+    params = {"dtype": "f16", "n_kv_heads": 128, "head_dim": 64, "page_size": 1}
+    names = [text for text in texts(row_of(params)) if text.startswith(("head ", "…"))]
+    assert names == ["head 0", "head 1", "head 2", "head 3", "…", "head 127"]
+    assert f"byte {127 * 64 * 2:,}" in texts(row_of(params))
+
+
+def test_a_byte_has_two_elements_of_fp4():
+    root = row_of(NVFP4)
+    elements = of_class(root, "rect", "element")
+    assert len(elements) == 32
+    assert len({element.get("width") for element in elements}) == 1
+    assert "elements of f4E2M1FN, the lower four bits first; below: bytes of the row" in texts(root)
+
+
+def test_a_rope_comes_behind_the_content():
+    root = row_of(MLA, padded_depth=512, rope_columns=64)
+    (content,), (rope,) = of_class(root, "rect", "content"), of_class(root, "rect", "rope")
+    assert number(content, "width") / number(rope, "width") == pytest.approx(512 / 128, rel=1e-3)
+    assert number(rope, "x") == pytest.approx(number(content, "x") + number(content, "width"), abs=0.01)
+    shown = texts(root)
+    assert "content, 512 f8E4M3FN: 512 bytes" in shown and "rope, 64 bf16" in shown
+    assert {str(byte) for byte in range(512, 528)} <= set(shown)
+    assert len(of_class(root, "rect", "element")) == 16 + 8
+
+
+def test_a_continuous_cache_has_no_pages():
+    with pytest.warns(DeprecationWarning):
+        params = kvcache.KVCacheParams("bf16", 8, 128, cache_strategy=kvcache.KVCacheStrategy.CONTINUOUS, total_num_layers=2)
+    assert table_of(parse(draw_row(params))) == {"a row: keys of a token in a layer": [2048], "keys and values": [4096]}
+
+
+@pytest.mark.parametrize(
+    ("params", "rope", "message"),
+    [
+        (MLA, {"padded_depth": 512}, "expects 'padded_depth' and 'rope_columns' together"),
+        (MLA, {"padded_depth": 0, "rope_columns": 320}, "expects 'padded_depth' to be positive, got 0"),
+        (
+            MLA,
+            {"padded_depth": 512, "rope_columns": 32},
+            "expects 'padded_depth' + 2 * 'rope_columns' to be 'head_dim' (640), got 576",
+        ),
+        (
+            {**MLA, "dtype": "bf16"},
+            {"padded_depth": 512, "rope_columns": 64},
+            "expects a cache of MLA with elements of one byte for a rope, got MLA of bf16",
+        ),
+        (
+            LLAMA,
+            {"padded_depth": 64, "rope_columns": 32},
+            "expects a cache of MLA with elements of one byte for a rope, got keys and values of bf16",
+        ),
+        ({**LLAMA, "head_dim": 4097}, {}, "expects heads of at most 8,192 bytes in a picture, got 8,194"),
+    ],
+)
+def test_rows_that_cannot_be_are_errors(params, rope, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        draw_row(kvcache.KVCacheParams(**params), **rope)
+
+
+def test_sizes_of_a_rope_are_integers():
+    with pytest.raises(TypeError, match=r"^expects 'rope_columns' to be an integer, got 64\.0$"):
+        draw_row(kvcache.KVCacheParams(**MLA), padded_depth=512, rope_columns=64.0)
