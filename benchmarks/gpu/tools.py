@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "check":
         return _check_all(options.works, options.chips)
+    if not options.file.absolute().parent.is_dir():
+        parser.error(f"expects FILE.tar.gz in a folder that is there, got '{options.file}'")
     try:
         made = pack.write(options.file, options.works, options.chips, options.wheels)
     except (kvcache.Error, OSError, subprocess.CalledProcessError) as error:

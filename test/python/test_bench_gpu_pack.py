@@ -10,7 +10,7 @@ from dataclasses import asdict
 import fake_cuda
 import pytest
 from bench_gpu import ROOT
-from gpu import kernels, pack, report
+from gpu import kernels, pack, report, tools
 from gpu.cuda_device import CudaDevice
 from gpu.device import Facts
 from gpu.measure import Result
@@ -108,6 +108,12 @@ def test_nothing_is_reported_that_was_not_run():
     assert [row.figures for row in rows] == [None]
     assert "kvcache" not in report.format_table(rows).split("results are right")[0]
     assert report.judge(rows) == ["not met: gather, full: kvcache has no time: absent: no code"]
+
+
+def test_a_pack_goes_into_a_folder_that_is_there(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        tools.main(["pack", str(tmp_path / "none/pack.tar.gz")])
+    assert "expects FILE.tar.gz in a folder that is there, got " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "status", "text"), [
