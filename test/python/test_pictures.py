@@ -9,29 +9,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from picture_cases import LLAMA, MLA, NVFP4, QUANTIZED, SVG, large_snapshot, number, of_class, parse, small_snapshot, snapshot
+from picture_cases import PICTURES, SVG, number, of_class, parse
 
-import kvcache
-from kvcache.pictures import draw_pages, draw_row, draw_tile
+from kvcache.pictures import draw_tile
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-PICTURES = {
-    "no-sequences": lambda: draw_pages(snapshot()),
-    "small": lambda: draw_pages(small_snapshot()),
-    "strange-names": lambda: draw_pages(small_snapshot(("<b>&\"'", "\x00\n\ud800\u202e", "長いＡＢ" * 20))),
-    "16-sequences": lambda: draw_pages(large_snapshot(400, 16, 17)),
-    "2000-pages": lambda: draw_pages(large_snapshot(2000, 4, 180)),
-    "keys": lambda: draw_row(kvcache.KVCacheParams(**LLAMA)),
-    "quantized": lambda: draw_row(kvcache.KVCacheParams(**QUANTIZED)),
-    "nvfp4": lambda: draw_row(kvcache.KVCacheParams(**NVFP4)),
-    "rope": lambda: draw_row(kvcache.KVCacheParams(**MLA), padded_depth=512, rope_columns=64),
-    "wide-heads": lambda: draw_row(kvcache.KVCacheParams("f32", 32, 2048, page_size=16)),
-    "small-heads": lambda: draw_row(kvcache.KVCacheParams("f16", 3, 5, page_size=1)),
-    "tile": lambda: draw_tile((24, 128), "bf16", "128b", read=(8, 72)),
-    "half-a-chunk": lambda: draw_tile((8, 48), "f16", "64b", read=None),
-}
 
 
 @pytest.fixture(scope="module", params=PICTURES)
