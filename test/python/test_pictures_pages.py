@@ -5,7 +5,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from picture_cases import PICTURES, SVG, device, host, large_snapshot, number, of_class, parse, small_snapshot, snapshot, texts, tips
+from picture_cases import (
+    PICTURES, SVG, device, host, large_snapshot, number, of_class,
+    parse, small_snapshot, snapshot, texts, tips,
+)
 
 import kvcache
 from kvcache import PageState, SequenceState
