@@ -48,7 +48,6 @@ static void addIntegerNarrowing(OpPassManager &pm) {
   arith::ArithIntRangeNarrowingOptions narrowing;
   narrowing.bitwidthsSupported = {32};
   pm.addPass(arith::createArithIntRangeNarrowing(narrowing));
-  addCleanUp(pm);
 }
 
 /// What the lowering of a module of kernels needs done in each function. One
@@ -57,11 +56,9 @@ static void addIntegerNarrowing(OpPassManager &pm) {
 static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createNarrowFloats());
   pm.addPass(createFloatsAsBits());
-  addCleanUp(pm);
   addIntegerNarrowing(pm);
   pm.addPass(createConvertNVGPUToNVVMPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
-  addCleanUp(pm);
   pm.addPass(createLowerAffinePass());
   pm.addPass(createLowerGPUMath());
   pm.addPass(createConvertVectorToSCFPass());
