@@ -7,8 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BulkRows.h"
 #include "Expansion.h"
+#include "Source.h"
 #include "TensorCopies.h"
+#include "ThreadCopies.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_EXPANSION_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_EXPANSION_H
 
-#include "Emission.h"
+#include "Choice.h"
 #include "KernelSetup.h"
 
 namespace mlir::kvcache {

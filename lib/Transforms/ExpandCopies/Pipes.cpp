@@ -7,8 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BulkRows.h"
 #include "Expansion.h"
+#include "Source.h"
 #include "TensorCopies.h"
+#include "ThreadCopies.h"
 
 #include "kvcache/Target/Pointers.h"
 

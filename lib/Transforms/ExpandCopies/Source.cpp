@@ -145,3 +145,10 @@ Value Source::getMemory(const SourceRow &row, Value column, int64_t columns,
   return BlockTileOp::create(b.builder, b.loc, type, getCache(), row.batch,
                              getHead(), row.token, getElementAt(column), page);
 }
+
+int64_t kvcache::getTileBytes(Operation *copy) {
+  OpBuilder builder(copy);
+  return Source(IndexBuilder(builder, copy->getLoc()), copy)
+      .getLayout()
+      .getBytes();
+}

@@ -74,6 +74,9 @@ private:
   AsyncGatherTileOp gather;
 };
 
+/// The bytes that fill the tile of a copy.
+int64_t getTileBytes(Operation *copy);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_SOURCE_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emission.h"
+#include "ThreadCopies.h"
 #include "Source.h"
 
 #include "kvcache/Target/Pointers.h"

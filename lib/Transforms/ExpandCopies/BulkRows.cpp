@@ -1,4 +1,4 @@
-//===- Emission.cpp - What copies into tiles are made of ------------------===//
+//===- BulkRows.cpp - Bulk copies of single rows --------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emission.h"
+#include "BulkRows.h"
 #include "Source.h"
 
 #include "kvcache/Target/Pointers.h"
@@ -21,17 +21,6 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-int64_t kvcache::getTileBytes(Operation *copy) {
-  OpBuilder builder(copy);
-  return Source(IndexBuilder(builder, copy->getLoc()), copy)
-      .getLayout()
-      .getBytes();
-}
-
-//===----------------------------------------------------------------------===//
-// By the lanes of a warp
-//===----------------------------------------------------------------------===//
 
 namespace {
 
