@@ -8,7 +8,6 @@
 
 #include "kvcache/Pipelines/Pipelines.h"
 
-
 #include <mutex>
 
 using namespace mlir;
