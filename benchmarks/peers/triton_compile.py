@@ -2,8 +2,8 @@
 """Compiles a kernel of triton_kernels.py to PTX, for a GPU that need not be there.
 
 The passes are those of triton.compile, up to PTX and without its cache. Works have the names of the CUDA C++ kernels;
-triton_launches.py says what a function is specialized for. For decode it is the function that Triton does best, on tensor cores: on the CUDA
-cores its code is three to six times as long.
+triton_launches.py says what a function is specialized for. For decode it is the function that Triton does best, on
+tensor cores: on the CUDA cores its code is three to six times as long.
 
 example:
   build/bench-venv/bin/python benchmarks/peers/triton_compile.py gather sm_90a gather.ptx

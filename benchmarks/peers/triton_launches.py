@@ -34,6 +34,7 @@ _CACHE = {"P": 16, "H": 8, "D": 128}
 _TABLES = (("lut", "*i32"), ("lengths", "*i32"))
 _KEYS = (("layer", "i32"), (0, "i32"), ("blocks.size2", "i32"))
 _GATHERED = (*_TABLES, ("out", "*bf16"), ("lut.size1", "i32"), ("out.size1", "i32"), *_KEYS)
+_FP8 = (("blocks", "*fp8e4nv"), ("scales", "*fp32"))
 _NEW = (("new", "*bf16"), ("token_sequences", "*i32"), ("token_positions", "*i32"), ("lut", "*i32"))
 _PARTS = (("part_o", "*fp32"), ("part_m", "*fp32"), ("part_l", "*fp32"))
 _ATTENTION = (
@@ -47,15 +48,10 @@ LAUNCHES = {
     launch.function: launch
     for launch in (
         Launch("gather", (("blocks", "*bf16"), *_GATHERED), {**_CACHE, "BT": 8}, 8),
-        Launch(
-            "gather_fp8", (("blocks", "*fp8e4nv"), ("scales", "*fp32"), *_GATHERED), {**_CACHE, "G": 64, "BT": 8}, 8
-        ),
+        Launch("gather_fp8", (*_FP8, *_GATHERED), {**_CACHE, "G": 64, "BT": 8}, 8),
         Launch(
             "append_fp8",
-            (
-                *(*_NEW, ("blocks", "*fp8e4nv"), ("scales", "*fp32"), ("new.size1", "i32"), ("lut.size1", "i32")),
-                *(("blocks.size2", "i32"), ("layer", "i32")),
-            ),
+            (*_NEW, *_FP8, ("new.size1", "i32"), ("lut.size1", "i32"), ("blocks.size2", "i32"), ("layer", "i32")),
             {**_CACHE, "G": 64, "BT": 2},
             8,
         ),

@@ -16,7 +16,7 @@ namespace mlir::kvcache {
 
 /// What goes between two lowerings: folding, and one of what is there twice.
 /// Blocks stay as they are: LLVM looks after them, and to ask each time which
-/// of their arguments live takes as long as all the folding.
+/// of their arguments live takes a quarter of the time of folding.
 inline void addCleanUp(OpPassManager &pm) {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);

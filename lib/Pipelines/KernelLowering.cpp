@@ -34,8 +34,7 @@ static void addOutlining(OpPassManager &pm) {
   addCleanUp(pm);
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
-  // Device functions go into their kernels.
-  // The functions have been simplified.
+  // Device functions go into their kernels; they have been simplified before.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.nest<gpu::GPUModuleOp>().addPass(createInlineIntoKernels());
   pm.addPass(createSymbolDCEPass());
