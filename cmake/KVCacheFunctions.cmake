@@ -1,11 +1,13 @@
 # Small wrappers, so that each folder's CMakeLists.txt says only what it holds.
 
 # kvcache_add_library(NAME SOURCE... [LINK LIB...] [DEPENDS TARGET...])
-# A static library over the shared MLIR.
+# A static library over the shared MLIR, which a tool that has MLIR in itself
+# leaves out: see kvcache_link_statically.
 function(kvcache_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK}
+    "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:KVCACHE_STATIC>>>:MLIR;LLVM>")
   kvcache_export(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})

