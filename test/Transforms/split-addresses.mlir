@@ -341,3 +341,41 @@ llvm.func @shared_memory_stays(%p: !llvm.ptr<3>, %i: i64) -> i16 {
   %v = llvm.load %q : !llvm.ptr<3> -> i16
   llvm.return %v : i16
 }
+
+// Of a sum that is only truncated, the parts are truncated: those of %row once.
+
+// CHECK-LABEL: llvm.func @parts_are_truncated(
+// CHECK-SAME:      %[[ROW:.*]]: i64)
+// CHECK:         %[[NARROW:.*]] = llvm.trunc %[[ROW]] : i64 to i32
+// CHECK-NOT:     llvm.trunc
+// CHECK:         llvm.add %[[NARROW]], %{{.*}} : i32
+// CHECK:         llvm.add %[[NARROW]], %{{.*}} : i32
+// CHECK-NOT:     llvm.add %{{.*}} : i64
+llvm.func @parts_are_truncated(%row: i64) -> i32 {
+  %c1 = llvm.mlir.constant(1 : i64) : i64
+  %c2 = llvm.mlir.constant(2 : i64) : i64
+  %next = llvm.add %row, %c1 : i64
+  %first = llvm.trunc %next : i64 to i32
+  %after = llvm.add %row, %c2 : i64
+  %second = llvm.trunc %after : i64 to i32
+  %product = llvm.mul %first, %second : i32
+  llvm.return %product : i32
+}
+
+// A sum that has other uses stays, and so does one of two variables.
+
+// CHECK-LABEL: llvm.func @sums_with_other_uses(
+// CHECK:         %[[SUM:.*]] = llvm.add {{.*}} : i64
+// CHECK:         llvm.trunc %[[SUM]]
+// CHECK:         %[[OTHER:.*]] = llvm.add {{.*}} : i64
+// CHECK:         llvm.trunc %[[OTHER]]
+llvm.func @sums_with_other_uses(%row: i64, %step: i64, %out: !llvm.ptr) -> i32 {
+  %c1 = llvm.mlir.constant(1 : i64) : i64
+  %next = llvm.add %row, %c1 : i64
+  llvm.store %next, %out : i64, !llvm.ptr
+  %first = llvm.trunc %next : i64 to i32
+  %after = llvm.add %row, %step : i64
+  %second = llvm.trunc %after : i64 to i32
+  %product = llvm.mul %first, %second : i32
+  llvm.return %product : i32
+}

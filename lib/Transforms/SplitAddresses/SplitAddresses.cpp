@@ -240,6 +240,28 @@ private:
   Value address;
 };
 
+/// Truncates the parts of a sum of a value and a constant that only `op` reads.
+/// LLVM would do so as well, but looks at all users of the value each time.
+void truncateParts(LLVM::TruncOp op) {
+  auto type = dyn_cast<IntegerType>(op.getType());
+  auto sum = op.getArg().getDefiningOp<LLVM::AddOp>();
+  if (!type || !sum || !sum->hasOneUse())
+    return;
+  std::optional<uint64_t> constant = getUnsignedConstant(sum.getRhs());
+  if (!constant)
+    return;
+  OpBuilder builder(op);
+  Value lhs = LLVM::TruncOp::create(builder, op.getLoc(), type, sum.getLhs());
+  Value rhs = LLVM::ConstantOp::create(
+      builder, op.getLoc(), type,
+      builder.getIntegerAttr(type,
+                             APInt(64, *constant).trunc(type.getWidth())));
+  op.replaceAllUsesWith(
+      LLVM::AddOp::create(builder, op.getLoc(), lhs, rhs).getResult());
+  op.erase();
+  sum.erase();
+}
+
 struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
   void runOnOperation() override {
     DataLayout layout = DataLayout::closest(getOperation());
@@ -255,6 +277,7 @@ struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
       op.replaceAllUsesWith(AddressBuilder(op).build(sum));
       op.erase();
     });
+    getOperation()->walk(truncateParts);
   }
 };
 
