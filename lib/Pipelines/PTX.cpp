@@ -9,6 +9,7 @@
 #include "PTX.h"
 
 #include "mlir/Target/LLVM/ModuleToObject.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -38,15 +39,45 @@ constexpr char kMiddleEnd[] =
     "loop(indvars,loop-deletion),loop-unroll<O{0}>,"
     "gvn,sccp,instcombine<no-verify-fixpoint>,adce,simplifycfg)";
 
-/// Keeps the back end from two passes for addresses, which are split already:
-/// straight-line strength reduction takes a time quadratic in the length of a
-/// function.
-class AddressPassGate : public llvm::OptPassGate {
+/// How many instructions a block has at most when the back end gets it. It
+/// compares each access with many of the block before it, and a block that does
+/// not fit into the processor's cache takes longer for each instruction.
+constexpr size_t kLongestBlock = 1024;
+
+/// Keeps the back end from passes that cost more than they bring.
+class BackEndGate : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
-  bool shouldRunPass(StringRef pass, StringRef /*unit*/) const override {
-    return pass != "slsr" && pass != "nary-reassociate";
+
+  bool shouldRunPass(StringRef pass, StringRef unit) const override {
+    // Addresses are split already: straight-line strength reduction takes a
+    // time quadratic in the length of a function.
+    if (pass == "slsr" || pass == "nary-reassociate")
+      return false;
+    // CodeGenPrepare makes one block again of those that were split.
+    return pass != "codegenprepare" || !split.contains(unit);
   }
+
+  /// Splits the blocks of a function that are too long. The back end puts them
+  /// together again once it has selected instructions.
+  void splitLongBlocks(llvm::Function &function) {
+    SmallVector<llvm::Instruction *> starts;
+    for (llvm::BasicBlock &block : function)
+      for (auto [index, instruction] : llvm::enumerate(block))
+        if (index != 0 && index % kLongestBlock == 0 &&
+            !isa<llvm::PHINode>(instruction))
+          starts.push_back(&instruction);
+    if (starts.empty())
+      return;
+    // The last one first: a split moves all that follows in the block.
+    for (llvm::Instruction *start : llvm::reverse(starts))
+      start->getParent()->splitBasicBlock(start);
+    split.insert(("function (" + function.getName() + ")").str());
+  }
+
+private:
+  /// How LLVM describes the functions that have been split.
+  llvm::StringSet<> split;
 };
 
 void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
@@ -117,6 +148,10 @@ protected:
       return getOperation().emitError(
                  "has no PTX: LLVM writes no assembly for ")
              << chip;
+    if ((*machine)->getOptLevel() != llvm::CodeGenOptLevel::None)
+      llvm::for_each(module, [&](llvm::Function &function) {
+        gate.splitLongBlocks(function);
+      });
     module.getContext().setOptPassGate(gate);
     passes.run(module);
     return text;
@@ -125,7 +160,7 @@ protected:
 private:
   SmallVector<Attribute> libraries;
   /// LLVM's context points to it.
-  AddressPassGate gate;
+  BackEndGate gate;
 };
 
 } // namespace

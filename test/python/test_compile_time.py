@@ -67,3 +67,12 @@ def test_each_kernel_of_a_module_takes_as_many_instructions():
     assert count(together, ".entry") == 20
     assert count(together, "st.global") == 20 * count(alone, "st.global")
     assert len(together) <= 20 * len(alone)
+
+
+def test_a_long_straight_line_stays_one():
+    """LLVM's back end gets long blocks in parts, and puts them together again."""
+    moves = 300
+    lines = compile_to_ptx(write_kernel("kernel", moves))
+    assert count(lines, "st.global.v4.b32") == count(lines, "ld.global.v4.b32") == moves
+    assert count(lines, "bra") == 0
+    assert not any(line.startswith("$L") for line in lines)
