@@ -14,7 +14,6 @@
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -41,35 +40,20 @@ static void addOutlining(OpPassManager &pm) {
   pm.addPass(createNameKernelArgs());
 }
 
-/// 64-bit index arithmetic becomes 32-bit where its values provably fit.
-static void addIntegerNarrowing(OpPassManager &pm) {
-  pm.addPass(arith::createIntRangeOptimizationsPass());
-  arith::ArithIntRangeNarrowingOptions narrowing;
-  narrowing.bitwidthsSupported = {32};
-  pm.addPass(arith::createArithIntRangeNarrowing(narrowing));
-}
-
 /// What the lowering of a module of kernels needs done in each function. One
 /// function after another: its ops are still in the processor's cache for the
 /// next pass, and the functions of a large module share the threads.
 static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createNarrowFloats());
   pm.addPass(createFloatsAsBits());
-  addIntegerNarrowing(pm);
+  pm.addPass(createNarrowIntegers());
   pm.addPass(createConvertNVGPUToNVVMPass());
-  pm.addPass(memref::createExpandStridedMetadataPass());
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createLowerGPUMath());
-  pm.addPass(createConvertVectorToSCFPass());
+  pm.addPass(createExpandKernels());
   pm.addPass(createSCFToControlFlowPass());
 }
 
 /// What is left to do in functions of the LLVM dialect.
 static void addLLVMLowering(OpPassManager &pm, bool makeInlinePTX) {
-  pm.addPass(createConvertVectorToLLVMPass());
-  // What the lowering of vectors leaves.
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createUBToLLVMConversionPass());
   if (makeInlinePTX)
     pm.addPass(createConvertNVVMToLLVMPass());
   addCleanUp(pm);

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerGPUMath.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Transforms/GreedyRewrite.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
@@ -14,7 +16,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::kvcache {
@@ -23,6 +24,7 @@ namespace mlir::kvcache {
 } // namespace mlir::kvcache
 
 using namespace mlir;
+using namespace mlir::kvcache;
 
 namespace {
 
@@ -124,33 +126,35 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
 
 struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
   void runOnOperation() override {
-    MLIRContext *context = &getContext();
-    RewritePatternSet patterns(context);
-    patterns.add<ApproximateReciprocal, ExpToExp2>(context);
-    patterns.add<ApproximateExp2>(context, /*benefit=*/2);
-    patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
-    patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
-    patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs",
-                                            ArrayRef<unsigned>{16, 32, 64});
-    patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
-    patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
-    patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2",
-                                            ArrayRef<unsigned>{32});
-    patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
-    patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
-    patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
-    populateGpuRewritePatterns(patterns);
-    populateGpuBreakDownSubgroupReducePatterns(patterns);
-    populateGpuLowerSubgroupReduceToShufflePatterns(patterns,
-                                                    /*subgroupSize=*/32);
-    populateGpuLowerClusteredSubgroupReduceToShufflePatterns(
-        patterns, /*subgroupSize=*/32);
-    GreedyRewriteConfig config;
-    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(
-            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+    RewritePatternSet patterns(&getContext());
+    populateGPUMathPatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+                                     getGreedyRewriteConfig())))
       signalPassFailure();
   }
 };
 
 } // namespace
+
+void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<ApproximateReciprocal, ExpToExp2>(context);
+  patterns.add<ApproximateExp2>(context, /*benefit=*/2);
+  patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
+  patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
+  patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs",
+                                          ArrayRef<unsigned>{16, 32, 64});
+  patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
+  patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
+  patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2",
+                                          ArrayRef<unsigned>{32});
+  patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
+  patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
+  patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
+  populateGpuRewritePatterns(patterns);
+  populateGpuBreakDownSubgroupReducePatterns(patterns);
+  populateGpuLowerSubgroupReduceToShufflePatterns(patterns,
+                                                  /*subgroupSize=*/32);
+  populateGpuLowerClusteredSubgroupReduceToShufflePatterns(patterns,
+                                                           /*subgroupSize=*/32);
+}

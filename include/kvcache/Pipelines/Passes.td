@@ -72,6 +72,25 @@ def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
   ];
 }
 
+def ExpandKernels : Pass<"kvcache-expand-kernels"> {
+  let summary = "Expand what no conversion to LLVM takes as it is";
+  let description = [{
+    Applies in one go the patterns of `kvcache-lower-gpu-math`, and of upstream's
+    `expand-strided-metadata`, `lower-affine`, `convert-vector-to-scf` and
+    `convert-vector-to-llvm`, except for the conversion: subviews become sizes,
+    offsets and strides, affine ops arithmetic, and vectors of several
+    dimensions vectors of one. `vector.multi_reduction` and `vector.scan` are
+    lowered as well.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Leave in host code what has a lowering for the CPU";
   let description = [{

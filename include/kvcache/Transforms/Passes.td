@@ -178,6 +178,19 @@ def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
   }];
 }
 
+def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
+  let summary = "Compute in 32 bits what provably fits";
+  let description = [{
+    Does what upstream's `int-range-optimizations` and `arith-int-range-narrowing`
+    do one after the other, with one analysis of the ranges: values that can be
+    but one constant are replaced by it, remainders of what is less than the
+    divisor go away, and arithmetic and comparisons whose operands and results
+    fit are done in 32 bits. Ranges come from block and grid sizes that are
+    known, and from the bounds of the ops that read a cache.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def HoistUniform : Pass<"kvcache-hoist-uniform"> {
   let summary = "Compute what all threads share once, at a kernel's start";
   let description = [{
@@ -210,7 +223,8 @@ def SplitAddresses : Pass<"kvcache-split-addresses"> {
 
     What fits into 32 bits follows from the flags of the arithmetic, the ranges
     of special registers, and comparisons that guard an access. Addresses of
-    shared memory, which have 32 bits, stay as they are.
+    shared memory, which have 32 bits, stay as they are. What is left of sums that
+    are truncated, such as a token and a constant, is added after truncation.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

@@ -9,10 +9,10 @@
 #include "kvcache/Conversion/NarrowFloats.h"
 #include "Patterns.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Transforms/GreedyRewrite.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_NARROWFLOATS
@@ -38,10 +38,8 @@ struct NarrowFloatsPass : kvcache::impl::NarrowFloatsBase<NarrowFloatsPass> {
     }
     RewritePatternSet patterns(&getContext());
     populateNarrowFloatsPatterns(patterns, fallback);
-    GreedyRewriteConfig config;
-    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-    if (failed(
-            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+                                     getGreedyRewriteConfig())))
       signalPassFailure();
   }
 };

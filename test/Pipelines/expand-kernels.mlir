@@ -1,0 +1,92 @@
+// RUN: kvcache-opt %s --kvcache-expand-kernels | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80 --emit-ptx | FileCheck %s --check-prefix=PTX
+
+// Everything here has a lowering to LLVM only once it is expanded.
+
+gpu.module @kernels {
+  // A subview is its base, an offset and strides.
+
+  // CHECK-LABEL: gpu.func @subview(
+  // CHECK-SAME:      %[[A:.*]]: memref<?x?xf32>, %[[I:.*]]: index)
+  // CHECK:         %{{.*}}, %[[OFFSET:.*]], %{{.*}}:2, %[[STRIDES:.*]]:2 = memref.extract_strided_metadata %[[A]]
+  // CHECK:         arith.muli %[[I]], %[[STRIDES]]#0
+  // CHECK:         memref.reinterpret_cast
+  // CHECK-NOT:     memref.subview
+  // PTX-LABEL: .entry subview(
+  gpu.func @subview(%a: memref<?x?xf32>, %i: index) kernel {
+    %view = memref.subview %a[%i, 4] [8, 16] [2, 1] : memref<?x?xf32> to memref<8x16xf32, strided<[?, 1], offset: ?>>
+    %x = memref.load %view[%i, %i] : memref<8x16xf32, strided<[?, 1], offset: ?>>
+    memref.store %x, %a[%i, %i] : memref<?x?xf32>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @affine(
+  // CHECK-NOT:     affine.
+  // CHECK:         scf.for
+  // CHECK:           scf.if
+  // CHECK:         arith.divsi
+  // PTX-LABEL: .entry affine(
+  gpu.func @affine(%a: memref<?xf32>, %i: index) kernel {
+    affine.for %j = 0 to 8 {
+      affine.if affine_set<(d0) : (d0 - 3 >= 0)>(%j) {
+        %x = memref.load %a[%j] : memref<?xf32>
+        memref.store %x, %a[%i] : memref<?xf32>
+      }
+    }
+    %at = affine.apply affine_map<()[s0] -> (s0 floordiv 3)>()[%i]
+    %x = memref.load %a[%at] : memref<?xf32>
+    memref.store %x, %a[%i] : memref<?xf32>
+    gpu.return
+  }
+
+  // A transfer of one dimension that may lie outside is a masked access, one of
+  // two is a loop.
+
+  // CHECK-LABEL: gpu.func @transfers(
+  // CHECK-NOT:     vector.transfer
+  // CHECK:         vector.maskedload
+  // CHECK:         scf.for
+  // PTX-LABEL: .entry transfers(
+  gpu.func @transfers(%a: memref<?xf32>, %b: memref<?x?xf32>, %i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %x = vector.transfer_read %a[%i], %zero : memref<?xf32>, vector<8xf32>
+    vector.store %x, %a[%c0] : memref<?xf32>, vector<8xf32>
+    %y = vector.transfer_read %b[%i, %i], %zero : memref<?x?xf32>, vector<4x8xf32>
+    vector.transfer_write %y, %b[%c0, %c0] {in_bounds = [true, true]} : vector<4x8xf32>, memref<?x?xf32>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @of_several_dimensions(
+  // CHECK-NOT:     vector.multi_reduction
+  // CHECK-NOT:     vector.scan
+  // CHECK-NOT:     vector.transpose
+  // PTX-LABEL: .entry of_several_dimensions(
+  gpu.func @of_several_dimensions(%a: memref<?xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<2xf32>
+    %x = vector.load %a[%c0] : memref<?xf32>, vector<8xf32>
+    %tile = vector.shape_cast %x : vector<8xf32> to vector<4x2xf32>
+    %sums = vector.multi_reduction <add>, %tile, %zero [0] : vector<4x2xf32> to vector<2xf32>
+    %prefix, %last = vector.scan <add>, %tile, %sums {inclusive = false, reduction_dim = 0 : i64} : vector<4x2xf32>, vector<2xf32>
+    %turned = vector.transpose %prefix, [1, 0] : vector<4x2xf32> to vector<2x4xf32>
+    %y = vector.shape_cast %turned : vector<2x4xf32> to vector<8xf32>
+    vector.store %y, %a[%c0] : memref<?xf32>, vector<8xf32>
+    gpu.return
+  }
+
+  // Reductions of a warp and math, as kvcache-lower-gpu-math lowers them.
+
+  // CHECK-LABEL: gpu.func @math(
+  // CHECK-NOT:     gpu.subgroup_reduce
+  // CHECK:         gpu.shuffle
+  // CHECK:         llvm.call_intrinsic "llvm.sqrt"
+  // PTX-LABEL: .entry math(
+  gpu.func @math(%a: memref<?xf32>, %i: index) kernel {
+    %x = memref.load %a[%i] : memref<?xf32>
+    %sum = gpu.subgroup_reduce add %x : (f32) -> f32
+    %root = math.sqrt %sum : f32
+    memref.store %root, %a[%i] : memref<?xf32>
+    gpu.return
+  }
+}

@@ -1,0 +1,84 @@
+// RUN: kvcache-opt %s --kvcache-narrow-integers --canonicalize --split-input-file | FileCheck %s
+
+// A page's row is computed in 32 bits where the ranges of its parts allow it.
+
+// CHECK-LABEL: gpu.func @fits(
+// CHECK-DAG:     %[[T:.*]] = gpu.thread_id  x
+// CHECK-DAG:     %[[C8:.*]] = arith.constant 8 : i32
+// CHECK:         %[[NARROW:.*]] = arith.index_castui %[[T]] : index to i32
+// CHECK:         %[[D:.*]] = arith.muli %[[NARROW]], %[[C8]] : i32
+// CHECK:         %[[WIDE:.*]] = arith.index_castui %[[D]] : i32 to index
+// CHECK:         memref.store %{{.*}}, %{{.*}}[%[[WIDE]]]
+gpu.module @m {
+  gpu.func @fits(%out: memref<?xf32>, %x: f32) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c8 = arith.constant 8 : index
+    %t = gpu.thread_id x
+    %d = arith.muli %t, %c8 : index
+    memref.store %x, %out[%d] : memref<?xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// What nothing bounds stays as wide as it is.
+
+// CHECK-LABEL: gpu.func @may_not_fit(
+// CHECK-NOT:     index_cast
+// CHECK:         arith.muli {{.*}} : index
+// CHECK-NOT:     index_cast
+// CHECK:         gpu.return
+gpu.module @m {
+  gpu.func @may_not_fit(%out: memref<?xf32>, %x: f32, %n: index) kernel {
+    %c8 = arith.constant 8 : index
+    %d = arith.muli %n, %c8 : index
+    memref.store %x, %out[%d] : memref<?xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// What can be but one number is that number, a remainder of what is less than
+// the divisor is the dividend, and what follows from them is found as well.
+
+// CHECK-LABEL: gpu.func @known(
+// CHECK-DAG:     %[[TRUE:.*]] = arith.constant true
+// CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG:     %[[T:.*]] = gpu.thread_id  x
+// CHECK-NOT:     arith.rem
+// CHECK:         memref.store %[[TRUE]], %{{.*}}[%[[T]]]
+// CHECK:         memref.store %[[TRUE]], %{{.*}}[%[[C0]]]
+gpu.module @m {
+  gpu.func @known(%out: memref<?xi1>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c64 = arith.constant 64 : index
+    %t = gpu.thread_id x
+    %y = gpu.thread_id y
+    %row = arith.remui %t, %c64 : index
+    %inside = arith.cmpi ult, %row, %c64 : index
+    memref.store %inside, %out[%row] : memref<?xi1>
+    memref.store %inside, %out[%y] : memref<?xi1>
+    gpu.return
+  }
+}
+
+// -----
+
+// A comparison is as narrow as its operands.
+
+// CHECK-LABEL: gpu.func @compare(
+// CHECK:         arith.cmpi ult, {{.*}} : i32
+gpu.module @m {
+  gpu.func @compare(%lengths: memref<?xi32>, %out: memref<?xi1>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %n32 = memref.load %lengths[%c0] : memref<?xi32>
+    %n = arith.index_castui %n32 : i32 to index
+    %inside = arith.cmpi ult, %t, %n : index
+    memref.store %inside, %out[%t] : memref<?xi1>
+    gpu.return
+  }
+}
