@@ -14,14 +14,24 @@ function(kvcache_add_library name)
   endif()
 endfunction()
 
-# kvcache_add_tool(NAME SOURCE... [LINK LIB...])
-# A program in build/bin, in wheels, and for other projects.
+# kvcache_add_tool(NAME SOURCE... [STATIC] [LINK LIB...])
+# A program in build/bin, in wheels, and for other projects. With STATIC it has
+# MLIR in itself, but for wheels: they hold the shared MLIR anyway.
 function(kvcache_add_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   kvcache_export(${name})
-  kvcache_install_on_path(${name})
+  if(NOT ARG_STATIC)
+    kvcache_install_on_path(${name})
+    return()
+  endif()
+  kvcache_link_statically(${name})
+  add_executable(${name}-in-wheel ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name}-in-wheel PRIVATE ${ARG_LINK})
+  set_target_properties(${name}-in-wheel PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/wheel")
+  kvcache_install_on_path(${name}-in-wheel)
 endfunction()
 
 # kvcache_tablegen(FILE.td OUTPUT ARG... ...): pairs of an output file and the

@@ -185,7 +185,7 @@ def test_the_self_contained_wheel_works_without_llvm(tmp_path, hidden):
     packages = install(wheel, tmp_path / "environment")
     prefix = [*NAMESPACE, "sh", "-c", HIDE, "sh"]
     with pytest.raises(subprocess.CalledProcessError):
-        run([*prefix, BUILD / "bin/kvcache-opt", "--version"], env={"HIDDEN": hidden})
+        run([*prefix, BUILD / "bin/kvcache-reduce", "--version"], env={"HIDDEN": hidden})
     _, _, loaded = use(
         tmp_path / "environment", tmp_path, prefix, env={"HIDDEN": hidden}
     )
