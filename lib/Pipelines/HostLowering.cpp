@@ -16,7 +16,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/Transforms/RequestCWrappers.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -43,14 +42,13 @@ static void addFloatLowering(OpPassManager &pm) {
 void kvcache::addHostLowering(OpPassManager &pm) {
   addCleanUp(pm);
   addFloatLowering(pm);
-  pm.addPass(memref::createExpandStridedMetadataPass());
   addCleanUp(pm);
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createConvertVectorToSCFPass());
+  ExpandForLLVMOptions expand;
+  expand.gpuMath = false;
+  pm.addPass(createExpandForLLVM(expand));
   pm.addPass(createConvertMathToFuncs());
   pm.addPass(createSCFToControlFlowPass());
   pm.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
-  pm.addPass(createConvertVectorToLLVMPass());
   // What LLVM has intrinsics for goes first; the math library has the rest.
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());

@@ -48,7 +48,7 @@ static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createFloatsAsBits());
   pm.addPass(createNarrowIntegers());
   pm.addPass(createConvertNVGPUToNVVMPass());
-  pm.addPass(createExpandKernels());
+  pm.addPass(createExpandForLLVM());
   pm.addPass(createSCFToControlFlowPass());
 }
 

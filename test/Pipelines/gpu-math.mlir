@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --allow-unregistered-dialect --pass-pipeline="builtin.module(gpu.module(kvcache-lower-gpu-math))" | FileCheck %s
+// RUN: kvcache-opt %s --allow-unregistered-dialect --pass-pipeline="builtin.module(gpu.module(kvcache-expand-for-llvm))" | FileCheck %s
 
 // Math with the chip's own instructions.
 

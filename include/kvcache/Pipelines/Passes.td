@@ -54,34 +54,26 @@ def BoundRegisters : Pass<"kvcache-bound-registers",
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
-def LowerGPUMath : Pass<"kvcache-lower-gpu-math"> {
-  let summary = "Lower math ops to what a GPU computes without libdevice";
-  let description = [{
-    Rewrites `math.exp` by base 2 and lowers the math ops that NVPTX has
-    instructions for to LLVM intrinsics, and `gpu.all_reduce` and
-    `gpu.subgroup_reduce` to shuffles. What is left needs libdevice.
-
-    Two are one instruction of f32 where `afn` allows it: `arith.divf` of 1,
-    which takes numbers that are not normal for zeros, and `math.exp` and
-    `math.exp2`, whose results below 2^-126 become zero.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
-    "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"
-  ];
-}
-
-def ExpandKernels : Pass<"kvcache-expand-kernels"> {
+def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
   let summary = "Expand what no conversion to LLVM takes as it is";
   let description = [{
-    Applies in one go the patterns of `kvcache-lower-gpu-math`, and of upstream's
-    `expand-strided-metadata`, `lower-affine`, `convert-vector-to-scf` and
-    `convert-vector-to-llvm`, except for the conversion: subviews become sizes,
-    offsets and strides, affine ops arithmetic, and vectors of several
-    dimensions vectors of one. `vector.multi_reduction` and `vector.scan` are
-    lowered as well.
+    Applies in one go the patterns of upstream's `expand-strided-metadata`,
+    `lower-affine`, `convert-vector-to-scf` and `convert-vector-to-llvm`, except
+    for the conversion: subviews become sizes, offsets and strides, affine ops
+    arithmetic, and vectors of several dimensions vectors of one.
+    `vector.multi_reduction` and `vector.scan` are lowered as well.
+
+    With `gpu-math`, math that a chip computes without libdevice: `math.exp` is
+    rewritten by base 2, the ops that NVPTX has instructions for become LLVM
+    intrinsics, and `gpu.all_reduce` and `gpu.subgroup_reduce` shuffles. What is
+    left needs libdevice. Two are one instruction of f32 where `afn` allows it:
+    `arith.divf` of 1, which takes numbers that are not normal for zeros, and
+    `math.exp` and `math.exp2`, whose results below 2^-126 become zero.
   }];
+  let options = [
+    Option<"gpuMath", "gpu-math", "bool", /*default=*/"true",
+           "Expand math and reductions as a GPU computes them">
+  ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",

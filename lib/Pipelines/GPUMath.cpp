@@ -1,4 +1,4 @@
-//===- LowerGPUMath.cpp - Math without libdevice --------------------------===//
+//===- GPUMath.cpp - Math without libdevice -------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,22 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LowerGPUMath.h"
-#include "kvcache/Pipelines/Pipelines.h"
-#include "kvcache/Transforms/GreedyRewrite.h"
+#include "GPUMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
-
-namespace mlir::kvcache {
-#define GEN_PASS_DEF_LOWERGPUMATH
-#include "kvcache/Pipelines/Passes.h.inc"
-} // namespace mlir::kvcache
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -121,16 +115,6 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
         llvm::map_to_vector(elements.getResults(), approximate);
     rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, vector, results);
     return success();
-  }
-};
-
-struct LowerGPUMath : kvcache::impl::LowerGPUMathBase<LowerGPUMath> {
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    populateGPUMathPatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
-                                     getGreedyRewriteConfig())))
-      signalPassFailure();
   }
 };
 

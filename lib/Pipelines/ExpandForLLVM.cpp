@@ -1,4 +1,4 @@
-//===- ExpandKernels.cpp - What no conversion to LLVM takes as it is ------===//
+//===- ExpandForLLVM.cpp - What no conversion to LLVM takes as it is ------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LowerGPUMath.h"
+#include "GPUMath.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/GreedyRewrite.h"
 
@@ -20,7 +20,7 @@
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 
 namespace mlir::kvcache {
-#define GEN_PASS_DEF_EXPANDKERNELS
+#define GEN_PASS_DEF_EXPANDFORLLVM
 #include "kvcache/Pipelines/Passes.h.inc"
 } // namespace mlir::kvcache
 
@@ -44,6 +44,8 @@ static void populateVectorPatterns(RewritePatternSet &patterns) {
   vector::populateVectorMultiReductionLoweringPatterns(
       patterns, vector::VectorMultiReductionLowering::InnerReduction);
   vector::populateVectorScanLoweringPatterns(patterns);
+  vector::populateVectorFromElementsUnrollPatterns(patterns);
+  vector::populateVectorToElementsUnrollPatterns(patterns);
   vector::populateVectorTransposeLoweringPatterns(
       patterns, vector::VectorTransposeLowering::EltWise);
   vector::populateVectorTransferLoweringPatterns(patterns,
@@ -58,14 +60,17 @@ static void populateVectorPatterns(RewritePatternSet &patterns) {
 
 namespace {
 
-struct ExpandKernels : kvcache::impl::ExpandKernelsBase<ExpandKernels> {
+struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
+  using ExpandForLLVMBase::ExpandForLLVMBase;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     memref::populateExpandStridedMetadataPatterns(patterns);
     populateAffineToStdConversionPatterns(patterns);
     populateAffineToVectorConversionPatterns(patterns);
-    populateGPUMathPatterns(patterns);
     populateVectorPatterns(patterns);
+    if (gpuMath)
+      populateGPUMathPatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
                                      getGreedyRewriteConfig())))
       signalPassFailure();

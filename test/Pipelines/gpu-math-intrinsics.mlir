@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-lower-gpu-math | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-expand-for-llvm | FileCheck %s
 
 // A reciprocal that may be approximate is one instruction.
 

@@ -1,4 +1,4 @@
-//===- LowerGPUMath.h - Math without libdevice ------------------*- C++ -*-===//
+//===- GPUMath.h - Math without libdevice -----------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,16 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_PIPELINES_LOWERGPUMATH_H
-#define KVCACHE_LIB_PIPELINES_LOWERGPUMATH_H
+#ifndef KVCACHE_LIB_PIPELINES_GPUMATH_H
+#define KVCACHE_LIB_PIPELINES_GPUMATH_H
 
 #include "mlir/IR/PatternMatch.h"
 
 namespace mlir::kvcache {
 
-/// Adds the patterns of `kvcache-lower-gpu-math`.
+/// Adds patterns for what a chip computes without libdevice: math ops become
+/// LLVM intrinsics that NVPTX selects instructions for, and reductions of a warp
+/// or block shuffles.
 void populateGPUMathPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_PIPELINES_LOWERGPUMATH_H
+#endif // KVCACHE_LIB_PIPELINES_GPUMATH_H

@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-expand-kernels | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-expand-for-llvm | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80 --emit-ptx | FileCheck %s --check-prefix=PTX
 
 // Everything here has a lowering to LLVM only once it is expanded.
@@ -75,7 +75,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Reductions of a warp and math, as kvcache-lower-gpu-math lowers them.
+  // More of these in gpu-math.mlir and gpu-math-intrinsics.mlir.
 
   // CHECK-LABEL: gpu.func @math(
   // CHECK-NOT:     gpu.subgroup_reduce

@@ -1,0 +1,80 @@
+"""Vectors of several dimensions and their transfers in kernels, on the emulator and the CPU,
+against NumPy."""
+
+import numpy as np
+import pytest
+
+import kvcache
+
+TARGETS = ["emulator:sm_80", "cpu"]
+
+# What a case computes of a[row:, column:], with zeros where there are no numbers.
+CASES = {
+    "rows": (
+        "%y = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>",
+        lambda tile: tile,
+    ),
+    "turned": (
+        """%y = vector.transfer_read %a[%row, %column], %zero
+            {permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<?x?xf32>, vector<4x8xf32>""",
+        lambda tile: tile.T,
+    ),
+    "one row for all": (
+        """%y = vector.transfer_read %a[%row, %column], %zero
+            {in_bounds = [true, false], permutation_map = affine_map<(d0, d1) -> (0, d1)>}
+            : memref<?x?xf32>, vector<4x8xf32>""",
+        lambda tile: np.broadcast_to(tile[:1], (4, 8)),
+    ),
+    "sums": (
+        """%x = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>
+        %none = arith.constant dense<0.0> : vector<8xf32>
+        %sums = vector.multi_reduction <add>, %x, %none [0] : vector<4x8xf32> to vector<8xf32>
+        %y = vector.broadcast %sums : vector<8xf32> to vector<4x8xf32>""",
+        lambda tile: np.broadcast_to(tile.sum(axis=0), (4, 8)),
+    ),
+    "running sums": (
+        """%x = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>
+        %none = arith.constant dense<0.0> : vector<8xf32>
+        %y, %last = vector.scan <add>, %x, %none {inclusive = true, reduction_dim = 0 : i64}
+            : vector<4x8xf32>, vector<8xf32>""",
+        lambda tile: tile.cumsum(axis=0),
+    ),
+}
+
+PROGRAM = """
+func.func @run(%a: memref<?x?xf32>, %out: memref<?x?x?xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = memref.dim %out, %c0 : memref<?x?x?xf32>
+  scf.parallel (%row) = (%c0) to (%rows) step (%c1) {{
+    %column = arith.muli %row, %c2 : index
+    {body}
+    vector.transfer_write %y, %out[%row, %c0, %c0] : vector<4x8xf32>, memref<?x?x?xf32>
+  }}
+  return
+}}
+"""
+
+
+def tile_at(a, row, column, shape):
+    tile = np.zeros(shape, np.float32)
+    part = a[row : row + shape[0], column : column + shape[1]]
+    tile[: part.shape[0], : part.shape[1]] = part
+    return tile
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES)
+def test_transfers_of_tiles(case, target):
+    body, model = CASES[case]
+    program = kvcache.jit(PROGRAM.format(body=body), target=target)
+    # The last tiles lie outside in both dimensions, and so do the last rows of `out`.
+    a = np.random.default_rng(1).integers(-9, 9, (7, 15)).astype(np.float32)
+    out = np.full((6, 3, 9), -1, np.float32)
+    program.call("run", a, out)
+    shape = (8, 4) if case == "turned" else (4, 8)
+    for row in range(6):
+        np.testing.assert_array_equal(out[row, :, :8], model(tile_at(a, row, 2 * row, shape))[:3])
+    np.testing.assert_array_equal(out[..., 8], -1)
