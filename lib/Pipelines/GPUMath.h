@@ -14,8 +14,8 @@
 namespace mlir::kvcache {
 
 /// Adds patterns for what a chip computes without libdevice: math ops become
-/// LLVM intrinsics that NVPTX selects instructions for, and reductions of a warp
-/// or block shuffles.
+/// LLVM intrinsics that NVPTX selects instructions for, and reductions of a
+/// warp or block shuffles.
 void populateGPUMathPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::kvcache

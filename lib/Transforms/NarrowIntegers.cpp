@@ -25,15 +25,42 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Forgets what is known of a value that is gone: another may take its address.
+/// Keeps the solver's ranges in step with the IR. What replaces a value has its
+/// range; what is known of a value that is gone is forgotten, as another may
+/// take its address.
 class RangeListener : public RewriterBase::Listener {
 public:
   explicit RangeListener(DataFlowSolver &solver) : solver(solver) {}
+
+  void notifyOperationReplaced(Operation *op, ValueRange values) override {
+    using Lattice = dataflow::IntegerValueRangeLattice;
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+      if (const auto *range = solver.lookupState<Lattice>(result))
+        (void)solver.getOrCreateState<Lattice>(value)->join(*range);
+  }
 
   void notifyOperationErased(Operation *op) override {
     solver.eraseState(solver.getProgramPointAfter(op));
     for (Value result : op->getResults())
       solver.eraseState(result);
+  }
+
+private:
+  DataFlowSolver &solver;
+};
+
+/// Makes the shift of what is not negative an unsigned one.
+class ShiftUnsigned : public OpRewritePattern<arith::ShRSIOp> {
+public:
+  ShiftUnsigned(MLIRContext *context, DataFlowSolver &solver)
+      : OpRewritePattern(context), solver(solver) {}
+
+  LogicalResult matchAndRewrite(arith::ShRSIOp op,
+                                PatternRewriter &rewriter) const override {
+    if (failed(dataflow::staticallyNonNegative(solver, op.getLhs())))
+      return rewriter.notifyMatchFailure(op, "may be negative");
+    rewriter.replaceOpWithNewOp<arith::ShRUIOp>(op, op.getLhs(), op.getRhs());
+    return success();
   }
 
 private:
@@ -49,7 +76,11 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
       return signalPassFailure();
     RangeListener listener(solver);
 
+    // Upstream narrows a signed op also where its operands fit only unsigned:
+    // there it has to be the unsigned op.
     RewritePatternSet folding(&getContext());
+    arith::populateUnsignedWhenEquivalentPatterns(folding, solver);
+    folding.add<ShiftUnsigned>(&getContext(), solver);
     arith::populateIntRangeOptimizationsPatterns(folding, solver);
     walkAndApplyPatterns(getOperation(), std::move(folding), &listener);
 

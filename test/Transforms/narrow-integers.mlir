@@ -82,3 +82,35 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A length takes all 32 bits: what compares, divides or shifts it has to be
+// unsigned before it is narrow.
+
+// CHECK-LABEL: gpu.func @above_2_to_the_31(
+// CHECK-DAG:     %[[A:.*]] = memref.load %{{.*}}[%{{.*}}] : memref<?xi32>
+// CHECK-DAG:     %[[B:.*]] = memref.load %{{.*}}[%{{.*}}] : memref<?xi32>
+// CHECK-DAG:     arith.maxui %[[A]], %[[B]] : i32
+// CHECK-DAG:     arith.minui %[[A]], %[[B]] : i32
+// CHECK-DAG:     arith.shrui %[[A]], %{{.*}} : i32
+// CHECK-DAG:     arith.cmpi ult, %[[A]], %[[B]] : i32
+// CHECK:         gpu.return
+gpu.module @m {
+  gpu.func @above_2_to_the_31(%lengths: memref<?xi32>, %out: memref<?xindex>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a32 = memref.load %lengths[%c0] : memref<?xi32>
+    %b32 = memref.load %lengths[%c1] : memref<?xi32>
+    %a = arith.index_castui %a32 : i32 to index
+    %b = arith.index_castui %b32 : i32 to index
+    %max = arith.maxsi %a, %b : index
+    %min = arith.minsi %a, %b : index
+    %half = arith.shrsi %a, %c1 : index
+    %less = arith.cmpi slt, %a, %b : index
+    %either = arith.select %less, %max, %half : index
+    memref.store %either, %out[%c0] : memref<?xindex>
+    memref.store %min, %out[%c1] : memref<?xindex>
+    gpu.return
+  }
+}
