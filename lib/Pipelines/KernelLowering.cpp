@@ -73,7 +73,7 @@ static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
 /// From memref, vector and scf in kernels to NVVM and LLVM.
 static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   addFunctionLowering(pm.nestAny());
-  pm.addPass(createConvertGpuOpsToNVVMOps());
+  pm.addPass(createKernelsToNVVM());
   addLLVMLowering(pm.nestAny(), makeInlinePTX);
   pm.addPass(createMarkDescriptors());
   addLLVMOptimization(pm.nestAny(), makeInlinePTX);

@@ -83,6 +83,21 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
   ];
 }
 
+def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
+                         "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Convert a module of kernels to NVVM";
+  let description = [{
+    Converts as upstream's `convert-gpu-to-nvvm` does, after
+    `kvcache-expand-for-llvm` has expanded what that expands first, and one
+    function after another: a conversion keeps what it replaces until it ends,
+    and a large module does not fit into the processor's cache.
+  }];
+  let dependentDialects = [
+    "::mlir::cf::ControlFlowDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Leave in host code what has a lowering for the CPU";
   let description = [{
