@@ -22,6 +22,12 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Cleans up function by function, as addFunctionLowering does.
+static void addCleanUpOfFunctions(OpPassManager &pm) {
+  addCleanUp(pm.nest<func::FuncOp>());
+  addCleanUp(pm.nest<gpu::GPUModuleOp>().nestAny());
+}
+
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.
 static void addOutlining(OpPassManager &pm) {
@@ -30,7 +36,7 @@ static void addOutlining(OpPassManager &pm) {
   mapping.mappingPolicyStr = "innermost-first";
   pm.addNestedPass<func::FuncOp>(createGpuMapParallelLoopsPass(mapping));
   pm.addPass(createConvertParallelLoopToGpuPass());
-  addCleanUp(pm);
+  addCleanUpOfFunctions(pm);
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   // Device functions go into their kernels; they have been simplified before.
@@ -98,7 +104,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   FlattenKernelArgsOptions flatten;
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));
-  addCleanUp(pm);
+  addCleanUpOfFunctions(pm);
   pm.addPass(createVerifyIR());
   pm.addPass(createPackSharedMemory());
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
