@@ -99,7 +99,11 @@ def _time(text: str, chip: str) -> float:
 def growth(points: Sequence[Point]) -> float:
     """The exponent of the time between the last two sizes of a shape: 1 is linear, 2 quadratic.
 
-    By the fastest runs, which others on the machine have disturbed least.
+    By the median of the rounds' ratios, as compilers are compared: a short run finds a
+    quiet moment more easily than a long one, so that their fastest would not do.
     """
     before, last = points[-2:]
-    return math.log(min(last.milliseconds) / min(before.milliseconds)) / math.log(last.ops / before.ops)
+    ratios = [
+        after / first for first, after in zip(before.milliseconds, last.milliseconds, strict=True)
+    ]
+    return math.log(statistics.median(ratios)) / math.log(last.ops / before.ops)
