@@ -16,13 +16,12 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Cleans up function by function, as addFunctionLowering does.
+/// Cleans up function by function, for the reason that addFunctionLowering has.
 static void addCleanUpOfFunctions(OpPassManager &pm) {
   addCleanUp(pm.nest<func::FuncOp>());
   addCleanUp(pm.nest<gpu::GPUModuleOp>().nestAny());
