@@ -262,21 +262,38 @@ void truncateParts(LLVM::TruncOp op) {
   sum.erase();
 }
 
+/// Erases those of `ops` that nothing uses any more, and what they alone used.
+void eraseUnused(SetVector<Operation *> ops) {
+  while (!ops.empty()) {
+    Operation *op = ops.pop_back_val();
+    if (!isOpTriviallyDead(op))
+      continue;
+    for (Value operand : op->getOperands())
+      if (Operation *definition = operand.getDefiningOp())
+        ops.insert(definition);
+    op->erase();
+  }
+}
+
 struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
   void runOnOperation() override {
     DataLayout layout = DataLayout::closest(getOperation());
+    SetVector<Operation *> replaced;
     getOperation()->walk([&](LLVM::GEPOp op) {
       if (!isElementAddress(op))
         return;
+      Value index = op.getDynamicIndices().front();
       Sum sum;
-      sum.add(op.getDynamicIndices().front(),
-              layout.getTypeSize(op.getElemType()), op->getBlock());
+      sum.add(index, layout.getTypeSize(op.getElemType()), op->getBlock());
       sum.reunite(op->getBlock());
       if (sum.terms.size() == 1 && sum.constant == 0)
         return;
       op.replaceAllUsesWith(AddressBuilder(op).build(sum));
       op.erase();
+      if (Operation *definition = index.getDefiningOp())
+        replaced.insert(definition);
     });
+    eraseUnused(std::move(replaced));
     getOperation()->walk(truncateParts);
   }
 };
