@@ -38,11 +38,15 @@ Value ArithBuilder::constantLike(Value value, int64_t constant) const {
 }
 
 Value ArithBuilder::extend(Value value) const {
+  if (value.getType().isIndex())
+    return value;
   return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
                                                     value);
 }
 
 Value ArithBuilder::truncate(Value value) const {
+  if (value.getType().isInteger(32))
+    return value;
   return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
                                                     value);
 }
@@ -89,26 +93,34 @@ Value ArithBuilder::rem(Value lhs, int64_t rhs) const {
   return rem(lhs, constantLike(lhs, rhs));
 }
 
-Value ArithBuilder::advance(Value pointer, Value offset) const {
+std::pair<Value, Value> ArithBuilder::takeApart(Value pointer) const {
+  // Most pointers have been put together a moment before.
+  if (auto cast = pointer.getDefiningOp<memref::ReinterpretCastOp>())
+    if (auto type = dyn_cast<MemRefType>(cast.getSource().getType());
+        type && type.getRank() == 0 && type.getLayout().isIdentity() &&
+        !cast.getOffsets().empty())
+      return {cast.getSource(), cast.getOffsets().front()};
   auto metadata =
       memref::ExtractStridedMetadataOp::create(builder, loc, pointer);
+  return {metadata.getBaseBuffer(), metadata.getOffset()};
+}
+
+Value ArithBuilder::advance(Value pointer, Value offset) const {
+  auto [buffer, start] = takeApart(pointer);
   return memref::ReinterpretCastOp::create(
-      builder, loc, cast<MemRefType>(pointer.getType()),
-      metadata.getBaseBuffer(),
-      OpFoldResult(addSigned(metadata.getOffset(), offset)),
-      ArrayRef<OpFoldResult>(), ArrayRef<OpFoldResult>());
+      builder, loc, cast<MemRefType>(pointer.getType()), buffer,
+      OpFoldResult(addSigned(start, offset)), ArrayRef<OpFoldResult>(),
+      ArrayRef<OpFoldResult>());
 }
 
 Value ArithBuilder::window(Value pointer, Value size) const {
-  auto metadata =
-      memref::ExtractStridedMetadataOp::create(builder, loc, pointer);
+  auto [buffer, start] = takeApart(pointer);
   auto type = MemRefType::get(
       {ShapedType::kDynamic},
       cast<MemRefType>(pointer.getType()).getElementType(),
       StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {1}));
   return memref::ReinterpretCastOp::create(
-      builder, loc, type, metadata.getBaseBuffer(),
-      OpFoldResult(metadata.getOffset()), OpFoldResult(size),
+      builder, loc, type, buffer, OpFoldResult(start), OpFoldResult(size),
       OpFoldResult(builder.getIndexAttr(1)));
 }
 
@@ -158,6 +170,15 @@ SmallVector<Value> Bundle::getAll(PartKind kind) const {
     if (part.kind == kind)
       found.push_back(value);
   return found;
+}
+
+Value Bundle::getIndex(PartKind kind) const {
+  Value count = get(kind);
+  // Counts are sizes, which 32 bits hold.
+  if (auto truncated = count.getDefiningOp<arith::IndexCastUIOp>();
+      truncated && truncated.getIn().getType().isIndex())
+    return truncated.getIn();
+  return extend(count);
 }
 
 Value Bundle::getLengths() const {
@@ -222,15 +243,15 @@ Value Bundle::getRowsPerPage() const {
 }
 
 Value Bundle::getRow(Value page, Value rowInPage) const {
-  if (!rowInPage.getType().isIndex())
-    rowInPage = extend(rowInPage);
+  rowInPage = extend(rowInPage);
   return add(mul(page, getRowsPerPage()), rowInPage);
 }
 
 Value Bundle::getStoredElement(Value element) const {
   if (cache.getStoredHeadSize() == 1)
-    return element.getType().isIndex() ? index(0) : i32(0);
-  return div(element, cache.getElementsPerLane() * cache.getLanesPerStored());
+    return constantLike(element, 0);
+  int64_t packed = cache.getElementsPerLane() * cache.getLanesPerStored();
+  return packed == 1 ? element : div(element, packed);
 }
 
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,
@@ -239,6 +260,7 @@ Value Bundle::getElement(Value batch, Value head, Value token, Value element,
   // the type says the size. Those inside a block of a continuous cache may not.
   if (cache.isPaged()) {
     head = truncate(head);
+    token = truncate(token);
     element = truncate(element);
   }
   Value inPage = getRowInPage(token);

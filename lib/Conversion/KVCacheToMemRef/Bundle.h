@@ -59,8 +59,12 @@ public:
   OpBuilder &builder;
   Location loc;
 
-private:
+protected:
   Value constantLike(Value value, int64_t constant) const;
+
+private:
+  /// The buffer that `pointer` points into, and the element.
+  std::pair<Value, Value> takeApart(Value pointer) const;
 };
 
 /// The parts of one value, and the addresses in it.
@@ -74,8 +78,8 @@ public:
   /// The part of this kind, which the type must have. Over scales it is theirs:
   /// their base for the blocks, and so on.
   Value get(PartKind kind) const;
-  /// A count, extended to index.
-  Value getIndex(PartKind kind) const { return extend(get(kind)); }
+  /// The size of something, extended to index.
+  Value getIndex(PartKind kind) const;
   /// All parts of this kind, in order.
   SmallVector<Value> getAll(PartKind kind) const;
 

@@ -52,12 +52,12 @@ SmallVector<Value> lowerEmptyCache(EmptyCacheOp, const Bundle &cache,
 
 SmallVector<Value> lowerMaxPromptLength(MaxPromptLengthOp, const Bundle &cache,
                                         ValueRange) {
-  return {cache.getIndex(PartKind::MaxSeqLength)};
+  return {cache.extend(cache.get(PartKind::MaxSeqLength))};
 }
 
 SmallVector<Value> lowerMaxContextLength(MaxContextLengthOp,
                                          const Bundle &cache, ValueRange) {
-  return {cache.getIndex(PartKind::MaxCacheLength)};
+  return {cache.extend(cache.get(PartKind::MaxCacheLength))};
 }
 
 SmallVector<Value> lowerNumKVRows(NumKVRowsOp, const Bundle &cache,
