@@ -98,8 +98,8 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());
   pm.nest<gpu::GPUModuleOp>().addPass(createConvertKVCacheToNVVM());
-  pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createConvertKVCacheChecks());
+  pm.addPass(createConvertKVCacheToMemRef());
   FlattenKernelArgsOptions flatten;
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));

@@ -20,8 +20,8 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());
+  pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createShareWithHost());
-  pm.addPass(createConvertKVCacheChecks());
   addHostLowering(pm);
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindOps.h"
 #include "KernelLaunches.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Target/Pointers.h"
@@ -213,11 +214,9 @@ struct FlattenKernelArgs
   using FlattenKernelArgsBase::FlattenKernelArgsBase;
 
   void runOnOperation() override {
-    SmallVector<gpu::GPUFuncOp> kernels;
-    getOperation().walk([&](gpu::GPUFuncOp kernel) {
-      if (kernel.isKernel())
-        kernels.push_back(kernel);
-    });
+    auto kernels = findOps<gpu::GPUFuncOp, FunctionOpInterface>(getOperation());
+    llvm::erase_if(
+        kernels, [](gpu::GPUFuncOp function) { return !function.isKernel(); });
     for (gpu::GPUFuncOp kernel : kernels)
       if (failed(checkArguments(kernel)))
         return signalPassFailure();
@@ -227,7 +226,9 @@ struct FlattenKernelArgs
       flattenKernel(kernel, launches.lookup(kernel));
       alignAttributions(kernel);
     }
-    getOperation().walk(flattenLaunch);
+    for (auto launch :
+         findOps<gpu::LaunchFuncOp, gpu::GPUModuleOp>(getOperation()))
+      flattenLaunch(launch);
     dropNames();
   }
 
@@ -333,15 +334,14 @@ private:
 
   /// LLVM knows nothing of the names of other functions' arguments.
   void dropNames() {
-    getOperation().walk([](gpu::GPUModuleOp module) {
-      module.walk([](FunctionOpInterface function) {
+    for (auto module :
+         findOps<gpu::GPUModuleOp, FunctionOpInterface>(getOperation()))
+      for (auto function : module.getOps<FunctionOpInterface>())
         for (unsigned index = 0; index < function.getNumArguments(); ++index)
           for (StringRef name : {StringRef(KVCacheDialect::kArgNameAttr),
                                  StringRef(KVCacheDialect::kDescriptorAttr)})
             function.removeArgAttr(
                 index, StringAttr::get(function.getContext(), name));
-      });
-    });
   }
 
   /// Adds the parameters of one argument.

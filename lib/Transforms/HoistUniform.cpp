@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindOps.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,6 +20,7 @@ namespace mlir::kvcache {
 } // namespace mlir::kvcache
 
 using namespace mlir;
+using namespace mlir::kvcache;
 
 namespace {
 
@@ -42,11 +44,10 @@ bool isGuardedDivision(Operation *op) {
 
 struct HoistUniform : kvcache::impl::HoistUniformBase<HoistUniform> {
   void runOnOperation() override {
-    getOperation()->walk([](LLVM::LLVMFuncOp function) {
+    for (auto function : findOps<LLVM::LLVMFuncOp>(getOperation()))
       if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) &&
           !function.getBody().hasOneBlock() && !function.isExternal())
         hoistInKernel(function);
-    });
   }
 
 private:

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLaunches.h"
+#include "FindOps.h"
 
 #include "kvcache/IR/KVCache.h"
 
@@ -14,10 +15,9 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 KernelLaunches::KernelLaunches(ModuleOp module) {
-  module.walk([&](gpu::LaunchFuncOp launch) {
+  for (auto launch : findOps<gpu::LaunchFuncOp, gpu::GPUModuleOp>(module))
     launches[{launch.getKernelModuleName(), launch.getKernelName()}].push_back(
         launch);
-  });
 }
 
 ArrayRef<gpu::LaunchFuncOp>

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindOps.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -56,11 +57,12 @@ StringAttr getOperandName(Value value) {
 struct NameKernelArgs : kvcache::impl::NameKernelArgsBase<NameKernelArgs> {
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    getOperation().walk([&](gpu::LaunchFuncOp launch) {
+    for (auto launch :
+         findOps<gpu::LaunchFuncOp, gpu::GPUModuleOp>(getOperation())) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernelAttr());
       if (!kernel)
-        return;
+        continue;
       for (auto [index, operand] :
            llvm::enumerate(launch.getKernelOperands())) {
         StringRef attr = KVCacheDialect::kArgNameAttr;
@@ -69,7 +71,7 @@ struct NameKernelArgs : kvcache::impl::NameKernelArgsBase<NameKernelArgs> {
         if (StringAttr name = getOperandName(operand))
           kernel.setArgAttr(index, attr, name);
       }
-    });
+    }
   }
 };
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindOps.h"
 #include "KernelLaunches.h"
 #include "kvcache/Target/Chip.h"
 #include "kvcache/Transforms/Passes.h"
@@ -172,6 +173,8 @@ LogicalResult SharedMemory::visitOp(Operation *op) {
   if (auto barriers = dyn_cast<nvgpu::MBarrierCreateOp>(op))
     fixed.push_back({8 * int64_t{barriers.getType().getNumBarriers()}, 8, {}});
 
+  if (!isa<SymbolUserOpInterface>(op))
+    return success();
   WalkResult result = op->getAttrDictionary().walk([&](FlatSymbolRefAttr ref) {
     Operation *symbol = symbols.lookup(ref.getAttr());
     if (auto function = dyn_cast_if_present<FunctionOpInterface>(symbol))
@@ -253,23 +256,21 @@ struct PackSharedMemory
   void runOnOperation() override {
     KernelLaunches launches(getOperation());
     llvm::MapVector<gpu::LaunchFuncOp, int64_t> needs;
-    WalkResult result = getOperation().walk([&](gpu::GPUModuleOp module) {
+    for (auto module :
+         findOps<gpu::GPUModuleOp, FunctionOpInterface>(getOperation())) {
       SymbolTable symbols(module);
       for (gpu::GPUFuncOp kernel : module.getOps<gpu::GPUFuncOp>()) {
         if (!kernel.isKernel())
           continue;
         FailureOr<int64_t> bytes = pack(kernel, symbols);
         if (failed(bytes))
-          return WalkResult::interrupt();
+          return signalPassFailure();
         if (*bytes)
           for (gpu::LaunchFuncOp launch : launches.lookup(kernel))
             needs[launch] = std::max(needs[launch], *bytes);
       }
       eraseUnused(module);
-      return WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return signalPassFailure();
+    }
     for (auto [launch, bytes] : needs)
       if (failed(setDynamicSharedMemory(launch, bytes)))
         return signalPassFailure();
@@ -376,12 +377,17 @@ private:
   }
 
   static void eraseUnused(gpu::GPUModuleOp module) {
+    SmallVector<memref::GlobalOp> globals(module.getOps<memref::GlobalOp>());
+    llvm::erase_if(globals, [](memref::GlobalOp global) {
+      return !global.isPrivate() ||
+             !isShared(global.getType().getMemorySpace());
+    });
+    if (globals.empty())
+      return;
     SymbolTableCollection tables;
     SymbolUserMap users(tables, module);
-    for (memref::GlobalOp global :
-         llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
-      if (global.isPrivate() && isShared(global.getType().getMemorySpace()) &&
-          users.useEmpty(global))
+    for (memref::GlobalOp global : globals)
+      if (users.useEmpty(global))
         global.erase();
   }
 

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_CONVERTKVCACHECHECKS
@@ -63,20 +64,20 @@ struct ConvertKVCacheChecks
       return signalPassFailure();
     }
     // Modules may nest, and each needs strings and a declaration of its own.
-    module.walk([&](ModuleOp nested) {
-      RuntimeCalls host(nested);
-      auto isOurs = [&](Operation *op) {
-        return op->getParentOfType<ModuleOp>() == nested;
-      };
-      nested.walk([&](CheckOp op) {
-        if (isOurs(op))
-          lowerCheck(op, host);
-      });
-      nested.walk([&](cf::AssertOp op) {
-        if (isOurs(op) && !isInGPUCode(op))
-          lowerAssert(op, host);
-      });
+    llvm::MapVector<ModuleOp, SmallVector<Operation *>> checksOf;
+    module.walk([&](Operation *op) {
+      if (isa<CheckOp>(op) || (isa<cf::AssertOp>(op) && !isInGPUCode(op)))
+        checksOf[op->getParentOfType<ModuleOp>()].push_back(op);
     });
+    for (auto &[nested, checks] : checksOf) {
+      RuntimeCalls host(nested);
+      for (Operation *op : checks) {
+        if (auto check = dyn_cast<CheckOp>(op))
+          lowerCheck(check, host);
+        else
+          lowerAssert(cast<cf::AssertOp>(op), host);
+      }
+    }
   }
 
 private:
