@@ -13,13 +13,13 @@ import plot
 import provenance
 import report
 import verdict
-from contenders import CONTENDERS, Contender, MissingError
+from contenders import CONTENDERS, Contender, MissingError, Nvcc
 from kvcache import toolchain
 from measure import Result, measure
 from works import Work
 
 MOST_LINEAR_RUNS = 3
-"""The largest module takes a minute."""
+"""The largest module takes ten seconds, and nvcc may take a minute."""
 
 _HEADING = "\n## Results\n"
 
@@ -77,7 +77,8 @@ def run(works: Sequence[Work], chips: Sequence[str], runs: int, with_linear: boo
     points = []
     if with_linear:
         say(f"linear, {chips[0]}: modules of up to {linear.SIZES[-1]:,} kvcache ops")
-        points = linear.measure(chips[0], min(runs, MOST_LINEAR_RUNS))
+        nvcc = next((contender for contender in contenders if isinstance(contender, Nvcc)), None)
+        points = linear.measure(chips[0], min(runs, MOST_LINEAR_RUNS), nvcc)
     return Comparison(source, results, points)
 
 

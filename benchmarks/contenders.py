@@ -11,6 +11,7 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,10 @@ class CannotCompileError(Exception):
 
 class CrashedError(CannotCompileError):
     """A compiler's process died."""
+
+
+class TookTooLongError(CannotCompileError):
+    """A compiler's process was stopped after the seconds that it had."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,11 @@ class Nvcc(Contender):
         self.version = _ask_version(self._tool, r"V\d\S+")
 
     def compile(self, work: Work, chip: str) -> Module:
-        ptx = _run(self._tool, "-ptx", "-O3", f"-arch={chip}", _find(work.cuda), "-o")
-        return Module(ptx, work.dynamic_shared)
+        return Module(self.compile_file(_find(work.cuda), chip), work.dynamic_shared)
+
+    def compile_file(self, source: Path, chip: str, seconds: float | None = None) -> str:
+        """The PTX of a source file, or ``TookTooLongError`` where it takes longer than ``seconds``."""
+        return _run(self._tool, "-ptx", "-O3", f"-arch={chip}", source, "-o", seconds=seconds)
 
 
 class TritonProcess(Contender):
@@ -206,15 +214,23 @@ def _ask_version(tool: str, pattern: str) -> str:
     return match[0] if match else "unknown"
 
 
-def _run(*command: str | Path) -> str:
+def _run(*command: str | Path, seconds: float | None = None) -> str:
     """Runs a command whose last argument is the file that it writes, and returns what is in it."""
     with tempfile.TemporaryDirectory(prefix="kvcache-bench-") as folder:
         output = Path(folder, "kernel.ptx")
-        result = subprocess.run([*command, output], capture_output=True, text=True, check=False)
-        if result.returncode < 0:
-            raise CrashedError(f"ended by signal {-result.returncode}")
-        if result.returncode:
-            raise CannotCompileError(summarize(result.stderr))
+        process = subprocess.Popen(
+            [*command, output], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            _, stderr = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)  # nvcc's own compilers too
+            process.wait()
+            raise TookTooLongError(f"takes more than {seconds:.0f} s") from error
+        if process.returncode < 0:
+            raise CrashedError(f"ended by signal {-process.returncode}")
+        if process.returncode:
+            raise CannotCompileError(summarize(stderr))
         return output.read_text()
 
 

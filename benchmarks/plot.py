@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
 from kvcache.pictures.svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture
-from linear import Point
+from linear import PEER, Point
 from measure import Result
 from verdict import pick
 from works import WORKS
@@ -111,8 +111,9 @@ def _draw_grid_line(canvas: Canvas, x: float, height: float, title: str) -> None
 
 
 def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
-    canvas.heading("Milliseconds for each kvcache op", "of a module with so many, compiled in a warm process")
-    most = max(point.median / point.ops for point in points)
+    note = "of a module with so many, compiled in a warm process; bars of nvcc, a process, end at our longest"
+    canvas.heading("Milliseconds for each kvcache op", note)
+    most = max(point.median / point.ops for point in points if point.shape != PEER)
     before = None
     for point in points:
         each = point.median / point.ops
@@ -121,8 +122,10 @@ def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
             canvas.text(MARGIN, canvas.y, point.shape)
         before = point.shape
         canvas.text(_LEFT - 12, canvas.y, f"{point.ops:,} ops", "small soft", "end")
-        canvas.rect(_LEFT, canvas.y - 9, each / most * (_END - _LEFT), 10, fill=_COLORS[OURS])
-        canvas.text(RIGHT, canvas.y, f"{each:.2f} ms", "small", "end")
+        color = _COLORS[CUDA if point.shape == PEER else OURS]
+        canvas.rect(_LEFT, canvas.y - 9, min(each / most, 1) * (_END - _LEFT), 10, fill=color)
+        over = "" if point.milliseconds else "over "
+        canvas.text(RIGHT, canvas.y, f"{over}{each:.2f} ms", "small", "end")
         canvas.y += _ROW
     canvas.y += _GAP
 

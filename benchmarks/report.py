@@ -50,7 +50,7 @@ def render(
         parts += [_head("Machine code, by one ptxas", markdown), _tabulate_code(results).render(markdown)]
         parts += _list_failures(results, markdown)
     if points:
-        parts += [_head("Growth of the compile time, in process", markdown), _tabulate_points(points).render(markdown)]
+        parts += [_head("Growth of the compile time", markdown), _tabulate_points(points).render(markdown)]
     parts += [_head("Verdict", markdown), *(_render_verdict(verdict, markdown) for verdict in verdicts)]
     return "\n\n".join(parts) + "\n"
 
@@ -158,17 +158,20 @@ def _list_failures(results: Sequence[Result], markdown: bool) -> list[str]:
 
 
 def _tabulate_points(points: Sequence[Point]) -> Table:
-    rows = [
-        [
-            point.shape,
-            f"{point.ops:,}",
-            f"{point.median:,.0f}",
-            f"{min(point.milliseconds):,.0f}",
-            f"{max(point.milliseconds):,.0f}",
-            f"{point.median / point.ops:.2f}",
-        ]
-        for point in points
-    ]
+    rows = []
+    for point in points:
+        times = point.milliseconds
+        over = "" if times else "over "
+        rows.append(
+            [
+                point.shape,
+                f"{point.ops:,}",
+                f"{over}{point.median:,.0f}",
+                f"{min(times):,.0f}" if times else "-",
+                f"{max(times):,.0f}" if times else "-",
+                f"{over}{point.median / point.ops:.2f}",
+            ]
+        )
     return Table(["module", "kvcache ops", "ms", "fastest", "slowest", "ms an op"], rows, names=1)
 
 

@@ -184,12 +184,19 @@ def _judge_growth(points: Sequence[Point]) -> Verdict:
     figures = []
     for shape in dict.fromkeys(point.shape for point in points):
         here = [point for point in points if point.shape == shape]
-        before, last = here[-2:]
         exponent = linear.growth(here)
-        text = f"time grows by the power {exponent:.2f} from {before.ops:,} to {last.ops:,} ops"
-        if last.ops < linear.SIZES[-1]:
+        if exponent is None:
+            continue
+        *_, before, last = (point for point in here if point.milliseconds)
+        text = f"{exponent:.2f} to {last.ops:,} ops ({linear.growth(here, before.ops):.2f} from {before.ops:,} on)"
+        if not here[-1].milliseconds:
+            text += f"; {here[-1].ops:,} take over {linear.MOST_SECONDS} s"
+        elif last.ops < linear.SIZES[-1]:
             text += f", which take {last.median / 1e3:.0f} s: more were not tried"
         met = exponent <= linear.MOST_GROWTH and last.ops == linear.SIZES[-1]
-        figures.append(Figure(shape, "", met, text))
-    target = f"compile time linear to {linear.SIZES[-1]:,} kvcache ops: a power of at most {linear.MOST_GROWTH}"
+        figures.append(Figure(shape, "", None if shape == linear.PEER else met, text))
+    target = (
+        f"compile time linear to {linear.SIZES[-1]:,} kvcache ops: from {linear.FIRST_GROWTH} on it grows by a power "
+        f"of at most {linear.MOST_GROWTH}"
+    )
     return Verdict(target, tuple(figures))

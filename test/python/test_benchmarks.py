@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,7 +20,9 @@ import contenders
 import facts
 import linear
 import measure
+import plot
 import pytest
+import report
 import sass
 import verdict
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
@@ -132,16 +135,56 @@ def test_the_series_has_whole_kernels(ops, most, each):
         linear.source(ops, most)
 
 
+@pytest.mark.parametrize("ops", [10, 100])
+def test_the_series_in_cuda_has_the_same_loads_and_stores(ops):
+    moves = re.findall(r"^  move\(.*first \+ (\d+)\);$", linear.cuda_source(ops), re.MULTILINE)
+    assert [int(move) for move in moves] == list(range(linear.source(ops, ops).count("kvcache.load")))
+
+
 def test_the_series_ends_where_it_takes_too_long(monkeypatch):
     seconds = {10: 1, 100: 10, 1000: linear.MOST_SECONDS + 1}
-    ops = re.compile("= kvcache|kvcache.store")
-    monkeypatch.setattr(linear, "_time", lambda text, chip: 1e3 * seconds[len(ops.findall(text))])
+    monkeypatch.setattr(linear, "_time", lambda chip, most, ops: 1e3 * seconds[ops])
     monkeypatch.setattr(linear, "SHAPES", {"one kernel": 10000})
     points = linear.measure("sm_90a", runs=2)
     assert [(point.ops, len(point.milliseconds)) for point in points] == [(10, 2), (100, 2), (1000, 2)]
     (judged,) = verdict.judge([], points)
     assert judged.met is False
-    assert judged.figures[0].text.endswith("from 100 to 1,000 ops, which take 61 s: more were not tried")
+    assert judged.figures[0].text == "0.79 to 1,000 ops (0.79 from 100 on), which take 61 s: more were not tried"
+
+
+class SlowNvcc:
+    """Takes too long for more than 600 lines."""
+
+    def __init__(self):
+        self.lines = []
+
+    def compile_file(self, source, chip, seconds):
+        self.lines.append(len(source.read_text().splitlines()))
+        if self.lines[-1] > 600:
+            raise contenders.TookTooLongError(f"takes more than {seconds} s")
+        return ""
+
+
+def test_the_series_stops_nvcc_where_it_takes_too_long(monkeypatch, tmp_path):
+    monkeypatch.setattr(linear, "_time", lambda chip, most, ops: float(ops))
+    nvcc = SlowNvcc()
+    points = linear.measure("sm_90a", runs=2, nvcc=nvcc)
+    found = {point.ops: len(point.milliseconds) for point in points if point.shape == linear.PEER}
+    assert found == {10: 2, 100: 2, 1000: 2, 10000: 0}
+    assert len(nvcc.lines) == 7  # once what takes too long
+    (judged,) = verdict.judge([], points)
+    assert judged.met is True  # whatever nvcc takes
+    assert judged.figures[-1].met is None and judged.figures[-1].text.endswith("; 10,000 take over 60 s")
+    assert "over 60,000" in report.render({}, [], points, [judged], markdown=True)
+    texts = [e.text for e in ElementTree.parse(plot.draw([], points).save(tmp_path / "plot.svg")).iter()]
+    assert "over 6.00 ms" in texts
+
+
+def test_a_compiler_that_takes_too_long_is_stopped():
+    start = time.perf_counter()
+    with pytest.raises(contenders.TookTooLongError, match="takes more than 1 s"):
+        contenders._run(sys.executable, "-c", "import time; time.sleep(600)", seconds=1)
+    assert time.perf_counter() - start < 300
 
 
 # --- Judging ------------------------------------------------------------------
@@ -252,11 +295,16 @@ def test_times_are_compared_round_by_round(kind, family, most):
         assert [v.met for v in judged] == [met]
 
 
-@pytest.mark.parametrize(("last", "met"), [(1000.0, True), (1250.0, True), (1300.0, False)])
-def test_growth_is_that_between_the_largest_modules(last, met):
-    times = {10: (99.0,), 1000: (100.0, 300.0, 50.0), 10000: (last, 3 * last, 9e9)}
+@pytest.mark.parametrize(("last", "met"), [(10000.0, True), (15800.0, True), (15900.0, False)])
+def test_growth_is_that_from_a_hundred_ops_on(last, met):
+    times = {10: (99.0,), 100: (100.0, 300.0, 50.0), 1000: (9.0, 9.0, 9.0), 10000: (last, 3 * last, 9e9)}
     points = [linear.Point("one kernel", ops, found) for ops, found in times.items()]
     assert [judged.met for judged in verdict.judge([], points)] == [met]
+
+
+def test_growth_wants_two_sizes():
+    assert linear.growth([linear.Point("one kernel", 1000, (9.0,)), linear.Point("one kernel", 10000, ())]) is None
+    assert linear.growth([linear.Point("one kernel", 10, (1.0,)), linear.Point("one kernel", 1000, (100.0,))]) == 1
 
 
 # --- Measuring and reporting --------------------------------------------------
