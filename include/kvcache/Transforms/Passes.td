@@ -185,7 +185,9 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
     do one after the other, with one analysis of the ranges: values that can be
     but one constant are replaced by it, remainders of what is less than the
     divisor go away, and arithmetic and comparisons whose operands and results
-    fit are done in 32 bits. Ranges come from block and grid sizes that are
+    fit are done in 32 bits. Signed ops on what is not negative become unsigned
+    ones before, so that numbers of 2^31 and more keep their order when they are
+    narrowed; upstream's do not. Ranges come from block and grid sizes that are
     known, and from the bounds of the ops that read a cache.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
