@@ -43,7 +43,7 @@ constexpr char kMiddleEnd[] =
 /// compares each access with many of the block before it, so that the time that
 /// an instruction takes grows with the block; the machine code is the same but
 /// for one instruction in a thousand.
-constexpr size_t kLongestBlock = 1024, kPartOfBlock = 128;
+constexpr size_t kLongestBlock = 512, kPartOfBlock = 128;
 
 /// Keeps the back end from passes that cost more than they bring.
 class BackEndGate : public llvm::OptPassGate {
