@@ -53,8 +53,25 @@ LogicalResult runWithPTX(llvm::ToolOutputFile &output,
 
 } // namespace
 
-int kvcache::optMain(int argc, char **argv) {
+/// Says so if the arguments name a plugin.
+static bool reportPlugins(ArrayRef<char *> arguments) {
+  for (StringRef argument : arguments) {
+    StringRef option = argument.ltrim('-').split('=').first;
+    if (!argument.starts_with("-") ||
+        (option != "load-dialect-plugin" && option != "load-pass-plugin"))
+      continue;
+    llvm::errs() << "kvcache-opt: '" << argument
+                 << "': a kvcache-opt that has MLIR in itself loads no "
+                    "plugins; build one with -DKVCACHE_STATIC_OPT=OFF\n";
+    return true;
+  }
+  return false;
+}
+
+int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
   llvm::InitLLVM init(argc, argv);
+  if (!loadsPlugins && reportPlugins({argv, static_cast<size_t>(argc)}))
+    return 1;
   static llvm::cl::opt<bool> emitPTXText(
       "emit-ptx",
       llvm::cl::desc("Write the PTX of all kernels as text instead of IR. "

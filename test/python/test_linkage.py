@@ -7,6 +7,7 @@ MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ def test_kvcache_opt_has_the_only_mlir_in_itself():
     assert any(name.startswith(CORE_SYMBOLS) for name in symbols(STATIC, "--defined-only"))
     needed = needed_libraries(STATIC)
     assert not [name for name in needed if "LLVM" in name or "MLIR" in name]
+
+
+@pytest.mark.parametrize("arguments", [["--load-dialect-plugin=a.so"], ["-load-pass-plugin", "a.so"]])
+def test_kvcache_opt_says_that_it_loads_no_plugins(arguments):
+    result = subprocess.run([STATIC, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert f"'{arguments[0]}': a kvcache-opt that has MLIR in itself loads no plugins" in result.stderr
 
 
 @pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))

@@ -8,4 +8,12 @@
 
 #include "kvcache/Pipelines/OptMain.h"
 
-int main(int argc, char **argv) { return mlir::kvcache::optMain(argc, argv); }
+#ifdef KVCACHE_STATIC
+static constexpr bool kLoadsPlugins = false;
+#else
+static constexpr bool kLoadsPlugins = true;
+#endif
+
+int main(int argc, char **argv) {
+  return mlir::kvcache::optMain(argc, argv, kLoadsPlugins);
+}

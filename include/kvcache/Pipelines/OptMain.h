@@ -12,8 +12,9 @@
 namespace mlir::kvcache {
 
 /// `mlir-opt` with everything registered, and the option `--emit-ptx`. Returns
-/// the exit status.
-int optMain(int argc, char **argv);
+/// the exit status. A program that has MLIR in itself loads no plugins: theirs
+/// would be another one.
+int optMain(int argc, char **argv, bool loadsPlugins);
 
 } // namespace mlir::kvcache
 
