@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GPUMath.h"
+#include "VectorRows.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/GreedyRewrite.h"
 
@@ -50,6 +51,7 @@ static void populateVectorPatterns(RewritePatternSet &patterns) {
       patterns, vector::VectorTransposeLowering::EltWise);
   vector::populateVectorTransferLoweringPatterns(patterns,
                                                  /*maxTransferRank=*/1);
+  populateVectorRowPatterns(patterns);
   vector::populateVectorMaskMaterializationPatterns(
       patterns, /*force32BitVectorIndices=*/true);
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);

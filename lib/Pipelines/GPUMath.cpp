@@ -13,6 +13,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,6 +22,40 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
+
+/// Math on a vector of several dimensions, or of none, is that on a vector of
+/// one with as many lanes.
+struct FlattenMath : OpTraitRewritePattern<OpTrait::Elementwise> {
+  using OpTraitRewritePattern::OpTraitRewritePattern;
+
+  LogicalResult matchAndRewrite(Operation *op,
+                                PatternRewriter &rewriter) const override {
+    if (!isa<math::MathDialect>(op->getDialect()) &&
+        !isa<arith::MaxNumFOp, arith::MinNumFOp>(op))
+      return rewriter.notifyMatchFailure(op, "not math");
+    auto isFlattened = [](Type type) {
+      auto vector = dyn_cast<VectorType>(type);
+      return vector && vector.getRank() != 1 && !vector.isScalable();
+    };
+    if (op->getNumResults() != 1 ||
+        !isFlattened(op->getResultTypes().front()) ||
+        !llvm::all_of(op->getOperandTypes(), isFlattened))
+      return rewriter.notifyMatchFailure(op, "one dimension");
+    auto flatten = [](Type type) {
+      auto vector = cast<VectorType>(type);
+      return VectorType::get(vector.getNumElements(), vector.getElementType());
+    };
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(vector::ShapeCastOp::create(
+          rewriter, op->getLoc(), flatten(operand.getType()), operand));
+    Type type = op->getResultTypes().front();
+    Operation *flat = clone(rewriter, op, flatten(type), operands);
+    rewriter.replaceOpWithNewOp<vector::ShapeCastOp>(op, type,
+                                                     flat->getResult(0));
+    return success();
+  }
+};
 
 /// exp(x) = 2^(x * log2(e)): a chip has ex2 and no exp.
 struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
@@ -122,7 +157,7 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
 
 void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<ApproximateReciprocal, ExpToExp2>(context);
+  patterns.add<ApproximateReciprocal, ExpToExp2, FlattenMath>(context);
   patterns.add<ApproximateExp2>(context, /*benefit=*/2);
   patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
   patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");

@@ -75,6 +75,23 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // The first of several rows is where the op says that it is aligned.
+
+  // CHECK-LABEL: gpu.func @rows(
+  // CHECK-SAME:      %[[A:.*]]: memref<?x?x?xf32>, %[[I:.*]]: index, %[[J:.*]]: index)
+  // CHECK:         %[[FIRST:.*]] = vector.load %[[A]][%[[I]], %[[J]], %[[J]]] {alignment = 16 : i64} : memref<?x?x?xf32>, vector<4xf32>
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[J]], %{{.*}} : index
+  // CHECK:         %[[SECOND:.*]] = vector.load %[[A]][%[[I]], %[[NEXT]], %[[J]]] : memref<?x?x?xf32>, vector<4xf32>
+  // CHECK:         vector.store %{{.*}}, %[[A]][%[[I]], %[[J]], %[[I]]] {nontemporal = true} : memref<?x?x?xf32>, vector<4xf32>
+  // CHECK:         vector.store %{{.*}}, %[[A]][%[[I]], %{{.*}}, %[[I]]] {nontemporal = true} : memref<?x?x?xf32>, vector<4xf32>
+  // CHECK-NOT:     vector<2x4xf32>
+  // PTX-LABEL: .entry rows(
+  gpu.func @rows(%a: memref<?x?x?xf32>, %i: index, %j: index) kernel {
+    %x = vector.load %a[%i, %j, %j] {alignment = 16} : memref<?x?x?xf32>, vector<2x4xf32>
+    vector.store %x, %a[%i, %j, %i] {nontemporal = true} : memref<?x?x?xf32>, vector<2x4xf32>
+    gpu.return
+  }
+
   // More of these in gpu-math.mlir and gpu-math-intrinsics.mlir.
 
   // CHECK-LABEL: gpu.func @math(

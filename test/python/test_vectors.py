@@ -14,6 +14,32 @@ CASES = {
         "%y = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>",
         lambda tile: tile,
     ),
+    "rows in memory": (
+        """%b = memref.alloca() : memref<5x9xf32>
+        %x = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>
+        %none = arith.constant dense<-1.0> : vector<5x9xf32>
+        vector.store %none, %b[%c0, %c0] : memref<5x9xf32>, vector<5x9xf32>
+        vector.store %x, %b[%c1, %c1] : memref<5x9xf32>, vector<4x8xf32>
+        %y = vector.load %b[%c1, %c1] : memref<5x9xf32>, vector<4x8xf32>""",
+        lambda tile: tile,
+    ),
+    "rows of a memref of three": (
+        """%b = memref.alloca() : memref<2x2x16xf32>
+        %x = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>
+        %z = vector.shape_cast %x : vector<4x8xf32> to vector<2x2x8xf32>
+        vector.store %z, %b[%c0, %c0, %c2] {nontemporal = true} : memref<2x2x16xf32>, vector<2x2x8xf32>
+        %w = vector.load %b[%c0, %c0, %c2] : memref<2x2x16xf32>, vector<2x2x8xf32>
+        %y = vector.shape_cast %w : vector<2x2x8xf32> to vector<4x8xf32>""",
+        lambda tile: tile,
+    ),
+    "math": (
+        """%x = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>
+        %most = arith.constant dense<3.0> : vector<4x8xf32>
+        %m = arith.maxnumf %x, %most : vector<4x8xf32>
+        %s = math.absf %x : vector<4x8xf32>
+        %y = math.fma %m, %most, %s : vector<4x8xf32>""",
+        lambda tile: np.maximum(tile, 3) * 3 + np.abs(tile),
+    ),
     "turned": (
         """%y = vector.transfer_read %a[%row, %column], %zero
             {permutation_map = affine_map<(d0, d1) -> (d1, d0)>} : memref<?x?xf32>, vector<4x8xf32>""",

@@ -61,7 +61,8 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
     `lower-affine`, `convert-vector-to-scf` and `convert-vector-to-llvm`, except
     for the conversion: subviews become sizes, offsets and strides, affine ops
     arithmetic, and vectors of several dimensions vectors of one.
-    `vector.multi_reduction` and `vector.scan` are lowered as well.
+    `vector.multi_reduction` and `vector.scan` are lowered as well, and
+    `vector.load` and `vector.store` of several dimensions row by row.
 
     With `gpu-math`, math that a chip computes without libdevice: `math.exp` is
     rewritten by base 2, the ops that NVPTX has instructions for become LLVM
