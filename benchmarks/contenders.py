@@ -218,15 +218,17 @@ def _run(*command: str | Path, seconds: float | None = None) -> str:
     """Runs a command whose last argument is the file that it writes, and returns what is in it."""
     with tempfile.TemporaryDirectory(prefix="kvcache-bench-") as folder:
         output = Path(folder, "kernel.ptx")
-        process = subprocess.Popen(
-            [*command, output], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-        try:
-            _, stderr = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired as error:
-            os.killpg(process.pid, signal.SIGKILL)  # nvcc's own compilers too
-            process.wait()
-            raise TookTooLongError(f"takes more than {seconds:.0f} s") from error
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*command, output], stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        ) as process:
+            try:
+                _, stderr = process.communicate(timeout=seconds)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)  # nvcc's own compilers too
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise TookTooLongError(f"takes more than {seconds:.0f} s") from error
+                raise
         if process.returncode < 0:
             raise CrashedError(f"ended by signal {-process.returncode}")
         if process.returncode:

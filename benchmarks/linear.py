@@ -162,13 +162,13 @@ def growth(points: Sequence[Point], first_ops: int = FIRST_GROWTH) -> float | No
     """The exponent of the time that the sizes of a shape take, from ``first_ops`` to the last: 1 is linear, 2 quadratic.
 
     By the median of the rounds' ratios, as compilers are compared: a short run finds a
-    quiet moment more easily than a long one, so that their fastest would not do. None
-    where fewer than two sizes were compiled.
+    quiet moment more easily than a long one, so that their fastest would not do. What takes
+    too long in one round has a time less. None where fewer than two sizes were compiled.
     """
     timed = [point for point in points if point.milliseconds]
     if len(timed) < 2:
         return None
     *earlier, last = timed
     first = next((point for point in earlier if point.ops >= first_ops), earlier[-1])
-    ratios = [after / before for before, after in zip(first.milliseconds, last.milliseconds, strict=True)]
+    ratios = [after / before for before, after in zip(first.milliseconds, last.milliseconds, strict=False)]
     return math.log(statistics.median(ratios)) / math.log(last.ops / first.ops)

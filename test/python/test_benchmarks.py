@@ -302,6 +302,11 @@ def test_growth_is_that_from_a_hundred_ops_on(last, met):
     assert [judged.met for judged in verdict.judge([], points)] == [met]
 
 
+def test_growth_is_that_of_the_rounds_that_all_sizes_have():
+    times = {100: (10.0, 10.0, 10.0), 1000: (100.0, 100.0)}
+    assert linear.growth([linear.Point("one kernel", ops, found) for ops, found in times.items()]) == 1
+
+
 def test_growth_wants_two_sizes():
     assert linear.growth([linear.Point("one kernel", 1000, (9.0,)), linear.Point("one kernel", 10000, ())]) is None
     assert linear.growth([linear.Point("one kernel", 10, (1.0,)), linear.Point("one kernel", 1000, (100.0,))]) == 1
