@@ -227,7 +227,7 @@ def _run(*command: str | Path, seconds: float | None = None) -> str:
             except BaseException as error:
                 os.killpg(process.pid, signal.SIGKILL)  # nvcc's own compilers too
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise TookTooLongError(f"takes more than {seconds:.0f} s") from error
+                    raise TookTooLongError(f"takes more than {seconds:g} s") from error
                 raise
         if process.returncode < 0:
             raise CrashedError(f"ended by signal {-process.returncode}")
