@@ -12,6 +12,7 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -59,12 +60,28 @@ template <typename OpTy> bool hasRows(OpTy op, VectorType vector) {
          !isa<VectorType>(op.getMemRefType().getElementType());
 }
 
-/// What the op says of its address holds for the first row.
+/// The alignment of the row at `position`: what the op says of its address is
+/// true of others as far as the distance between rows is known.
 template <typename OpTy>
 llvm::MaybeAlign getRowAlignment(OpTy op, ArrayRef<int64_t> position) {
-  bool isFirst = llvm::all_of(position, [](int64_t at) { return at == 0; });
-  return isFirst ? llvm::MaybeAlign(op.getAlignment().value_or(0))
-                 : llvm::MaybeAlign();
+  std::optional<uint64_t> alignment = op.getAlignment();
+  Type element = op.getMemRefType().getElementType();
+  SmallVector<int64_t> strides;
+  int64_t start;
+  if (!alignment || !element.isIntOrFloat() ||
+      failed(op.getMemRefType().getStridesAndOffset(strides, start)))
+    return llvm::MaybeAlign();
+  int64_t distance = 0;
+  for (auto [index, stride] : llvm::zip_equal(
+           position,
+           ArrayRef(strides).drop_back().take_back(position.size()))) {
+    if (index != 0 && ShapedType::isDynamic(stride))
+      return llvm::MaybeAlign();
+    distance += index == 0 ? 0 : index * stride;
+  }
+  uint64_t bits = distance * element.getIntOrFloatBitWidth();
+  return bits % 8 == 0 ? llvm::MaybeAlign(llvm::MinAlign(*alignment, bits / 8))
+                       : llvm::MaybeAlign();
 }
 
 struct LoadRows : OpRewritePattern<vector::LoadOp> {

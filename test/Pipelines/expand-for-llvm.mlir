@@ -92,6 +92,26 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // So are others, as far as the distance between rows is known.
+
+  // CHECK-LABEL: gpu.func @aligned_rows(
+  // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : memref<?x2x10xf32>, vector<8xf32>
+  // CHECK:         vector.load {{.*}} {alignment = 8 : i64} : memref<?x2x10xf32>, vector<8xf32>
+  // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : memref<?x2x10xf32>, vector<8xf32>
+  // CHECK:         vector.load {{.*}} {alignment = 8 : i64} : memref<?x2x10xf32>, vector<8xf32>
+  // PTX-LABEL: .entry aligned_rows(
+  // PTX-COUNT-2: ld.global.nc.v4.b32
+  // PTX-COUNT-4: ld.global.nc.v2.b32
+  // PTX-COUNT-2: ld.global.nc.v4.b32
+  // PTX-COUNT-4: ld.global.nc.v2.b32
+  gpu.func @aligned_rows(%a: memref<?x2x10xf32>, %b: memref<?xf32>, %i: index, %j: index) kernel {
+    %c0 = arith.constant 0 : index
+    %x = vector.load %a[%i, %c0, %j] {alignment = 32} : memref<?x2x10xf32>, vector<2x2x8xf32>
+    %y = vector.shape_cast %x : vector<2x2x8xf32> to vector<32xf32>
+    vector.store %y, %b[%i] : memref<?xf32>, vector<32xf32>
+    gpu.return
+  }
+
   // More of these in gpu-math.mlir and gpu-math-intrinsics.mlir.
 
   // CHECK-LABEL: gpu.func @math(
