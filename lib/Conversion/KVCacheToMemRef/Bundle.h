@@ -50,6 +50,8 @@ public:
   Value div(Value lhs, int64_t rhs) const;
   Value rem(Value lhs, int64_t rhs) const;
 
+  /// The buffer that `pointer` points into, and the element.
+  std::pair<Value, Value> takeApart(Value pointer) const;
   /// `pointer` moved by `offset` elements.
   Value advance(Value pointer, Value offset) const;
   /// The memory behind `pointer` as a one-dimensional memref. Its size is of no
@@ -61,10 +63,6 @@ public:
 
 protected:
   Value constantLike(Value value, int64_t constant) const;
-
-private:
-  /// The buffer that `pointer` points into, and the element.
-  std::pair<Value, Value> takeApart(Value pointer) const;
 };
 
 /// The parts of one value, and the addresses in it.
@@ -78,7 +76,8 @@ public:
   /// The part of this kind, which the type must have. Over scales it is theirs:
   /// their base for the blocks, and so on.
   Value get(PartKind kind) const;
-  /// The size of something, extended to index.
+  /// A size of one of the tensors, extended to index. Not for what authors give
+  /// in 32 bits, such as the maximum lengths.
   Value getIndex(PartKind kind) const;
   /// All parts of this kind, in order.
   SmallVector<Value> getAll(PartKind kind) const;

@@ -73,12 +73,11 @@ void ElementAccess::store(Operation *op, Value value, bool nontemporal) const {
 }
 
 Value ElementAccess::getTile(MemRefType tile) const {
-  auto base = memref::ExtractStridedMetadataOp::create(
-      cache.builder, cache.loc, cache.get(PartKind::Blocks));
-  Value offset = cache.add(base.getOffset(), position);
+  auto [buffer, start] = cache.takeApart(cache.get(PartKind::Blocks));
+  Value offset = cache.add(start, position);
   MLIRContext *context = tile.getContext();
   return memref::ReinterpretCastOp::create(
-      cache.builder, cache.loc, tile, base.getBaseBuffer(),
-      OpFoldResult(offset), getAsIndexOpFoldResult(context, tile.getShape()),
+      cache.builder, cache.loc, tile, buffer, OpFoldResult(offset),
+      getAsIndexOpFoldResult(context, tile.getShape()),
       getAsIndexOpFoldResult(context, {cache.getRowElements(), 1}));
 }

@@ -40,8 +40,7 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
                  adaptor.getCache());
-    auto base = memref::ExtractStridedMetadataOp::create(
-        rewriter, op.getLoc(), cache.get(PartKind::Scales));
+    auto [buffer, start] = cache.takeApart(cache.get(PartKind::Scales));
     auto window = cast<MemRefType>(op.getType());
     SmallVector<int64_t> strides;
     int64_t offset;
@@ -50,7 +49,7 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
     if (window.isDynamicDim(1))
       openSizes.push_back(cache.getPageSize());
     rewriter.replaceOpWithNewOp<memref::ReinterpretCastOp>(
-        op, window, base.getBaseBuffer(), OpFoldResult(base.getOffset()),
+        op, window, buffer, OpFoldResult(start),
         getMixedValues(window.getShape(), openSizes, rewriter),
         getMixedValues(strides, {cache.get(PartKind::ScalePageStride)},
                        rewriter));
