@@ -19,51 +19,33 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The rows of a vector of several dimensions.
-class Rows {
-public:
-  explicit Rows(VectorType type)
-      : tile(type.getRank(), 1),
-        row(VectorType::get(type.getShape().back(), type.getElementType())) {
-    tile.back() = type.getShape().back();
-  }
-
-  /// Calls `visit` with the position of each row in the vector, and the indices
-  /// in memory at which it starts.
-  void forEach(RewriterBase &rewriter, Location loc, VectorType type,
-               ValueRange indices,
-               function_ref<void(ArrayRef<int64_t>, ValueRange)> visit) const {
-    for (SmallVector<int64_t> offsets :
-         StaticTileOffsetRange(type.getShape(), tile)) {
-      offsets.pop_back();
-      SmallVector<Value> at(indices);
-      for (auto [index, offset] : llvm::zip_equal(
-               MutableArrayRef(at).take_back(type.getRank()).drop_back(),
-               offsets)) {
-        Value distance = arith::ConstantIndexOp::create(rewriter, loc, offset);
-        index = rewriter.createOrFold<arith::AddIOp>(loc, index, distance);
-      }
-      visit(offsets, at);
-    }
-  }
-
-  VectorType getRowType() const { return row; }
-
-private:
-  SmallVector<int64_t> tile;
-  VectorType row;
-};
-
-/// Whether an access of `vector` has several rows; a memref may hold vectors.
-template <typename OpTy> bool hasRows(OpTy op, VectorType vector) {
-  return vector.getRank() > 1 && !vector.isScalable() &&
+/// Whether an access has several rows; a memref may hold vectors.
+template <typename OpTy> bool hasRows(OpTy op) {
+  VectorType type = op.getVectorType();
+  return type.getRank() > 1 && !type.isScalable() &&
          !isa<VectorType>(op.getMemRefType().getElementType());
 }
+
+VectorType getRowType(VectorType type) {
+  return VectorType::get(type.getShape().back(), type.getElementType());
+}
+
+/// Where in a vector its rows are.
+StaticTileOffsetRange getPositions(VectorType type) {
+  ArrayRef<int64_t> shape = type.getShape().drop_back();
+  return StaticTileOffsetRange(shape, SmallVector<int64_t>(shape.size(), 1));
+}
+
+/// Where in memory a row starts, and what is known of its alignment.
+struct Row {
+  SmallVector<Value> indices;
+  llvm::MaybeAlign alignment;
+};
 
 /// The alignment of the row at `position`: what the op says of its address is
 /// true of others as far as the distance between rows is known.
 template <typename OpTy>
-llvm::MaybeAlign getRowAlignment(OpTy op, ArrayRef<int64_t> position) {
+llvm::MaybeAlign getAlignment(OpTy op, ArrayRef<int64_t> position) {
   std::optional<uint64_t> alignment = op.getAlignment();
   Type element = op.getMemRefType().getElementType();
   SmallVector<int64_t> strides;
@@ -75,13 +57,28 @@ llvm::MaybeAlign getRowAlignment(OpTy op, ArrayRef<int64_t> position) {
   for (auto [index, stride] : llvm::zip_equal(
            position,
            ArrayRef(strides).drop_back().take_back(position.size()))) {
-    if (index != 0 && ShapedType::isDynamic(stride))
+    if (index == 0)
+      continue;
+    if (ShapedType::isDynamic(stride))
       return llvm::MaybeAlign();
-    distance += index == 0 ? 0 : index * stride;
+    distance += index * stride;
   }
   uint64_t bits = distance * element.getIntOrFloatBitWidth();
   return bits % 8 == 0 ? llvm::MaybeAlign(llvm::MinAlign(*alignment, bits / 8))
                        : llvm::MaybeAlign();
+}
+
+template <typename OpTy>
+Row getRow(OpTy op, ArrayRef<int64_t> position, PatternRewriter &rewriter) {
+  SmallVector<Value> indices(op.getIndices());
+  for (auto [index, offset] : llvm::zip_equal(
+           MutableArrayRef(indices).drop_back().take_back(position.size()),
+           position)) {
+    Value distance =
+        arith::ConstantIndexOp::create(rewriter, op.getLoc(), offset);
+    index = rewriter.createOrFold<arith::AddIOp>(op.getLoc(), index, distance);
+  }
+  return {indices, getAlignment(op, position)};
 }
 
 struct LoadRows : OpRewritePattern<vector::LoadOp> {
@@ -89,20 +86,18 @@ struct LoadRows : OpRewritePattern<vector::LoadOp> {
 
   LogicalResult matchAndRewrite(vector::LoadOp op,
                                 PatternRewriter &rewriter) const override {
-    VectorType type = op.getVectorType();
-    if (!hasRows(op, type))
+    if (!hasRows(op))
       return rewriter.notifyMatchFailure(op, "one row");
     Location loc = op.getLoc();
-    Rows rows(type);
+    VectorType type = op.getVectorType();
     Value all = ub::PoisonOp::create(rewriter, loc, type);
-    rows.forEach(rewriter, loc, type, op.getIndices(),
-                 [&](ArrayRef<int64_t> position, ValueRange indices) {
-                   Value row = vector::LoadOp::create(
-                       rewriter, loc, rows.getRowType(), op.getBase(), indices,
-                       op.getNontemporal(), getRowAlignment(op, position));
-                   all = vector::InsertOp::create(rewriter, loc, row, all,
-                                                  position);
-                 });
+    for (SmallVector<int64_t> position : getPositions(type)) {
+      Row row = getRow(op, position, rewriter);
+      Value loaded = vector::LoadOp::create(rewriter, loc, getRowType(type),
+                                            op.getBase(), row.indices,
+                                            op.getNontemporal(), row.alignment);
+      all = vector::InsertOp::create(rewriter, loc, loaded, all, position);
+    }
     rewriter.replaceOp(op, all);
     return success();
   }
@@ -113,19 +108,15 @@ struct StoreRows : OpRewritePattern<vector::StoreOp> {
 
   LogicalResult matchAndRewrite(vector::StoreOp op,
                                 PatternRewriter &rewriter) const override {
-    VectorType type = op.getVectorType();
-    if (!hasRows(op, type))
+    if (!hasRows(op))
       return rewriter.notifyMatchFailure(op, "one row");
-    Location loc = op.getLoc();
-    Rows(type).forEach(rewriter, loc, type, op.getIndices(),
-                       [&](ArrayRef<int64_t> position, ValueRange indices) {
-                         Value row = vector::ExtractOp::create(
-                             rewriter, loc, op.getValueToStore(), position);
-                         vector::StoreOp::create(rewriter, loc, row,
-                                                 op.getBase(), indices,
-                                                 op.getNontemporal(),
-                                                 getRowAlignment(op, position));
-                       });
+    for (SmallVector<int64_t> position : getPositions(op.getVectorType())) {
+      Row row = getRow(op, position, rewriter);
+      Value stored = vector::ExtractOp::create(rewriter, op.getLoc(),
+                                               op.getValueToStore(), position);
+      vector::StoreOp::create(rewriter, op.getLoc(), stored, op.getBase(),
+                              row.indices, op.getNontemporal(), row.alignment);
+    }
     rewriter.eraseOp(op);
     return success();
   }
