@@ -8,6 +8,7 @@ function(kvcache_add_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK}
     "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:KVCACHE_STATIC>>>:MLIR;LLVM>")
+  kvcache_use_pch(${name})
   kvcache_export(${name})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})

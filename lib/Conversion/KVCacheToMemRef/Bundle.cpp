@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
-// ArithBuilder
+// IntegerBuilder
 //===----------------------------------------------------------------------===//
 
 /// No overflow, signed or unsigned: all our offsets are non-negative and below
@@ -25,75 +25,75 @@ using namespace mlir::kvcache;
 static constexpr arith::IntegerOverflowFlags kNoWrap =
     arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
 
-Value ArithBuilder::index(int64_t value) const {
+Value IntegerBuilder::index(int64_t value) const {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
 
-Value ArithBuilder::i32(int64_t value) const {
+Value IntegerBuilder::i32(int64_t value) const {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-Value ArithBuilder::constantLike(Value value, int64_t constant) const {
+Value IntegerBuilder::constantLike(Value value, int64_t constant) const {
   return value.getType().isIndex() ? index(constant) : i32(constant);
 }
 
-Value ArithBuilder::extend(Value value) const {
+Value IntegerBuilder::extend(Value value) const {
   if (value.getType().isIndex())
     return value;
   return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
                                                     value);
 }
 
-Value ArithBuilder::truncate(Value value) const {
+Value IntegerBuilder::truncate(Value value) const {
   if (value.getType().isInteger(32))
     return value;
   return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
                                                     value);
 }
 
-Value ArithBuilder::add(Value lhs, Value rhs) const {
+Value IntegerBuilder::add(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs, kNoWrap);
 }
 
-Value ArithBuilder::sub(Value lhs, Value rhs) const {
+Value IntegerBuilder::sub(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs, kNoWrap);
 }
 
-Value ArithBuilder::mul(Value lhs, Value rhs) const {
+Value IntegerBuilder::mul(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs, kNoWrap);
 }
 
-Value ArithBuilder::mul(Value lhs, int64_t rhs) const {
+Value IntegerBuilder::mul(Value lhs, int64_t rhs) const {
   return mul(lhs, constantLike(lhs, rhs));
 }
 
-Value ArithBuilder::addSigned(Value lhs, Value rhs) const {
+Value IntegerBuilder::addSigned(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs,
                                              arith::IntegerOverflowFlags::nsw);
 }
 
-Value ArithBuilder::mulSigned(Value lhs, Value rhs) const {
+Value IntegerBuilder::mulSigned(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs,
                                              arith::IntegerOverflowFlags::nsw);
 }
 
-Value ArithBuilder::div(Value lhs, Value rhs) const {
+Value IntegerBuilder::div(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
 }
 
-Value ArithBuilder::rem(Value lhs, Value rhs) const {
+Value IntegerBuilder::rem(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::RemUIOp>(loc, lhs, rhs);
 }
 
-Value ArithBuilder::div(Value lhs, int64_t rhs) const {
+Value IntegerBuilder::div(Value lhs, int64_t rhs) const {
   return div(lhs, constantLike(lhs, rhs));
 }
 
-Value ArithBuilder::rem(Value lhs, int64_t rhs) const {
+Value IntegerBuilder::rem(Value lhs, int64_t rhs) const {
   return rem(lhs, constantLike(lhs, rhs));
 }
 
-std::pair<Value, Value> ArithBuilder::takeApart(Value pointer) const {
+std::pair<Value, Value> IntegerBuilder::takeApart(Value pointer) const {
   // Most pointers have been put together a moment before.
   if (auto cast = pointer.getDefiningOp<memref::ReinterpretCastOp>())
     if (auto type = dyn_cast<MemRefType>(cast.getSource().getType());
@@ -105,7 +105,7 @@ std::pair<Value, Value> ArithBuilder::takeApart(Value pointer) const {
   return {metadata.getBaseBuffer(), metadata.getOffset()};
 }
 
-Value ArithBuilder::advance(Value pointer, Value offset) const {
+Value IntegerBuilder::advance(Value pointer, Value offset) const {
   auto [buffer, start] = takeApart(pointer);
   return memref::ReinterpretCastOp::create(
       builder, loc, cast<MemRefType>(pointer.getType()), buffer,
@@ -113,7 +113,7 @@ Value ArithBuilder::advance(Value pointer, Value offset) const {
       ArrayRef<OpFoldResult>());
 }
 
-Value ArithBuilder::window(Value pointer, Value size) const {
+Value IntegerBuilder::window(Value pointer, Value size) const {
   auto [buffer, start] = takeApart(pointer);
   auto type = MemRefType::get(
       {ShapedType::kDynamic},
@@ -129,7 +129,7 @@ Value ArithBuilder::window(Value pointer, Value size) const {
 //===----------------------------------------------------------------------===//
 
 Bundle::Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values)
-    : ArithBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
+    : IntegerBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
       cache(dyn_cast<CacheTypeInterface>(type)), values(values) {}
 
 Bundle Bundle::getScales() const {

@@ -23,9 +23,10 @@
 namespace mlir::kvcache {
 
 /// Builds arithmetic at a location; constants fold away.
-class ArithBuilder {
+class IntegerBuilder {
 public:
-  ArithBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+  IntegerBuilder(OpBuilder &builder, Location loc)
+      : builder(builder), loc(loc) {}
 
   Value index(int64_t value) const;
   Value i32(int64_t value) const;
@@ -66,7 +67,7 @@ protected:
 };
 
 /// The parts of one value, and the addresses in it.
-class Bundle : public ArithBuilder {
+class Bundle : public IntegerBuilder {
 public:
   Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values);
 

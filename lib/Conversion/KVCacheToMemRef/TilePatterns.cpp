@@ -27,7 +27,7 @@ using namespace mlir::kvcache;
 /// depends on the row alone, because chunks are whole repetitions of it. It
 /// stays within a span: a column's place is found without the row's bytes, so
 /// that rows with the same one are constants apart.
-static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
+static Value getOffset(const IntegerBuilder &b, const tma::TileLayout &layout,
                        Value row, Value column) {
   row = b.truncate(row);
   column = b.truncate(column);
@@ -53,7 +53,7 @@ static Value getOffset(const ArithBuilder &b, const tma::TileLayout &layout,
 template <typename OpTy>
 static Value getOffset(OpBuilder &builder, OpTy op,
                        typename OpTy::Adaptor adaptor) {
-  return getOffset(ArithBuilder(builder, op.getLoc()),
+  return getOffset(IntegerBuilder(builder, op.getLoc()),
                    op.getTile().getType().getLayout(), adaptor.getRow(),
                    adaptor.getColumn());
 }

@@ -17,10 +17,10 @@ using namespace mlir::kvcache;
 namespace {
 
 /// A tensor of a collection, taken apart.
-class TensorParts : public ArithBuilder {
+class TensorParts : public IntegerBuilder {
 public:
   TensorParts(OpBuilder &builder, Location loc, Value memref)
-      : ArithBuilder(builder, loc) {
+      : IntegerBuilder(builder, loc) {
     auto metadata =
         memref::ExtractStridedMetadataOp::create(builder, loc, memref);
     base = metadata.getBaseBuffer();

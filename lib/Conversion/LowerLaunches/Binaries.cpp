@@ -96,7 +96,7 @@ LogicalResult kvcache::lowerBinary(gpu::BinaryOp binary,
   std::string name = binary.getName().str();
   runtime.getSymbols().erase(binary);
 
-  using Fields = StructBuilder;
+  using Fields = FieldBuilder;
   LLVM::GlobalOp imagesGlobal = runtime.createStructs(
       loc, name + "_images", {pointer, pointer, i64}, images.size(),
       [&](size_t index, Fields &fields, OpBuilder &builder) {

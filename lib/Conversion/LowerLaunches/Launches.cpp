@@ -125,8 +125,8 @@ static Value createLaunch(OpBuilder &builder, gpu::LaunchFuncOp launch,
                           Value stream, DeviceCalls &device) {
   Location loc = launch.getLoc();
   Type sides = LLVM::LLVMArrayType::get(device.i64, 3);
-  StructBuilder fields(builder, loc,
-                       {sides, sides, device.i64, device.pointerType});
+  FieldBuilder fields(builder, loc,
+                      {sides, sides, device.i64, device.pointerType});
   gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
   gpu::KernelDim3 block = launch.getBlockSizeOperandValues();
   for (auto [index, size] : llvm::enumerate(std::array{grid.x, grid.y, grid.z}))

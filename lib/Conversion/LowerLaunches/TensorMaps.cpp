@@ -27,7 +27,7 @@ static Value createMap(OpBuilder &builder, EncodeTensorMapOp op,
   TMATileType type = op.getDescriptor().getType();
   Type i32 = device.i32, i64 = device.i64;
   Type sides = LLVM::LLVMArrayType::get(i64, 5);
-  StructBuilder fields(
+  FieldBuilder fields(
       builder, loc,
       {device.pointerType, sides, sides, sides, i64, i32, i32, i32, i32});
   fields.set(getHostPointer(builder, loc, op.getBase()), 0);

@@ -71,7 +71,7 @@ Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
   if (!site)
     site = runtime.createStruct(
         loc, "kvcache_site", {pointerType, pointerType},
-        [&](StructBuilder &fields, OpBuilder &inner) {
+        [&](FieldBuilder &fields, OpBuilder &inner) {
           fields.set(runtime.getString(inner, loc, name), 0);
           fields.set(runtime.getString(inner, loc, where), 1);
         });

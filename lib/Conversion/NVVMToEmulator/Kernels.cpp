@@ -289,7 +289,7 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
       runtime.getModule().getLoc(), "kvcache_kernels",
       {pointer, pointer, pointer, i64, i64, i64, i64, sides, i64, site},
       kernels.size(),
-      [&](size_t index, StructBuilder &fields, OpBuilder &builder) {
+      [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
         const KernelFacts &facts = *kernel.facts;
         LLVM::LLVMFuncOp entry = kernel.entry;
@@ -321,7 +321,7 @@ static LLVM::GlobalOp createGlobals(ArrayRef<LLVM::GlobalOp> globals,
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_globals",
       {pointer, pointer, calls.i64, calls.i32, calls.i32}, globals.size(),
-      [&](size_t index, StructBuilder &fields, OpBuilder &builder) {
+      [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         LLVM::GlobalOp global = globals[index];
         Location loc = global.getLoc();
         fields.set(runtime.getString(builder, loc, global.getSymName()), 0);
@@ -362,7 +362,7 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
   return runtime.createStruct(
       loc, (module.getName() + "_emulated").str(),
       {pointer, i64, pointer, i64, i64, i32, i32},
-      [&](StructBuilder &fields, OpBuilder &builder) {
+      [&](FieldBuilder &fields, OpBuilder &builder) {
         fields.set(LLVM::AddressOfOp::create(builder, loc, kernelTable), 0);
         fields.set(records.size(), i64, 1);
         fields.set(LLVM::AddressOfOp::create(builder, loc, globalTable), 2);

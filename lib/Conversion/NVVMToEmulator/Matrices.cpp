@@ -233,7 +233,7 @@ static LogicalResult lowerMma(Operation *op, const Mma &mma,
                             b->kind, c->kind, d->kind, mma.isSaturated};
   SmallVector<Type> types(std::size(fields), calls.i32);
   LLVM::GlobalOp form = calls.runtime.createStruct(
-      loc, "kvcache_mma", types, [&](StructBuilder &record, OpBuilder &) {
+      loc, "kvcache_mma", types, [&](FieldBuilder &record, OpBuilder &) {
         for (auto [index, field] : llvm::enumerate(fields))
           record.set(field, calls.i32, static_cast<int64_t>(index));
       });

@@ -86,10 +86,10 @@ RuntimeCalls::createConstant(Location loc, StringRef name, Type type,
 
 LLVM::GlobalOp RuntimeCalls::createStruct(
     Location loc, StringRef name, ArrayRef<Type> fields,
-    function_ref<void(StructBuilder &, OpBuilder &)> build) {
+    function_ref<void(FieldBuilder &, OpBuilder &)> build) {
   auto type = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
   return createConstant(loc, name, type, [&](OpBuilder &builder) {
-    StructBuilder values(builder, loc, fields);
+    FieldBuilder values(builder, loc, fields);
     build(values, builder);
     return values.get();
   });
@@ -97,13 +97,13 @@ LLVM::GlobalOp RuntimeCalls::createStruct(
 
 LLVM::GlobalOp RuntimeCalls::createStructs(
     Location loc, StringRef name, ArrayRef<Type> fields, size_t count,
-    function_ref<void(size_t, StructBuilder &, OpBuilder &)> build) {
+    function_ref<void(size_t, FieldBuilder &, OpBuilder &)> build) {
   auto type = LLVM::LLVMStructType::getLiteral(module.getContext(), fields);
   auto arrayType = LLVM::LLVMArrayType::get(type, count);
   return createConstant(loc, name, arrayType, [&](OpBuilder &builder) {
     Value array = LLVM::PoisonOp::create(builder, loc, arrayType);
     for (size_t index = 0; index < count; ++index) {
-      StructBuilder values(builder, loc, fields);
+      FieldBuilder values(builder, loc, fields);
       build(index, values, builder);
       array =
           LLVM::InsertValueOp::create(builder, loc, array, values.get(), index);
@@ -112,17 +112,17 @@ LLVM::GlobalOp RuntimeCalls::createStructs(
   });
 }
 
-StructBuilder::StructBuilder(OpBuilder &builder, Location loc,
-                             ArrayRef<Type> fields)
+FieldBuilder::FieldBuilder(OpBuilder &builder, Location loc,
+                           ArrayRef<Type> fields)
     : builder(builder), loc(loc) {
   auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
   value = LLVM::PoisonOp::create(builder, loc, type);
 }
 
-void StructBuilder::set(Value field, ArrayRef<int64_t> position) {
+void FieldBuilder::set(Value field, ArrayRef<int64_t> position) {
   value = LLVM::InsertValueOp::create(builder, loc, value, field, position);
 }
 
-void StructBuilder::set(int64_t field, Type type, ArrayRef<int64_t> position) {
+void FieldBuilder::set(int64_t field, Type type, ArrayRef<int64_t> position) {
   set(LLVM::ConstantOp::create(builder, loc, type, field), position);
 }

@@ -24,9 +24,9 @@ FileLineColLoc findFileLoc(Location loc);
 std::string addPosition(Location loc, const Twine &what);
 
 /// The fields of a structure of the C ABI, in the order of its declaration.
-class StructBuilder {
+class FieldBuilder {
 public:
-  StructBuilder(OpBuilder &builder, Location loc, ArrayRef<Type> fields);
+  FieldBuilder(OpBuilder &builder, Location loc, ArrayRef<Type> fields);
 
   /// Fields that are not set have no value.
   void set(Value value, ArrayRef<int64_t> position);
@@ -66,13 +66,13 @@ public:
   /// A constant structure, whose fields `build` sets.
   LLVM::GlobalOp
   createStruct(Location loc, StringRef name, ArrayRef<Type> fields,
-               function_ref<void(StructBuilder &, OpBuilder &)> build);
+               function_ref<void(FieldBuilder &, OpBuilder &)> build);
 
   /// A constant array of structures, whose fields `build` sets.
   LLVM::GlobalOp
   createStructs(Location loc, StringRef name, ArrayRef<Type> fields,
                 size_t count,
-                function_ref<void(size_t, StructBuilder &, OpBuilder &)> build);
+                function_ref<void(size_t, FieldBuilder &, OpBuilder &)> build);
 
   ModuleOp getModule() const { return module; }
   SymbolTable &getSymbols() { return symbols; }
