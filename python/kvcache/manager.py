@@ -52,7 +52,9 @@ class PagedKVCacheManager:
     that several have is copied before one of them writes to it. With swapping, pages
     that have to go move to the host, and come back.
 
-    Every method that raises leaves the manager as it was.
+    Every method that raises leaves the manager as it was, also where it is the ``memory``
+    that raises, whatever it raises. Only pages that had to go for the call to get room may
+    have gone by then: to the host, or, if no sequence has them, out of the cache.
 
     Args:
         params: The cache; paged, with ``total_num_layers``.
@@ -85,7 +87,7 @@ class PagedKVCacheManager:
         self.num_pages = _get_num_pages(params, num_pages, cache_bytes)
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
-        self._memory = memory or NumPyMemory()
+        self._memory = NumPyMemory() if memory is None else memory
         self._page_size = params.shape_per_block[2]
         blocks, scales = self._allocate()
         self.blocks = tuple(store.tensor for store in blocks)
@@ -220,12 +222,13 @@ class PagedKVCacheManager:
         """
         self._check_swapping()
         sequence = self._get_resident(request)
-        needed = sum(page.users == 1 for page in sequence.pages)
+        leaving = [page for page in reversed(sequence.pages) if page.users == 1]
         available = self._pool.count_available_host()
-        if needed > available:
-            raise OutOfPagesError("the swap space has no room", needed, available)
+        if len(leaving) > available:
+            raise OutOfPagesError("the swap space has no room", len(leaving), available)
+        self._pool.move(leaving, Place.HOST)
         for page in reversed(sequence.pages):
-            self._pool.swap_out(page)
+            self._pool.end_use(page)
         sequence.is_resident = False
 
     def swap_in(self, request: Hashable) -> None:
@@ -239,14 +242,13 @@ class PagedKVCacheManager:
         sequence = self._get(request)
         if sequence.is_resident:
             raise ValueError(f"request {request!r} is not swapped out")
-        needed = sum(page.is_on(Place.HOST) for page in sequence.pages)
+        brought = [page for page in sequence.pages if page.is_on(Place.HOST)]
         available = self._pool.count_available(kept=sequence.pages)
-        if needed > available:
-            raise OutOfPagesError("out of pages", needed, available)
+        if len(brought) > available:
+            raise OutOfPagesError("out of pages", len(brought), available)
+        self._pool.move(brought, Place.DEVICE, kept=sequence.pages)
         for page in sequence.pages:
-            self._pool.swap_in(page)
-        for page in sequence.pages:
-            self._pool.bring(page)
+            self._pool.begin_use(page)
         sequence.is_resident = True
 
     def _check_swapping(self) -> None:
@@ -284,16 +286,23 @@ class PagedKVCacheManager:
         if not tokens:
             return 0
         match = self._choose_match(sequence, tokens)
-        self._make_writeable(sequence)
+        written = self._get_written(sequence)
+        is_copied = self._is_copied(sequence)
+        missing = self._count_pages(total) - len(sequence.pages) - len(match.pages)
+        new = self._pool.provide(
+            missing + is_copied,
+            copied=written if is_copied else match.partial,
+            brought=[page for page in match.pages if page.is_on(Place.HOST)],
+            kept=match.kept,
+        )
+        if written and is_copied:
+            sequence.pages[sequence.length // self._page_size] = new.pop(0)
+            self._pool.release(written, was_resident=True)
+        elif written:
+            self._pool.forget(written)
         for page in match.pages:
             self._pool.refer(page, is_resident=True)
-        sequence.pages += match.pages
-        if match.partial:
-            sequence.pages.append(self._pool.copy(match.partial))
-        for page in match.pages:
-            self._pool.bring(page)
-        while len(sequence.pages) < self._count_pages(total):
-            sequence.pages.append(self._pool.take())
+        sequence.pages += match.pages + new
         found = len(match.pages) * self._page_size + match.common
         sequence.tokens += tokens
         sequence.length += found
@@ -309,9 +318,8 @@ class PagedKVCacheManager:
         needed = available = 0
         for match in self._find_matches(sequence, tokens):
             on_host = sum(page.is_on(Place.HOST) for page in match.pages)
-            kept = [*match.pages, *([match.partial] if match.partial else [])]
             needed = more - len(match.pages) + on_host
-            available = self._pool.count_available(kept)
+            available = self._pool.count_available(match.kept)
             if needed <= available:
                 return match
         raise OutOfPagesError("out of pages", needed, available)
@@ -340,17 +348,6 @@ class PagedKVCacheManager:
     def _is_copied(self, sequence: _Sequence) -> bool:
         page = self._get_written(sequence)
         return page is not None and page.references > 1
-
-    def _make_writeable(self, sequence: _Sequence) -> None:
-        """Makes the next page that is written one of this sequence only."""
-        page = self._get_written(sequence)
-        if page is None:
-            return
-        if page.references == 1:
-            self._pool.forget(page)
-            return
-        sequence.pages[sequence.length // self._page_size] = self._pool.copy(page)
-        self._pool.release(page, was_resident=True)
 
     # --- Steps --------------------------------------------------------------------
 

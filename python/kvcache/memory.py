@@ -15,7 +15,8 @@ class Memory(Protocol):
 
     Tensors have pages as their first dimension; what they are is up to the memory, but
     kernels must take them: NumPy arrays here, anything that speaks DLPack on a GPU.
-    Work on tensors happens in the order of these calls.
+    Work on tensors happens in the order of these calls. Any of them may raise anything;
+    the page that it was to write may hold anything then.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -71,6 +72,14 @@ class PagePool:
     references go first, the least recently used before the others: to the host, or out
     where that has no room. Then those that only swapped-out sequences have go to the
     host. In the tree, a page goes no later than the page that it is behind.
+
+    ``provide`` and ``move`` are all that needs room, or the memory of a device, which may
+    raise anything. They raise before they have done any of what they are for: contents
+    are copied to addresses that no page has, and only when all of them are there, pages
+    get these addresses. What may have gone by then are pages without users, by evictions
+    that were complete. Everything else only looks, or changes tables, and does not raise.
+    So a method of a manager that calls one of the two, once, and changes nothing before,
+    is done as a whole or not at all.
     """
 
     def __init__(
@@ -100,40 +109,91 @@ class PagePool:
         cached = self._cached[place]
         return len(self._free[place]) + len(cached) - sum(p in cached for p in kept)
 
-    def _take_address(self, place: Place) -> PageAddress:
-        """A page that is free, or has been made so; the callers know that there is one."""
-        while not self._free[place]:
-            if place is Place.HOST:
-                self.forget(self._find_last() or next(iter(self._cached[place])))
-            else:
-                self._evict()
-        return PageAddress(place, self._free[place].pop())
+    def _take_addresses(
+        self, place: Place, contents: Iterable[PageAddress | None], kept: set[Page]
+    ) -> list[PageAddress]:
+        """Addresses that no page has, with what is at other ones, or anything for None.
 
-    def _evict(self) -> None:
-        """Frees a page of the device."""
-        page = next(iter(self._cached[Place.DEVICE] or self._waiting))
-        if page.references or self._free[Place.HOST] or self._find_last():
-            self._move(page, self._take_address(Place.HOST))
+        The callers know that there is room while the pages in ``kept`` stay.
+        """
+        taken: list[PageAddress] = []
+        try:
+            for source in contents:
+                while not self._free[place]:
+                    self._make_room(place, kept)
+                taken.append(PageAddress(place, self._free[place].pop()))
+                if source:
+                    self._copy(source, taken[-1])
+        except BaseException:
+            for address in reversed(taken):
+                self._add_free(address)
+            raise
+        return taken
+
+    def _make_room(self, place: Place, kept: set[Page]) -> None:
+        """Frees a page, or more; none that is in ``kept``."""
+        if place is Place.HOST:
+            cached = (p for p in self._cached[place] if p not in kept)
+            self.forget(self._find_last(kept) or next(cached))
+            return
+        candidates = chain(self._cached[place], self._waiting)
+        page = next(page for page in candidates if page not in kept)
+        if page.references or self._free[Place.HOST] or self._find_last(kept):
+            self.move([page], Place.HOST, kept)
         else:
             self.forget(page)
 
-    def _find_last(self) -> Page | None:
+    def _find_last(self, kept: set[Page]) -> Page | None:
         """The page to drop from the host: the least recently used with none behind it.
 
         Swapping out a sequence leaves pages that are behind its own on the device. To
         drop those with it would free room that nothing needs.
         """
-        cached = self._cached[Place.HOST]
-        return next((p for p in cached if p.prefix and not p.prefix.children), None)
+        for page in self._cached[Place.HOST]:
+            if page.prefix and not page.prefix.children and page not in kept:
+                return page
+        return None
+
+    def _copy(self, source: PageAddress, target: PageAddress) -> None:
+        for store in self._stores:
+            store.copy(source, target)
 
     # --- Pages --------------------------------------------------------------------
 
-    def take(self) -> Page:
-        """A page of the device for one resident sequence, with anything in it."""
-        return Page(self._take_address(Place.DEVICE), references=1, users=1)
+    def provide(
+        self,
+        count: int,
+        copied: Page | None = None,
+        brought: Sequence[Page] = (),
+        kept: Iterable[Page] = (),
+    ) -> list[Page]:
+        """Brings pages to the device, and makes new ones for one resident sequence.
+
+        Args:
+            count: How many new ones.
+            copied: What the first one is a copy of; the others hold anything.
+            brought: Pages that are on the host.
+            kept: Pages that must not go to make room; those brought and copied too.
+        """
+        sources = [page.address for page in brought]
+        copies = [copied.address] if copied else []
+        unwritten = [None] * (count - len(copies))
+        kept = {*kept, *brought, *([copied] if copied else [])}
+        contents = [*sources, *copies, *unwritten]
+        addresses = self._take_addresses(Place.DEVICE, contents, kept)
+        self._readdress(brought, addresses[: len(brought)])
+        return [Page(a, references=1, users=1) for a in addresses[len(brought) :]]
+
+    def move(
+        self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
+    ) -> None:
+        """Moves pages from the other place to this one, while those in ``kept`` stay."""
+        sources = [page.address for page in pages]
+        kept = {*kept, *pages}
+        self._readdress(pages, self._take_addresses(place, sources, kept))
 
     def refer(self, page: Page, is_resident: bool) -> None:
-        """Gives a page to one more sequence; ``bring`` it if that is resident."""
+        """Gives a page to one more sequence, on the device if that is resident."""
         page.references += 1
         page.users += is_resident
         self._settle(page)
@@ -144,30 +204,15 @@ class PagePool:
         page.users -= was_resident
         self._settle(page)
 
-    def bring(self, page: Page) -> None:
-        """Moves a page with users to the device, if it isn't there."""
-        if page.is_on(Place.HOST):
-            self._move(page, self._take_address(Place.DEVICE))
-
-    def swap_out(self, page: Page) -> None:
-        """Ends the use by one sequence that keeps the page, on the host if it is the last."""
-        page.users -= 1
-        if not page.users:
-            self._move(page, self._take_address(Place.HOST))
-
-    def swap_in(self, page: Page) -> None:
-        """Begins the use by a sequence that has the page; ``bring`` it afterwards."""
+    def begin_use(self, page: Page) -> None:
+        """Makes one of the sequences that have a page, on the device, resident."""
         page.users += 1
         self._settle(page)
 
-    def copy(self, page: Page) -> Page:
-        """A copy of a page, for one resident sequence."""
-        # The original must not go to make room for its copy.
-        self.refer(page, is_resident=True)
-        copied = self.take()
-        self._copy(page.address, copied.address)
-        self.release(page, was_resident=True)
-        return copied
+    def end_use(self, page: Page) -> None:
+        """Makes one of the sequences that have a page not resident."""
+        page.users -= 1
+        self._settle(page)
 
     def merge(self, page: Page, into: Page) -> None:
         """Gives the only user of a page another one with the same contents for it."""
@@ -196,16 +241,13 @@ class PagePool:
         for pages in self._cached.values():
             yield from pages
 
-    def _move(self, page: Page, target: PageAddress) -> None:
-        self._copy(page.address, target)
-        self._unlist(page)
-        self._add_free(page.address)
-        page.address = target
-        self._settle(page)
-
-    def _copy(self, source: PageAddress, target: PageAddress) -> None:
-        for store in self._stores:
-            store.copy(source, target)
+    def _readdress(self, pages: Sequence[Page], addresses: Sequence[PageAddress]) -> None:
+        """Says that the contents of pages are at other addresses now."""
+        for page, address in zip(pages, addresses, strict=True):
+            self._unlist(page)
+            self._add_free(page.address)
+            page.address = address
+            self._settle(page)
 
     def _settle(self, page: Page) -> None:
         """Puts a page among those that may go, or frees it, as its counts say."""

@@ -59,6 +59,11 @@ class Match(NamedTuple):
     partial: Page | None = None
     common: int = 0
 
+    @property
+    def kept(self) -> list[Page]:
+        """The pages that must stay for the match to be used."""
+        return [*self.pages, self.partial] if self.partial else self.pages
+
 
 def find(prefix: Prefix, tokens: array[int], page_size: int) -> Match:
     """Finds the pages with ``tokens`` behind ``prefix``. Tokens are compared, not hashed."""

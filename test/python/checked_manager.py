@@ -4,6 +4,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
+from failing_memory import FailingMemory
 from manager_checks import (
     check_inputs,
     check_pages,
@@ -42,10 +43,15 @@ class CheckedManager:
     """A manager, what it should hold, and a count of what has happened in it.
 
     With a twin, another manager goes through the changes only, without the calls that
-    fail and those that only look: it must come to the same pages.
+    fail and those that only look: it must come to the same pages. With ``has_failures``,
+    what changes something is tried with each call of the memory failing before.
     """
 
-    def __init__(self, configuration, manager=None, memory=None, has_twin=False):
+    def __init__(
+        self, configuration, manager=None, memory=None, has_twin=False, has_failures=False
+    ):
+        self.memory = memory = FailingMemory() if has_failures else memory
+        self.has_failures = has_failures
         self.page_size = configuration.page_size
         self.columns = configuration.lut_columns
         self.can_swap = configuration.host_pages > 0
@@ -98,7 +104,7 @@ class CheckedManager:
 
     def step(self, requests):
         """Writes what is pending, as a kernel would, and makes the step."""
-        inputs = self.manager.inputs(requests)
+        inputs = self.call("inputs", requests)
         sequences = [self.sequences[request] for request in requests]
         pages = [self.get_pages(request) for request in requests]
         assert inputs.requests == tuple(requests)
@@ -169,7 +175,7 @@ class CheckedManager:
         Returns whether it did, and the result.
         """
         try:
-            result = getattr(self.manager, name)(*args, **options)
+            result = self.call(name, *args, needed=needed, **options)
         except OutOfPagesError as error:
             assert needed > available, f"{name}: {error}, but {needed} of {available} do"
             assert error.needed > error.available
@@ -182,6 +188,39 @@ class CheckedManager:
             assert getattr(self.twin, name)(*args, **options) == result
             assert self.twin.snapshot() == self.manager.snapshot()
         return True, result
+
+    def call(self, name, *args, needed=0, **options):
+        """Calls the manager, and before with each call of its memory failing in turn."""
+        method = getattr(self.manager, name)
+        if not self.has_failures:
+            return method(*args, **options)
+        attempts = self.memory.fail_in_turn(lambda: method(*args, **options))
+        for failure, result in attempts:
+            if failure:
+                self.events[f"{name} failed in the memory"] += 1
+                self.check_failed(name, needed)
+        return result
+
+    def check_failed(self, name, needed):
+        """A call failed for which so many pages would have been taken.
+
+        All is as it was, but for pages that nobody uses where none was free.
+        """
+        before = self.snapshot
+        is_on_host = [page.address.place is Place.HOST for page in before.pages]
+        free = self.manager.num_pages - is_on_host.count(False)
+        if name == "swap_out":
+            free = self.manager.num_host_pages - sum(is_on_host)
+        if needed <= free:
+            assert self.manager.snapshot() == before
+            return
+        available, users = self.manager.num_free_pages, self.users
+        self.check()
+        assert (self.users, available) == (users, self.manager.num_free_pages)
+        lost = {page for page in before.pages if users[page.address]}
+        lost -= set(self.snapshot.pages)
+        assert not lost, "pages in use are elsewhere, or gone"
+        self.events["evicted for a call that failed"] += self.snapshot != before
 
     def check_unchanged(self):
         assert self.manager.snapshot() == self.snapshot

@@ -145,11 +145,12 @@ class History:
             misuse(ValueError, "pending tokens", "fork", request, 0)
 
 
+@pytest.mark.parametrize("has_failures", [False, True])
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
 @examples(12)
-def test_histories(configuration, seed):
+def test_histories(configuration, seed, has_failures):
     """Failing calls, and those that only look, change nothing that comes later."""
-    History(seed, configuration, has_twin=True).run(250)
+    History(seed, configuration, has_twin=True, has_failures=has_failures).run(250)
 
 
 @pytest.mark.slow
@@ -164,8 +165,11 @@ def test_histories_come_across_everything():
     for host_pages in (0, 4):
         for seed in range(4):
             configuration = Configuration(num_pages=7, host_pages=host_pages)
-            events += History(seed, configuration).run(500)
+            events += History(seed, configuration, has_failures=True).run(500)
+    changes = "claim", "grow", "inputs", "swap_out", "swap_in"
     assert set(events) == {
+        *(f"{name} failed in the memory" for name in changes),
+        "evicted for a call that failed",
         *("claim", "grow", "step", "fork", "truncate", "release", "swap_out", "swap_in"),
         *("reset_prefix_cache", "misuse", "claim out of pages", "grow out of pages"),
         *("swap_out out of pages", "swap_in out of pages", "pages in use shared"),
@@ -188,9 +192,9 @@ class ManagerMachine(RuleBasedStateMachine):
     tokens = st.lists(st.sampled_from(ALPHABET), max_size=8)
     indices = st.integers(0, 5)
 
-    @initialize(configuration=st.sampled_from(SOME))
-    def begin(self, configuration):
-        self.checked = CheckedManager(configuration)
+    @initialize(configuration=st.sampled_from(SOME), has_failures=st.booleans())
+    def begin(self, configuration, has_failures):
+        self.checked = CheckedManager(configuration, has_failures=has_failures)
         self.count = 0
 
     def choose(self, index, is_wanted=lambda sequence: True):
@@ -337,6 +341,40 @@ def forget_on_failure(claim):
     return changed
 
 
+def bring_nothing(provide):
+    def changed(self, count, brought, **options):
+        return provide(self, count, **options)
+
+    return changed
+
+
+def lose_on_failure(take):
+    def changed(self, place, *arguments):
+        try:
+            return take(self, place, *arguments)
+        except BaseException:
+            self._free[place].pop()
+            raise
+
+    return changed
+
+
+def forget_before(provide):
+    def changed(self, *arguments, brought, **options):
+        self.forget_unreferenced()
+        return provide(self, *arguments, brought=[], **options)
+
+    return changed
+
+
+def move_one_by_one(move):
+    def changed(self, pages, *arguments, **options):
+        for page in pages:
+            move(self, [page], *arguments, **options)
+
+    return changed
+
+
 def reverse_table(inputs):
     def changed(self, requests):
         result = inputs(self, requests)
@@ -350,9 +388,13 @@ def ignore(function):
     return nothing
 
 
+def never(function):
+    return lambda *arguments: False
+
+
 Manager = kvcache.PagedKVCacheManager
 FAULTS = {
-    "writes to shared pages": (Manager, "_make_writeable", ignore),
+    "writes to shared pages": (Manager, "_is_copied", never),
     "copies nothing": (NumPyMemory, "copy_page", ignore),
     "copies nothing to the host": (NumPyMemory, "read_page", ignore),
     "copies nothing from the host": (NumPyMemory, "write_page", ignore),
@@ -362,11 +404,14 @@ FAULTS = {
     "releases nothing": (PagePool, "release", ignore),
     "merges without a reference": (PagePool, "merge", ignore),
     "forgets nothing that is written": (PagePool, "forget", forget_only_unused),
-    "leaves pages on the host": (PagePool, "bring", ignore),
+    "leaves pages on the host": (PagePool, "provide", bring_nothing),
     "evicts the latest": (PagePool, "_settle", evict_latest),
     "publishes nothing": (Manager, "_publish", ignore),
     "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
     "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
+    "loses pages when a copy fails": (PagePool, "_take_addresses", lose_on_failure),
+    "makes room before it is needed": (PagePool, "provide", forget_before),
+    "moves pages one by one": (PagePool, "move", move_one_by_one),
     "reverses the table": (Manager, "inputs", reverse_table),
 }
 
@@ -375,7 +420,8 @@ def run_some():
     for seed in range(8):
         for host_pages in (0, 4):
             configuration = Configuration(num_pages=7, host_pages=host_pages)
-            History(seed, configuration, has_twin=True).run(150)
+            options = {"has_twin": True, "has_failures": seed % 2 > 0}
+            History(seed, configuration, **options).run(150)
 
 
 def test_the_right_manager_passes():
