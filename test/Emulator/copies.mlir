@@ -3,7 +3,7 @@
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %{run} %t.mlir | FileCheck %s
+// RUN: env KVCACHE_EMULATOR_TIMEOUT=10 %{run} %t.mlir | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_SEED=3 mlir-runner %t.mlir -e main -entry-point-result=void -shared-libs=%{libs} | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a sanitize=false meter=true" | %{run} | FileCheck %s
 
@@ -11,7 +11,7 @@ module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
-  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<8 x i8>
+  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<16 x i8>
 
   // Waits for copies of 512 bytes in phase 0, and copies the tile to memory as
   // it is.
@@ -34,10 +34,15 @@ gpu.module @kernels {
     return
   }
 
-  func.func private @init() -> (!llvm.ptr<3>, !llvm.ptr<3>) {
-    %one = llvm.mlir.constant(1 : i32) : i32
+  func.func private @get_shared() -> (!llvm.ptr<3>, !llvm.ptr<3>) {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    return %tile, %barrier : !llvm.ptr<3>, !llvm.ptr<3>
+  }
+
+  func.func private @init() -> (!llvm.ptr<3>, !llvm.ptr<3>) {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %tile, %barrier = func.call @get_shared() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     return %tile, %barrier : !llvm.ptr<3>, !llvm.ptr<3>
@@ -101,6 +106,67 @@ gpu.module @kernels {
         : !llvm.ptr, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
+
+  // Copies that are done before the arrival, by a wait of the thread, and those
+  // that another arrival has waited for: the waiting thread learns of them.
+  gpu.func @arrive_behind_copies(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
+    %tile, %first = func.call @get_shared() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
+    %second = llvm.getelementptr %first[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %i = memref.extract_aligned_pointer_as_index %from : memref<4x32xi32> -> index
+    %n = arith.index_cast %i : index to i64
+    %source = llvm.inttoptr %n : i64 to !llvm.ptr<1>
+    %next = llvm.getelementptr %tile[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %first, %one : !llvm.ptr<3>, i32
+      nvvm.mbarrier.init %second, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %source, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 0
+      nvvm.cp.async.shared.global %next, %source, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %first {noinc = true} : !llvm.ptr<3>
+      nvvm.mbarrier.try_wait.parity %first, %zero, %zero : !llvm.ptr<3>, i32, i32
+      nvvm.cp.async.mbarrier.arrive %second {noinc = true} : !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %second, %zero, %zero : !llvm.ptr<3>, i32, i32
+      %v = llvm.load %tile {alignment = 16 : i64} : !llvm.ptr<3> -> vector<8xi32>
+      %c0 = arith.constant 0 : index
+      vector.store %v, %out[%c0, %c0] : memref<4x32xi32>, vector<8xi32>
+    }
+    gpu.return
+  }
+
+  // Many phases that copies by threads complete: the time goes with their number.
+  gpu.func @copy_for_long(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
+    %tile, %barrier = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
+    %i = memref.extract_aligned_pointer_as_index %from : memref<4x32xi32> -> index
+    %n = arith.index_cast %i : index to i64
+    %source = llvm.inttoptr %n : i64 to !llvm.ptr<1>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %end = arith.constant 100000 : index
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %sum = scf.for %phase = %c0 to %end step %c1 iter_args(%old = %zero) -> (i32) {
+      nvvm.cp.async.shared.global %tile, %source, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.mbarrier.arrive %barrier {noinc = true} : !llvm.ptr<3>
+      %number = arith.index_cast %phase : index to i32
+      %parity = arith.andi %number, %one : i32
+      nvvm.mbarrier.try_wait.parity %barrier, %parity, %zero : !llvm.ptr<3>, i32, i32
+      %x = llvm.load %tile : !llvm.ptr<3> -> i32
+      %new = arith.addi %old, %x : i32
+      scf.yield %new : i32
+    }
+    memref.store %sum, %out[%c0, %c0] : memref<4x32xi32>
     gpu.return
   }
 
@@ -260,6 +326,17 @@ func.func @main() {
   gpu.memset %filled, %zero : memref<4x32xi32>, i32
   gpu.launch_func @kernels::@copy_by_thread blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%out : memref<4x32xi32>, %filled : memref<4x32xi32>)
+  call @print(%filled) : (memref<4x32xi32>) -> ()
+
+  // CHECK:      [504, 505, 506, 507, 504, 505, 506, 507, 504,
+  %c2 = arith.constant 2 : index
+  gpu.launch_func @kernels::@arrive_behind_copies blocks in (%c1, %c1, %c1) threads in (%c2, %c1, %c1)
+      args(%filled : memref<4x32xi32>, %filled : memref<4x32xi32>)
+  call @print(%filled) : (memref<4x32xi32>) -> ()
+
+  // CHECK:      [50400000, 505,
+  gpu.launch_func @kernels::@copy_for_long blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%filled : memref<4x32xi32>, %filled : memref<4x32xi32>)
   call @print(%filled) : (memref<4x32xi32>) -> ()
   return
 }

@@ -23,6 +23,12 @@
 // RUN: %{run} WAIT_WITHOUT_ACQUIRE
 // REDEFINE: %{case} = no_wait
 // RUN: %{run} NO_WAIT
+// REDEFINE: %{case} = store_before_an_arrival_of_copies
+// RUN: %{run} STORE_BEFORE_AN_ARRIVAL_OF_COPIES
+// REDEFINE: %{case} = store_behind_an_arrival_of_copies
+// RUN: %{run} STORE_BEHIND_AN_ARRIVAL_OF_COPIES
+// REDEFINE: %{case} = store_before_copies_waited_for
+// RUN: %{run} STORE_BEFORE_COPIES_WAITED_FOR
 
 module attributes {gpu.container_module} {
 
@@ -208,6 +214,113 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  gpu.func @store_before_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEFORE_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @store_behind_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEHIND_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @store_before_copies_waited_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 0
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEFORE_COPIES_WAITED_FOR: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
 }
 
 func.func @tile_read_before_the_wait() {
@@ -281,6 +394,33 @@ func.func @no_wait() {
   %threads = arith.constant 2 : index
   %memory = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_before_an_arrival_of_copies() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_before_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_behind_an_arrival_of_copies() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_behind_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_before_copies_waited_for() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_before_copies_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

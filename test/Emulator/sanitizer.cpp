@@ -41,7 +41,8 @@ struct Step {
     Fence,
     Issue,
     Complete,
-    CompleteThread
+    CompleteThread,
+    ReleaseCopies
   } op;
   uint32_t thread;
   SharedRange range;
@@ -74,7 +75,8 @@ struct Model {
     }
   };
 
-  explicit Model(uint32_t numThreads) : threads(numThreads) {}
+  explicit Model(uint32_t numThreads)
+      : threads(numThreads), ended(numThreads) {}
 
   static bool touches(const Event &event, uint32_t byte) {
     return byte - event.range.offset < event.range.bytes;
@@ -145,6 +147,8 @@ struct Model {
   std::vector<Event> events;
   std::vector<size_t> flying;
   std::vector<Facts> threads;
+  /// The copies by each thread itself that have completed.
+  std::vector<Set> ended;
   std::array<Facts, kNumKnowledge> knowledge;
   /// Copies that have completed on what this belongs to, in all phases.
   std::array<Set, kNumKnowledge> copies;
@@ -223,7 +227,7 @@ private:
         Step::Release,       Step::Acquire,        Step::Acquire,
         Step::Clear,         Step::SynchronizeAll, Step::SynchronizeSome,
         Step::Fence,         Step::Issue,          Step::Complete,
-        Step::CompleteThread};
+        Step::CompleteThread, Step::ReleaseCopies};
     step.op = ops[random() % std::size(ops)];
     if (model.flying.empty() &&
         (step.op == Step::Complete || step.op == Step::CompleteThread))
@@ -288,12 +292,24 @@ bool Program::apply(const Step &step) {
                       true,
                       {}},
                      reads);
-  case Step::Complete:
-    model.copies[step.knowledge][model.takeCopy(step.choice)] = true;
+  case Step::Complete: {
+    size_t copy = model.takeCopy(step.choice);
+    model.copies[step.knowledge][copy] = true;
     knowledge.seen |= model.copies[step.knowledge];
+    // Who learns of a copy learns of those that completed there before.
+    if (!model.events[copy].isAsync)
+      model.ended[model.events[copy].thread] |= model.copies[step.knowledge];
     return true;
-  case Step::CompleteThread:
-    thread.seen[model.takeCopy(step.choice)] = true;
+  }
+  case Step::CompleteThread: {
+    size_t copy = model.takeCopy(step.choice);
+    thread.seen[copy] = true;
+    if (!model.events[copy].isAsync)
+      model.ended[step.thread][copy] = true;
+    return true;
+  }
+  case Step::ReleaseCopies:
+    knowledge.seen |= model.ended[step.thread];
     return true;
   case Step::Release:
     knowledge.join(thread);
@@ -337,9 +353,14 @@ void Program::runStep(Block &block, const Step &step,
             : sanitizer.issueRead(thread, &site, step.range, step.proxy));
     return;
   case Step::Complete:
-    return sanitizer.complete(takeCopy(), knowledge[step.knowledge]);
+    sanitizer.complete(takeCopy(), knowledge[step.knowledge]);
+    return;
   case Step::CompleteThread:
-    return sanitizer.complete(takeCopy(), thread);
+    sanitizer.complete(takeCopy(), thread);
+    return;
+  case Step::ReleaseCopies:
+    return sanitizer.releaseCopies(sanitizer.getCopies(thread),
+                                   knowledge[step.knowledge]);
   case Step::Release:
     return sanitizer.release(thread, knowledge[step.knowledge]);
   case Step::Acquire:

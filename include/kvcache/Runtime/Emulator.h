@@ -16,7 +16,7 @@
 //                             of one per core
 //   KVCACHE_EMULATOR_SEED     the order of what has none: 0, the default, for
 //                             that of the numbers of threads
-//   KVCACHE_EMULATOR_TIMEOUT  the seconds of a processor, 20 without it, after
+//   KVCACHE_EMULATOR_TIMEOUT  the seconds of a processor, 300 without it, after
 //                             which a block that loops or waits is an error
 //   KVCACHE_EMULATOR_METER    1 prints what kernels that are compiled with
 //                             meter=true ask of memory to stderr, as a table

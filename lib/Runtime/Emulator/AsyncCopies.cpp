@@ -29,17 +29,19 @@ struct AsyncCopy {
   uint32_t sourceBytes;
   Sanitizer::Copy handle = 0;
   bool isDone = false;
+  Order::End end = {};
 
   void write() const {
     std::memcpy(thread->block->shared + to.offset, data, to.bytes);
   }
-  /// Writes what the copy has read, which must be there still.
-  void deliver();
+  /// Writes what the copy has read, which must be there still. Those learn it
+  /// that wait for what `into` belongs to, or the thread.
+  template <typename IntoT> void deliver(IntoT &into);
 };
 
 } // namespace mlir::kvcache::emulator
 
-void AsyncCopy::deliver() {
+template <typename IntoT> void AsyncCopy::deliver(IntoT &into) {
   if (std::memcmp(data, from, sourceBytes) != 0) {
     std::ostringstream os;
     os << "has copied " << sourceBytes << " bytes from 0x" << std::hex
@@ -49,6 +51,7 @@ void AsyncCopy::deliver() {
   }
   write();
   isDone = true;
+  end = thread->block->sanitizer.complete(handle, into);
 }
 
 static bool isSanitized(const Thread &thread) {
@@ -110,27 +113,36 @@ void kvcacheEmulatorCopyAsyncWait(KVCacheThread *self, const KVCacheSite *,
                                   int32_t count) {
   Thread &thread = Thread::get(self);
   thread.copies.asyncCopies.wait(count, /*keep=*/false, [&](AsyncCopy &copy) {
-    if (copy.isDone)
-      return;
-    copy.deliver();
-    thread.block->sanitizer.complete(copy.handle, thread);
+    if (!copy.isDone)
+      copy.deliver(thread);
   });
 }
 
-/// The copies are done, which those learn that wait for the barrier.
-static void deliver(const CopyGroups<AsyncCopy>::Group &copies,
-                    MBarrier &barrier, Thread &thread) {
-  Sanitizer &sanitizer = thread.block->sanitizer;
-  for (const std::shared_ptr<AsyncCopy> &copy : copies) {
-    // The thread itself has waited for it before, and tells what it knows.
-    if (copy->isDone) {
-      sanitizer.release(thread, barrier.getKnowledge());
-      continue;
-    }
-    copy->deliver();
-    sanitizer.complete(copy->handle, barrier.getKnowledge());
+namespace {
+/// An arrival at an mbarrier that comes when all copies before are done. Of all
+/// that the thread has done only these are told to who waits.
+struct CopyArrival {
+  MBarrier &barrier;
+  Thread &thread;
+  const KVCacheSite *site;
+  /// The ends of those that are done already, and the others.
+  Clocks done;
+  CopyGroups<AsyncCopy>::Group pending;
+
+  void deliver() const {
+    Sanitizer &sanitizer = thread.block->sanitizer;
+    Knowledge &knowledge = barrier.getKnowledge();
+    sanitizer.releaseCopies(done, knowledge);
+    for (const std::shared_ptr<AsyncCopy> &copy : pending)
+      if (copy->isDone)
+        sanitizer.releaseCopy(copy->end, knowledge);
+      else
+        copy->deliver(knowledge);
+    barrier.endCopy(thread, site, 0);
+    barrier.arriveByCopies(thread, site);
   }
-}
+};
+} // namespace
 
 void kvcacheEmulatorCopyAsyncArrive(KVCacheThread *self,
                                     const KVCacheSite *site,
@@ -142,13 +154,13 @@ void kvcacheEmulatorCopyAsyncArrive(KVCacheThread *self,
     barrier.addArrival(thread, site);
   if (!isSanitized(thread))
     return barrier.arriveByCopies(thread, site);
+  CopyGroups<AsyncCopy> &copies = thread.copies.asyncCopies;
+  copies.forgetDone();
   barrier.beginCopy(thread, site, 0);
-  block.defer(barrier, [copies = thread.copies.asyncCopies.getAll(), &barrier,
-                        &thread, site] {
-    deliver(copies, barrier, thread);
-    barrier.endCopy(thread, site, 0);
-    barrier.arriveByCopies(thread, site);
-  });
+  block.defer(barrier, [arrival = CopyArrival{
+                            barrier, thread, site,
+                            block.sanitizer.getCopies(thread),
+                            copies.getAll()}] { arrival.deliver(); });
 }
 
 void CopyQueue::end(Thread &thread) {

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_COPYQUEUE_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_COPYQUEUE_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -43,6 +44,15 @@ public:
       groups.erase(groups.begin(), groups.begin() + ready);
   }
 
+  /// Forgets copies that are done though nobody has waited for them by groups:
+  /// the oldest, since what completes some completes all before.
+  void forgetDone() {
+    while (!groups.empty() && dropDone(groups.front()))
+      groups.pop_front();
+    if (groups.empty())
+      dropDone(open);
+  }
+
   /// All copies that have not been waited for, the oldest first.
   Group getAll() const {
     Group all;
@@ -60,6 +70,16 @@ public:
   }
 
 private:
+  /// Returns whether none is left.
+  static bool dropDone(Group &group) {
+    auto isInFlight = [](const std::shared_ptr<CopyT> &copy) {
+      return !copy->isDone;
+    };
+    group.erase(group.begin(),
+                std::find_if(group.begin(), group.end(), isInFlight));
+    return group.empty();
+  }
+
   std::deque<Group> groups;
   /// What no group has yet.
   Group open;

@@ -34,7 +34,7 @@ struct Grid {
   uint64_t seed = 0;
   /// The seconds of a processor that a block may take, if it comes to a place
   /// again and again.
-  uint64_t mostSeconds = 20;
+  uint64_t mostSeconds = 300;
   /// The threads of the host that run blocks.
   uint64_t numWorkers = 1;
   /// The chip that is emulated.

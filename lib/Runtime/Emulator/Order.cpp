@@ -195,15 +195,82 @@ void Order::fenceProxy(uint32_t thread) {
   state.fencedClock = state.clock++;
 }
 
-Order::Event Order::complete(Knowledge &into) {
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+uint32_t Order::addSlot() {
+  slots.push_back(0);
+  all.push_back(0);
+  fencedForAll.push_back(0);
+  return slots.size() - 1;
+}
+
+Order::End Order::complete(Knowledge &into) {
   prepare(into);
-  if (into.copies < 0) {
-    into.copies = slots.size();
-    slots.push_back(0);
-    all.push_back(0);
-    fencedForAll.push_back(0);
-  }
+  if (into.copies < 0)
+    into.copies = addSlot();
   Event event{numThreads + into.copies, ++slots[into.copies]};
   into.seen.raise(event.who, event.clock);
-  return event;
+  return {event};
+}
+
+Order::End Order::complete(uint32_t thread, bool isByThread) {
+  State &state = states[thread];
+  return {{thread, state.clock}, isByThread ? ++state.numWaits : 0};
+}
+
+bool Order::knows(uint32_t thread, const End &end) const {
+  auto isKnown = [&](Event event) {
+    return knows(thread, event.who, event.clock);
+  };
+  return isKnown(end.event) ||
+         (hasWaitSlot(end) && isKnown(getWait(end.event.who, end.wait)));
+}
+
+bool Order::hasFenced(uint32_t thread, const End &end) const {
+  auto isFenced = [&](Event event) {
+    return hasFenced(thread, event.who, event.clock);
+  };
+  return isFenced(end.event) ||
+         (hasWaitSlot(end) && isFenced(getWait(end.event.who, end.wait)));
+}
+
+bool Order::isKnownToAll(const End &end) const {
+  return isKnownToAll(end.event.who, end.event.clock) ||
+         (hasWaitSlot(end) &&
+          isKnownToAll(getWait(end.event.who, end.wait).who, end.wait));
+}
+
+bool Order::isFencedForAll(const End &end) const {
+  return isFencedForAll(end.event.who, end.event.clock) ||
+         (hasWaitSlot(end) &&
+          isFencedForAll(getWait(end.event.who, end.wait).who, end.wait));
+}
+
+Clocks Order::getCopies(uint32_t thread) {
+  State &state = states[thread];
+  Clocks copies = state.copies;
+  if (state.numWaits == 0)
+    return copies;
+  if (state.waitSlot < 0)
+    state.waitSlot = addSlot();
+  copies.raise(getWait(thread, 0).who, state.numWaits);
+  return copies;
+}
+
+void Order::releaseCopies(const Clocks &ends, Knowledge &into) {
+  prepare(into);
+  into.seen.join(ends);
+}
+
+void Order::releaseCopy(const End &end, Knowledge &into) {
+  prepare(into);
+  Event event = end.event;
+  if (end.wait) {
+    if (!hasWaitSlot(end))
+      states[event.who].waitSlot = addSlot();
+    event = getWait(event.who, end.wait);
+  }
+  into.seen.raise(event.who, event.clock);
 }

@@ -97,8 +97,32 @@ public:
   struct Event {
     uint32_t who, clock;
   };
+  /// The end of a copy. Whoever knows the event knows it. So does, if `wait`
+  /// isn't 0, whoever has been told of this wait of the thread `event.who`, by
+  /// `releaseCopies`.
+  struct End {
+    Event event;
+    uint32_t wait = 0;
+  };
   /// A copy completes on what `into` belongs to.
-  Event complete(Knowledge &into);
+  End complete(Knowledge &into);
+  /// A copy completes that the thread has waited for.
+  End complete(uint32_t thread, bool isByThread);
+  /// A copy by the thread itself (cp.async) has completed elsewhere.
+  void noteCopy(uint32_t thread, const End &end) {
+    states[thread].copies.raise(end.event.who, end.event.clock);
+  }
+
+  bool knows(uint32_t thread, const End &end) const;
+  bool hasFenced(uint32_t thread, const End &end) const;
+  bool isKnownToAll(const End &end) const;
+  bool isFencedForAll(const End &end) const;
+
+  /// The ends of all copies by the thread that have completed.
+  Clocks getCopies(uint32_t thread);
+  /// Tells of the ends of copies, and of nothing else that a thread has done.
+  void releaseCopies(const Clocks &ends, Knowledge &into);
+  void releaseCopy(const End &end, Knowledge &into);
 
 private:
   struct State {
@@ -108,6 +132,11 @@ private:
     /// Whether it has fenced all that is in `all`.
     bool hasFencedAll = false;
     Clocks seen, fenced;
+    /// The ends of its copies that it has not waited for, how many it has
+    /// waited for, and the slot that stands for those; -1 if nobody asks.
+    Clocks copies;
+    uint32_t numWaits = 0;
+    int32_t waitSlot = -1;
   };
 
   /// Threads that know the same often learn the same: the last join.
@@ -119,6 +148,13 @@ private:
   void synchronizeAll(const std::vector<Thread *> &threads);
   void synchronizeSome(const std::vector<Thread *> &threads);
   void prepare(Knowledge &knowledge) const;
+  uint32_t addSlot();
+  Event getWait(uint32_t thread, uint32_t wait) const {
+    return {numThreads + states[thread].waitSlot, wait};
+  }
+  bool hasWaitSlot(const End &end) const {
+    return end.wait && states[end.event.who].waitSlot >= 0;
+  }
 
   uint32_t run = 0;
   uint32_t numThreads = 0, numBarriers = 0;

@@ -114,7 +114,7 @@ std::string Sanitizer::describeConflict(const CopyState &copy,
   text += copy.isWrite ? " has written" : " has read";
   if (relation == Relation::Unfenced)
     return text + ", without a proxy fence between them (fence.proxy.async)";
-  if (copy.end.who < block.size())
+  if (copy.end.event.who < block.size())
     return text + unordered;
   return text + ", but the thread has not waited for its barrier";
 }
@@ -147,19 +147,18 @@ void Sanitizer::fail(const Access &access, uint32_t index, uint16_t mask,
 /// How `access` is ordered behind the one of a cell, of this kind.
 Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
                                       Kind kind) const {
-  Order::Event event{cell.who, cell.clock};
+  Order::End end{{cell.who, cell.clock}};
   bool wantsFence = access.isAsync && isWrite(kind);
   if (cell.isCopy()) {
     const CopyState &copy = copies[cell.clock];
     if (copy.isInFlight)
       return Relation::InFlight;
-    event = copy.end;
+    end = copy.end;
     wantsFence &= copy.proxy == Proxy::Generic;
   }
-  if (!order.knows(access.thread.index, event.who, event.clock))
+  if (!order.knows(access.thread.index, end))
     return Relation::Unordered;
-  if (wantsFence &&
-      !order.hasFenced(access.thread.index, event.who, event.clock))
+  if (wantsFence && !order.hasFenced(access.thread.index, end))
     return Relation::Unfenced;
   return Relation::Ordered;
 }
@@ -219,16 +218,15 @@ struct Sanitizer::Rules {
 
   /// Writes must be visible to copies as well.
   bool isObsolete(const Cell &cell) const {
-    Order::Event event{cell.who, cell.clock};
+    Order::End end{{cell.who, cell.clock}};
     if (cell.isCopy()) {
       const CopyState &copy = sanitizer.copies[cell.clock];
       if (copy.isInFlight)
         return false;
-      event = copy.end;
+      end = copy.end;
     }
-    return sanitizer.order.isKnownToAll(event.who, event.clock) &&
-           (!cell.isWrite ||
-            sanitizer.order.isFencedForAll(event.who, event.clock));
+    return sanitizer.order.isKnownToAll(end) &&
+           (!cell.isWrite || sanitizer.order.isFencedForAll(end));
   }
 
   void forget(const Cell &cell) const {
@@ -353,7 +351,7 @@ Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
                                  SharedRange range, Proxy proxy, Kind kind) {
   Copy copy = copies.size();
   CopyState state{site, range, thread.index, proxy, kind == Kind::Write,
-                  true, 0,     {0, 0}};
+                  true, 0,     {}};
   if (freeCopies.empty()) {
     copies.push_back(state);
   } else {
@@ -381,21 +379,42 @@ Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
   return isOn ? issue(thread, site, range, proxy, Kind::Read) : 0;
 }
 
-void Sanitizer::finish(Copy copy, Order::Event end) {
+Order::End Sanitizer::finish(Copy copy, Order::End end) {
   copies[copy].isInFlight = false;
   copies[copy].end = end;
   if (copies[copy].numCells == 0)
     freeCopies.push_back(copy);
+  return end;
 }
 
-void Sanitizer::complete(Copy copy, Knowledge &into) {
-  if (isOn)
-    finish(copy, order.complete(into));
+Order::End Sanitizer::complete(Copy copy, Knowledge &into) {
+  if (!isOn)
+    return {};
+  Order::End end = order.complete(into);
+  if (copies[copy].proxy == Proxy::Generic)
+    order.noteCopy(copies[copy].issuer, end);
+  return finish(copy, end);
 }
 
-void Sanitizer::complete(Copy copy, Thread &thread) {
+Order::End Sanitizer::complete(Copy copy, Thread &thread) {
+  if (!isOn)
+    return {};
+  bool isByThread = copies[copy].proxy == Proxy::Generic;
+  return finish(copy, order.complete(thread.index, isByThread));
+}
+
+Clocks Sanitizer::getCopies(const Thread &thread) {
+  return isOn ? order.getCopies(thread.index) : Clocks();
+}
+
+void Sanitizer::releaseCopies(const Clocks &ends, Knowledge &into) {
   if (isOn)
-    finish(copy, {thread.index, order.getClock(thread.index)});
+    order.releaseCopies(ends, into);
+}
+
+void Sanitizer::releaseCopy(const Order::End &end, Knowledge &into) {
+  if (isOn)
+    order.releaseCopy(end, into);
 }
 
 /// A cell of a copy is dropped. With the last one its number is free.

@@ -82,9 +82,14 @@ public:
   Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
                  Proxy proxy);
   /// The copy is done, which whoever acquires `into` learns.
-  void complete(Copy copy, Knowledge &into);
+  Order::End complete(Copy copy, Knowledge &into);
   /// The copy is done, which the thread learns.
-  void complete(Copy copy, Thread &thread);
+  Order::End complete(Copy copy, Thread &thread);
+  /// The ends of all copies by the thread itself (cp.async) that are done.
+  Clocks getCopies(const Thread &thread);
+  /// Whoever acquires `into` learns that copies are done, and nothing else.
+  void releaseCopies(const Clocks &ends, Knowledge &into);
+  void releaseCopy(const Order::End &end, Knowledge &into);
 
   //===--- mbarriers ---===//
 
@@ -113,7 +118,7 @@ private:
     /// The cells that stand for it.
     uint32_t numCells;
     /// When it is done: it is like an access by that one then.
-    Order::Event end;
+    Order::End end;
   };
 
   /// What a thread, or a copy that it issues, is about to do.
@@ -140,7 +145,7 @@ private:
 
   Copy issue(Thread &thread, const KVCacheSite *site, SharedRange range,
              Proxy proxy, Kind kind);
-  void finish(Copy copy, Order::Event end);
+  Order::End finish(Copy copy, Order::End end);
   void forget(Copy copy);
 
   std::string describe(const Access &access) const;
