@@ -28,6 +28,7 @@
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !tile, !tile>
 !memory = memref<16384xi8, #gpu.address_space<workgroup>>
 !heads = memref<?x?x128xbf16>
 !floats = memref<4x8x128xf32, #gpu.address_space<workgroup>>
@@ -72,12 +73,12 @@ gpu.module @kernels {
     %length = kvcache.cache_length %keys[%b] : !cache
     %tiles = arith.ceildivui %length, %c64 : index
 
-    %ring = kvcache.pipe : !kvcache.pipe<3, !tile, !tile>
+    %ring = kvcache.pipe : !ring
     %ahead = arith.minui %tiles, %c2 : index
     scf.for %i = %c0 to %ahead step %c1 {
       %t = arith.muli %i, %c64 : index
       %left = arith.subi %length, %t : index
-      kvcache.produce %ring[%i] {
+      kvcache.produce %ring[%i] : !ring {
       ^bb0(%key_tile: !tile, %value_tile: !tile):
         kvcache.async_load_tile %keys[%b, %h, %t, %c0] valid %left to %key_tile : !cache, !tile
         kvcache.async_load_tile %values[%b, %h, %t, %c0] valid %left to %value_tile : !cache, !tile
@@ -109,14 +110,14 @@ gpu.module @kernels {
       scf.if %is_tile {
         %t = arith.muli %next, %c64 : index
         %left = arith.subi %length, %t : index
-        kvcache.produce %ring[%next] {
+        kvcache.produce %ring[%next] : !ring {
         ^bb0(%key_tile: !tile, %value_tile: !tile):
           kvcache.async_load_tile %keys[%b, %h, %t, %c0] valid %left to %key_tile : !cache, !tile
           kvcache.async_load_tile %values[%b, %h, %t, %c0] valid %left to %value_tile : !cache, !tile
         }
       }
 
-      %new_max, %new_sum, %new_mix = kvcache.consume %ring[%i] -> (f32, f32, vector<8x8xf32>) {
+      %new_max, %new_sum, %new_mix = kvcache.consume %ring[%i] : !ring -> (f32, f32, vector<8x8xf32>) {
       ^bb0(%key_tile: !tile, %value_tile: !tile):
         %raw_scores = func.call @multiply_keys(%query, %key_tile, %row, %column)
             : (vector<8x2xi32>, !tile, index, index) -> vector<4xf32>
@@ -147,10 +148,10 @@ gpu.module @kernels {
 
     // Each warp has seen other tokens. A filling without copies gives them a slot to leave what they found in.
     %sum = gpu.subgroup_reduce add %lane_sum cluster(size = 4) : (f32) -> f32
-    kvcache.produce %ring[%tiles] {
+    kvcache.produce %ring[%tiles] : !ring {
     ^bb0(%key_tile: !tile, %value_tile: !tile):
     }
-    kvcache.consume %ring[%tiles] {
+    kvcache.consume %ring[%tiles] : !ring {
     ^bb0(%key_tile: !tile, %value_tile: !tile):
       %key_memory = kvcache.tile_memory %key_tile : !tile -> !memory
       %value_memory = kvcache.tile_memory %value_tile : !tile -> !memory

@@ -21,6 +21,7 @@
 !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
 !query = !kvcache.tile<8x128xbf16, swizzle_128b>
 !weights = !kvcache.tile<64x8xbf16>
+!ring = !kvcache.pipe<3, !tile, !tile>
 !memory = memref<16384xi8, #gpu.address_space<workgroup>>
 !query_memory = memref<2048xi8, #gpu.address_space<workgroup>>
 !weights_memory = memref<1024xi8, #gpu.address_space<workgroup>>
@@ -136,7 +137,7 @@ gpu.module @kernels {
     %value_column = arith.addi %first_column, %value_unit : index
     %lane_token = arith.addi %first_token, %lane_row : index
 
-    %ring = kvcache.pipe : !kvcache.pipe<3, !tile, !tile>
+    %ring = kvcache.pipe : !ring
     %weights = kvcache.alloc_tile : !weights
 
     // Tiles are on their way two rounds before they are used.
@@ -152,7 +153,7 @@ gpu.module @kernels {
         %t_i32 = arith.muli %round, %c64_i32 : i32
         %left_i32 = arith.subi %count, %t_i32 overflow<nuw> : i32
         %left = arith.index_castui %left_i32 : i32 to index
-        kvcache.produce %ring[%i] {
+        kvcache.produce %ring[%i] : !ring {
         ^bb0(%key_tile: !tile, %value_tile: !tile):
           kvcache.async_load_tile %keys[%b, %h, %token, %c0] valid %left to %key_tile {base_alignment = 16}
               : !cache, !tile
@@ -165,7 +166,7 @@ gpu.module @kernels {
       %next:4 = scf.if %is_here -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
         %i_i32 = arith.subi %round, %c2_i32 overflow<nsw, nuw> : i32
         %i = arith.index_castui %i_i32 : i32 to index
-        %result:4 = kvcache.consume %ring[%i] -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
+        %result:4 = kvcache.consume %ring[%i] : !ring -> (vector<2xf32>, vector<2xf32>, vector<4xf32>, vector<4xf32>) {
         ^bb0(%key_tile: !tile, %value_tile: !tile):
           %raw = func.call @multiply_keys(%query#0, %query#1, %query#2, %query#3, %key_tile, %key_token, %key_column)
               : (vector<4xi32>, vector<4xi32>, vector<4xi32>, vector<4xi32>, !tile, index, index) -> vector<4xf32>

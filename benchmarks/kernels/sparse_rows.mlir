@@ -15,6 +15,7 @@
 !collection = !kvcache.paged_collection<bf16, #mla, page_size = 16>
 !cache = !kvcache.paged<bf16, #mla, page_size = 16>
 !tile = !kvcache.tile<64x576xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !tile>
 !ids = memref<?x?xi32>
 !ids_of_tile = memref<64xi32, strided<[1], offset: ?>>
 !sums = vector<4xf32>
@@ -48,11 +49,11 @@ func.func private @sum_rows(%cache: !cache, %ids: !ids, %q: index, %x: index, %o
   %tiles = arith.divui %selected, %c64 : index
   %is_reader = arith.cmpi ult, %x, %c72 : index
 
-  %ring = kvcache.pipe : !kvcache.pipe<2, !tile>
+  %ring = kvcache.pipe : !ring
   %any = arith.cmpi ne, %tiles, %c0 : index
   scf.if %any {
     %first_ids = func.call @ids_of_tile(%ids, %q, %c0) : (!ids, index, index) -> !ids_of_tile
-    kvcache.produce %ring[%c0] {
+    kvcache.produce %ring[%c0] : !ring {
     ^bb0(%tile: !tile):
       kvcache.async_gather_tile %cache[%c0, %c0] rows %first_ids to %tile : !cache, !ids_of_tile, !tile
     }
@@ -62,12 +63,12 @@ func.func private @sum_rows(%cache: !cache, %ids: !ids, %q: index, %x: index, %o
     %is_tile = arith.cmpi ult, %next, %tiles : index
     scf.if %is_tile {
       %next_ids = func.call @ids_of_tile(%ids, %q, %next) : (!ids, index, index) -> !ids_of_tile
-      kvcache.produce %ring[%next] {
+      kvcache.produce %ring[%next] : !ring {
       ^bb0(%tile: !tile):
         kvcache.async_gather_tile %cache[%c0, %c0] rows %next_ids to %tile : !cache, !ids_of_tile, !tile
       }
     }
-    %so_far = kvcache.consume %ring[%i] -> (!sums) {
+    %so_far = kvcache.consume %ring[%i] : !ring -> (!sums) {
     ^bb0(%tile: !tile):
       %with_tile = scf.if %is_reader -> (!sums) {
         %sum = func.call @sum_tile(%tile, %x) : (!tile, index) -> !sums

@@ -7,6 +7,7 @@
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !tile>
 
 func.func @scores(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                   %max_seq: i32, %max_cache: i32, %layer: index,
@@ -24,12 +25,12 @@ func.func @scores(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
     scf.parallel (%row) = (%c0) to (%c64) step (%c1) {
       %length = kvcache.cache_length %keys[%b] : !cache
       %tiles = arith.ceildivui %length, %c64 : index
-      %ring = kvcache.pipe : !kvcache.pipe<3, !tile>
+      %ring = kvcache.pipe : !ring
       %ahead = arith.minui %tiles, %c2 : index
       scf.for %i = %c0 to %ahead step %c1 {
         %first = arith.muli %i, %c64 : index
         %valid = arith.subi %length, %first : index
-        kvcache.produce %ring[%i] {
+        kvcache.produce %ring[%i] : !ring {
         ^bb0(%tile: !tile):
           kvcache.async_load_tile %keys[%b, %h, %first, %c0] valid %valid to %tile : !cache, !tile
         }
@@ -40,7 +41,7 @@ func.func @scores(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
         scf.if %is_there {
           %next_first = arith.muli %next, %c64 : index
           %next_valid = arith.subi %length, %next_first : index
-          kvcache.produce %ring[%next] {
+          kvcache.produce %ring[%next] : !ring {
           ^bb0(%tile: !tile):
             kvcache.async_load_tile %keys[%b, %h, %next_first, %c0] valid %next_valid to %tile : !cache, !tile
           }
@@ -48,7 +49,7 @@ func.func @scores(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
         %first = arith.muli %i, %c64 : index
         %t = arith.addi %first, %row : index
         %used = arith.cmpi ult, %t, %length : index
-        kvcache.consume %ring[%i] {
+        kvcache.consume %ring[%i] : !ring {
         ^bb0(%tile: !tile):
           scf.if %used {
             %score = func.call @dot(%q, %b, %h, %tile, %row)

@@ -21,6 +21,15 @@ using namespace mlir::kvcache;
 #include "kvcache/IR/KVCacheOpInterfaces.cpp.inc"
 #include "kvcache/IR/KVCacheTypeInterfaces.cpp.inc"
 
+// custom<ResultTypes>: nothing, `-> f32` or `-> (f32, f32)`.
+static ParseResult parseResultTypes(OpAsmParser &parser,
+                                    SmallVectorImpl<Type> &types) {
+  return parser.parseOptionalArrowTypeList(types);
+}
+static void printResultTypes(OpAsmPrinter &p, Operation *, TypeRange types) {
+  p.printOptionalArrowTypeList(types);
+}
+
 #define GET_OP_CLASSES
 #include "kvcache/IR/KVCacheOps.cpp.inc"
 

@@ -1,5 +1,4 @@
-//===- PipeOps.cpp - Tiles in flight
-//-----------------------------------------===//
+//===- PipeOps.cpp - Tiles in flight --------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,76 +9,11 @@
 #include "kvcache/IR/KVCache.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-//===----------------------------------------------------------------------===//
-// Syntax: `%ring[%i] { ^bb0(%tile: !tile): … }`, without the pipe's type
-//===----------------------------------------------------------------------===//
-
-/// The type that a value has. The parser of ops takes a type and compares: what
-/// it compares with is only in the diagnostic. Null for an unknown value.
-static Type getTypeOf(OpAsmParser &parser,
-                      const OpAsmParser::UnresolvedOperand &operand) {
-  Type type;
-  MLIRContext *context = parser.getContext();
-  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
-    for (const DiagnosticArgument &argument : diagnostic.getArguments())
-      if (argument.getKind() ==
-          DiagnosticArgument::DiagnosticArgumentKind::Type)
-        type = argument.getAsType();
-    return success();
-  });
-  SmallVector<Value> unused;
-  (void)parser.resolveOperand(operand, NoneType::get(context), unused);
-  return type;
-}
-
-static ParseResult parsePipeRegion(OpAsmParser &parser, OperationState &result,
-                                   bool hasResults) {
-  OpAsmParser::UnresolvedOperand pipe, index;
-  Region *body = result.addRegion();
-  if (parser.parseOperand(pipe) || parser.parseLSquare() ||
-      parser.parseOperand(index) || parser.parseRSquare())
-    return failure();
-  Type type = getTypeOf(parser, pipe);
-  if (!isa_and_present<PipeType>(type))
-    return parser.emitError(pipe.location, "expects a pipe that is defined "
-                                           "before its use");
-  if (parser.resolveOperand(pipe, type, result.operands) ||
-      parser.resolveOperand(index, parser.getBuilder().getIndexType(),
-                            result.operands))
-    return failure();
-  if (hasResults && parser.parseOptionalArrowTypeList(result.types))
-    return failure();
-  if (parser.parseRegion(*body))
-    return failure();
-  ProduceOp::ensureTerminator(*body, parser.getBuilder(), result.location);
-  return parser.parseOptionalAttrDict(result.attributes);
-}
-
-template <typename OpTy> static void printPipeRegion(OpAsmPrinter &p, OpTy op) {
-  p << " " << op.getPipe() << "[" << op.getIndex() << "]";
-  p.printOptionalArrowTypeList(op->getResultTypes());
-  p << " ";
-  p.printRegion(op.getBody(), /*printEntryBlockArgs=*/true,
-                /*printBlockTerminators=*/op->getNumResults() != 0);
-  p.printOptionalAttrDict(op->getAttrs());
-}
-
-ParseResult ProduceOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parsePipeRegion(parser, result, /*hasResults=*/false);
-}
-void ProduceOp::print(OpAsmPrinter &p) { printPipeRegion(p, *this); }
-
-ParseResult ConsumeOp::parse(OpAsmParser &parser, OperationState &result) {
-  return parsePipeRegion(parser, result, /*hasResults=*/true);
-}
-void ConsumeOp::print(OpAsmPrinter &p) { printPipeRegion(p, *this); }
 
 //===----------------------------------------------------------------------===//
 // Verifiers

@@ -105,7 +105,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_80">] {
   gpu.func @plain_and_async(%a: !odd, %b: !cache, %i: index) kernel {
     %c0 = arith.constant 0 : index
     %ring = kvcache.pipe : !kvcache.pipe<2, !plain, !async>
-    kvcache.produce %ring[%i] {
+    kvcache.produce %ring[%i] : !kvcache.pipe<2, !plain, !async> {
     ^bb0(%x: !plain, %y: !async):
       kvcache.async_load_tile %b[%i, %i, %i, %c0] to %y : !cache, !async
       kvcache.async_load_tile %a[%i, %i, %i, %c0] to %x : !odd, !plain
@@ -134,11 +134,11 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   gpu.func @writes_slot(%k: !cache, %i: index, %x: vector<16xi8>) kernel {
     %c0 = arith.constant 0 : index
     %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
-    kvcache.produce %ring[%i] {
+    kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
     ^bb0(%s: !kt):
       kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %s : !cache, !kt
     }
-    kvcache.consume %ring[%i] {
+    kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> {
     ^bb0(%s: !kt):
       %memory = kvcache.tile_memory %s : !kt -> !memory
       vector.transfer_write %x, %memory[%c0] : vector<16xi8>, !memory
@@ -148,11 +148,11 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   gpu.func @writes_elsewhere(%k: !cache, %i: index, %out: memref<bf16>) kernel {
     %c0 = arith.constant 0 : index
     %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
-    kvcache.produce %ring[%i] {
+    kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
     ^bb0(%s: !kt):
       kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %s : !cache, !kt
     }
-    kvcache.consume %ring[%i] {
+    kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> {
     ^bb0(%s: !kt):
       %x = kvcache.tile_load %s[%i, %c0] : !kt -> bf16
       memref.store %x, %out[] : memref<bf16>

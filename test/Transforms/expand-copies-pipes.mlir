@@ -78,11 +78,11 @@ gpu.module @kernels {
     %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
     scf.for %i = %c0 to %n step %c1 {
       %t = arith.muli %i, %c64 : index
-      kvcache.produce %ring[%i] {
+      kvcache.produce %ring[%i] : !kvcache.pipe<3, !kt> {
       ^bb0(%ks: !kt):
         kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
       }
-      %v = kvcache.consume %ring[%i] -> (bf16) {
+      %v = kvcache.consume %ring[%i] : !kvcache.pipe<3, !kt> -> (bf16) {
       ^bb0(%ks: !kt):
         %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
         kvcache.yield %x : bf16
@@ -122,7 +122,7 @@ gpu.module @kernels {
     scf.if %produces {
       scf.for %i = %c0 to %n step %c1 {
         %t = arith.muli %i, %c64 : index
-        kvcache.produce %ring[%i] {
+        kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, !lt, producers = 1> {
         ^bb0(%ks: !kt, %ls: !lt):
           kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
           kvcache.async_gather_tile %l[%c0, %c0] rows %ids to %ls : !latent, memref<64xi32>, !lt
@@ -130,7 +130,7 @@ gpu.module @kernels {
       }
     } else {
       scf.for %i = %c0 to %n step %c1 {
-        kvcache.consume %ring[%i] {
+        kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt, !lt, producers = 1> {
         ^bb0(%ks: !kt, %ls: !lt):
           %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
           "test.use"(%x) : (bf16) -> ()
@@ -161,12 +161,12 @@ gpu.module @kernels {
     %v = kvcache.paged_view value %c[%c0] : !collection
     %own = kvcache.alloc_tile : !kt
     %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>
-    kvcache.produce %ring[%c0] {
+    kvcache.produce %ring[%c0] : !kvcache.pipe<3, !kt, !kt> {
     ^bb0(%ks: !kt, %vs: !kt):
       kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %n to %ks {base_alignment = 16} : !page16, !kt
       kvcache.async_load_tile %v[%b, %h, %t, %c0] valid %n to %vs {base_alignment = 16} : !page16, !kt
     }
-    kvcache.consume %ring[%c0] {
+    kvcache.consume %ring[%c0] : !kvcache.pipe<3, !kt, !kt> {
     ^bb0(%ks: !kt, %vs: !kt):
       kvcache.tile_store %zeros, %own[%c0, %c0] : vector<8xbf16>, !kt
     }

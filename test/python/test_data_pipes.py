@@ -55,7 +55,7 @@ func.func @run(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
   scf.for %i = %c0 to %first step %c1 {{
     %t = arith.muli %i, %rows : index
     %valid = arith.subi %length, %t : index
-    kvcache.produce %ring[%i] {{
+    kvcache.produce %ring[%i] : !kvcache.pipe<{stages}, !dense, !sparse> {{
     ^bb0(%dense: !dense, %sparse: !sparse):
       kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %valid to %dense : !cache, !dense
       kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !cache, memref<{ROWS}xi32>, !sparse
@@ -67,13 +67,13 @@ func.func @run(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
     scf.if %more {{
       %t = arith.muli %next, %rows : index
       %valid = arith.subi %length, %t : index
-      kvcache.produce %ring[%next] {{
+      kvcache.produce %ring[%next] : !kvcache.pipe<{stages}, !dense, !sparse> {{
       ^bb0(%dense: !dense, %sparse: !sparse):
         kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %valid to %dense : !cache, !dense
         kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !cache, memref<{ROWS}xi32>, !sparse
       }}
     }}
-    %r = kvcache.consume %ring[%i] -> (index) {{
+    %r = kvcache.consume %ring[%i] : !kvcache.pipe<{stages}, !dense, !sparse> -> (index) {{
     ^bb0(%dense: !dense, %sparse: !sparse):
       func.call @write(%dense, %sparse, %out, %i) : (!dense, !sparse, !out, index) -> ()
       %one = arith.addi %s, %c1 : index

@@ -37,11 +37,11 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
       %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
       %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (bf16) {
         %t = arith.muli %i, %c64 : index
-        kvcache.produce %ring[%i] {
+        kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
         ^bb0(%ks: !kt):
           kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
         }
-        %next = kvcache.consume %ring[%i] -> (bf16) {
+        %next = kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> -> (bf16) {
         ^bb0(%ks: !kt):
           %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
           %y = arith.addf %s, %x : bf16
@@ -62,7 +62,6 @@ class KVCache_PipeRegionOp<string mnemonic, list<Trait> traits>
     : KVCache_Op<mnemonic, !listconcat([
         SingleBlockImplicitTerminator<"::mlir::kvcache::YieldOp">,
         RecursivelySpeculatable], traits)> {
-  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
@@ -98,7 +97,7 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
     func.func @fill(%k: !cache, %v: !cache, %b: index, %h: index, %n: index) {
       %c0 = arith.constant 0 : index
       %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>
-      kvcache.produce %ring[%c0] {
+      kvcache.produce %ring[%c0] : !kvcache.pipe<3, !kt, !kt> {
       ^bb0(%ks: !kt, %vs: !kt):
         kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks : !cache, !kt
         kvcache.async_load_tile %v[%b, %h, %c0, %c0] valid %n to %vs
@@ -111,6 +110,9 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
   let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
                        Arg<Index, "the number of this filling">:$index);
   let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $pipe `[` $index `]` `:` qualified(type($pipe)) $body attr-dict
+  }];
 }
 
 def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
@@ -133,7 +135,7 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     func.func @use(%row: index) -> vector<8xbf16> {
       %c0 = arith.constant 0 : index
       %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
-      %v = kvcache.consume %ring[%c0] -> (vector<8xbf16>) {
+      %v = kvcache.consume %ring[%c0] : !kvcache.pipe<3, !kt> -> (vector<8xbf16>) {
       ^bb0(%ks: !kt):
         %w = kvcache.tile_load %ks[%row, %c0] : !kt -> vector<8xbf16>
         kvcache.yield %w : vector<8xbf16>
@@ -144,8 +146,12 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
   }];
   let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
                        Arg<Index, "the number of this use">:$index);
-  let results = (outs Res<Variadic<AnyType>, "what the region yields">:$results);
+  let results = (outs Res<Variadic<AnyType>, "the values that the region yields">:$results);
   let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $pipe `[` $index `]` `:` qualified(type($pipe))
+    custom<ResultTypes>(type($results)) $body attr-dict
+  }];
 }
 
 def KVCache_YieldOp : KVCache_Op<"yield", [
@@ -164,7 +170,7 @@ def KVCache_YieldOp : KVCache_Op<"yield", [
     func.func @skip() -> i32 {
       %c0 = arith.constant 0 : index
       %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
-      %one = kvcache.consume %ring[%c0] -> (i32) {
+      %one = kvcache.consume %ring[%c0] : !kvcache.pipe<3, !kt> -> (i32) {
       ^bb0(%ks: !kt):
         %c1 = arith.constant 1 : i32
         kvcache.yield %c1 : i32

@@ -7,12 +7,12 @@ module {
   func.func private @types(!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16>>, !kvcache.pipe<64, !kvcache.tile<64x128xbf16>>, !kvcache.pipe<1, !kvcache.tile<64x128xbf16>, producers = 31>)
   func.func @keys_and_values(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: index, %arg3: index, %arg4: index, %arg5: index, %arg6: index, %arg7: index, %arg8: f32) -> f32 {
     %0 = kvcache.pipe : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>>
-    kvcache.produce %0[%arg7] {
+    kvcache.produce %0[%arg7] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>> {
     ^bb0(%arg9: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg10: !kvcache.tile<64x128xbf16, swizzle_128b>):
       %2 = kvcache.async_load_tile %arg0[%arg2, %arg3, %arg4, %arg5] valid %arg6 to %arg9 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
       %3 = kvcache.async_load_tile %arg1[%arg2, %arg3, %arg4, %arg5] valid %arg6 to %arg10 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
     }
-    %1 = kvcache.consume %0[%arg7] -> f32 {
+    %1 = kvcache.consume %0[%arg7] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>> -> f32 {
     ^bb0(%arg9: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg10: !kvcache.tile<64x128xbf16, swizzle_128b>):
       kvcache.yield %arg8 : f32
     }
@@ -20,10 +20,10 @@ module {
   }
   func.func @results(%arg0: index, %arg1: f32) -> (f32, vector<8xbf16>) {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
-    kvcache.consume %0[%arg0] {
+    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16>):
     }
-    %1:2 = kvcache.consume %0[%arg0] -> (f32, vector<8xbf16>) {
+    %1:2 = kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> -> (f32, vector<8xbf16>) {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16>):
       %2 = kvcache.tile_load %arg2[%arg0, %arg0] : !kvcache.tile<64x128xbf16> -> vector<8xbf16>
       kvcache.yield %arg1, %2 : f32, vector<8xbf16>
@@ -32,17 +32,17 @@ module {
   }
   func.func @attributes(%arg0: index) {
     %0 = kvcache.pipe {note = 1 : i32} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
-    kvcache.produce %0[%arg0] {
+    kvcache.produce %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
     ^bb0(%arg1: !kvcache.tile<64x128xbf16>):
     } {note = 2 : i32}
-    kvcache.consume %0[%arg0] {
+    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
     ^bb0(%arg1: !kvcache.tile<64x128xbf16>):
     } {note = 3 : i32}
     return
   }
   func.func @address_code(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: memref<?xindex>, %arg2: memref<64xi32>, %arg3: index, %arg4: i1) {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>>
-    kvcache.produce %0[%arg3] {
+    kvcache.produce %0[%arg3] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>> {
     ^bb0(%arg5: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg6: !kvcache.tile<64x128xbf16, swizzle_128b>):
       %1 = memref.load %arg1[%arg3] : memref<?xindex>
       %2 = scf.if %arg4 -> (index) {
@@ -62,13 +62,13 @@ module {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1>
     %1 = scf.for %arg5 = %c0 to %arg2 step %c1 iter_args(%arg6 = %arg4) -> (bf16) {
       %2 = scf.if %arg3 -> (bf16) {
-        kvcache.produce %0[%arg5] {
+        kvcache.produce %0[%arg5] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1> {
         ^bb0(%arg7: !kvcache.tile<64x128xbf16, swizzle_128b>):
           %3 = kvcache.async_load_tile %arg0[%arg1, %c0, %arg5, %c0] to %arg7 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
         }
         scf.yield %arg6 : bf16
       } else {
-        %3 = kvcache.consume %0[%arg5] -> bf16 {
+        %3 = kvcache.consume %0[%arg5] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1> -> bf16 {
         ^bb0(%arg7: !kvcache.tile<64x128xbf16, swizzle_128b>):
           %4 = scf.for %arg8 = %c0 to %c1 step %c1 iter_args(%arg9 = %arg6) -> (bf16) {
             %5 = kvcache.tile_load %arg7[%arg8, %c0] : !kvcache.tile<64x128xbf16, swizzle_128b> -> bf16
@@ -87,9 +87,9 @@ module {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
     scf.if %arg1 {
       %1 = kvcache.pipe : !kvcache.pipe<3, !kvcache.tile<64x128xbf16>>
-      kvcache.consume %0[%arg0] {
+      kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
       ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
-        kvcache.consume %1[%arg0] {
+        kvcache.consume %1[%arg0] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16>> {
         ^bb0(%arg3: !kvcache.tile<64x128xbf16>):
         }
       }
@@ -102,7 +102,7 @@ module {
     scf.for %arg1 = %c0 to %arg0 step %c1 {
       gpu.launch blocks(%arg2, %arg3, %arg4) in (%arg8 = %c1, %arg9 = %c1, %arg10 = %c1) threads(%arg5, %arg6, %arg7) in (%arg11 = %c1, %arg12 = %c1, %arg13 = %c1) {
         %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
-        kvcache.consume %0[%arg1] {
+        kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
         ^bb0(%arg14: !kvcache.tile<64x128xbf16>):
         }
         gpu.terminator
@@ -112,14 +112,14 @@ module {
   }
   func.func @effects(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: index) {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
-    kvcache.produce %0[%arg1] {
+    kvcache.produce %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
       %1 = kvcache.async_load_tile %arg0[%arg1, %arg1, %arg1, %arg1] to %arg2 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
     }
-    kvcache.consume %0[%arg1] {
+    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
     }
-    kvcache.consume %0[%arg1] {
+    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
     }
     return

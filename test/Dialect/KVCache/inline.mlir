@@ -70,11 +70,11 @@ func.func private @first(%tile: !tile) -> bf16 {
 func.func @calls_in_the_use_of_a_slot_inline(%k: !cache, %b: index) -> bf16 {
   %c0 = arith.constant 0 : index
   %ring = kvcache.pipe : !kvcache.pipe<2, !tile>
-  kvcache.produce %ring[%c0] {
+  kvcache.produce %ring[%c0] : !kvcache.pipe<2, !tile> {
   ^bb0(%tile: !tile):
     kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %tile : !cache, !tile
   }
-  %x = kvcache.consume %ring[%c0] -> (bf16) {
+  %x = kvcache.consume %ring[%c0] : !kvcache.pipe<2, !tile> -> (bf16) {
   ^bb0(%tile: !tile):
     %first = func.call @first(%tile) : (!tile) -> bf16
     kvcache.yield %first : bf16

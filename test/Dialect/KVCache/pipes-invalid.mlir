@@ -184,8 +184,8 @@ func.func @c1_pipe_in_a_loop_of_a_launch(%n: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @unknown_pipe(%i: index) {
-  // expected-error @below {{custom op 'kvcache.produce' expects a pipe that is defined before its use}}
-  kvcache.produce %ring[%i] {
+  // expected-error @below {{use of undeclared SSA value name}}
+  kvcache.produce %ring[%i] : !kvcache.pipe<3, !kt> {
   ^bb0(%ks: !kt):
   }
   return
@@ -197,10 +197,11 @@ func.func @unknown_pipe(%i: index) {
 !ring = !kvcache.pipe<3, !kt>
 
 func.func @pipe_of_later(%i: index) {
-  // expected-error @below {{custom op 'kvcache.consume' expects a pipe that is defined before its use}}
-  kvcache.consume %ring[%i] {
+  // expected-error @below {{operand #0 does not dominate this use}}
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
   }
+  // expected-note @below {{operand defined here (op in the same block)}}
   %ring = kvcache.pipe : !ring
   return
 }
@@ -214,8 +215,8 @@ func.func @pipe_of_a_region_before(%i: index, %b: i1) {
   scf.if %b {
     %ring = kvcache.pipe : !ring
   }
-  // expected-error @below {{custom op 'kvcache.consume' expects a pipe that is defined before its use}}
-  kvcache.consume %ring[%i] {
+  // expected-error @below {{use of undeclared SSA value name}}
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -224,17 +225,8 @@ func.func @pipe_of_a_region_before(%i: index, %b: i1) {
 // -----
 
 func.func @index_for_a_pipe(%i: index) {
-  // expected-error @below {{custom op 'kvcache.produce' expects a pipe that is defined before its use}}
-  kvcache.produce %i[%i] {
-  }
-  return
-}
-
-// -----
-
-func.func @none_for_a_pipe(%i: index, %none: none) {
-  // expected-error @below {{custom op 'kvcache.produce' expects a pipe that is defined before its use}}
-  kvcache.produce %none[%i] {
+  // expected-error @below {{'kvcache.produce' op operand #0 must be tiles in flight, but got 'index'}}
+  kvcache.produce %i[%i] : index {
   }
   return
 }
@@ -246,8 +238,37 @@ func.func @none_for_a_pipe(%i: index, %none: none) {
 
 func.func @second_result_of_a_pipe(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{custom op 'kvcache.produce' expects a pipe that is defined before its use}}
-  kvcache.produce %ring#1[%i] {
+  // expected-error @below {{reference to invalid result number}}
+  kvcache.produce %ring#1[%i] : !ring {
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !kt>
+
+func.func @no_type(%i: index) {
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{expected ':'}}
+  kvcache.produce %ring[%i] {
+  ^bb0(%ks: !kt):
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !kt>
+
+func.func @type_of_another_pipe(%i: index) {
+  // expected-note @below {{prior use here}}
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{use of value '%ring' expects different type than prior uses}}
+  kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
+  ^bb0(%ks: !kt):
   }
   return
 }
@@ -260,7 +281,7 @@ func.func @second_result_of_a_pipe(%i: index) {
 func.func @unknown_index() {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{use of undeclared SSA value name}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -275,7 +296,7 @@ func.func @float_for_an_index(%f: f32) {
   %ring = kvcache.pipe : !ring
   // expected-note @-2 {{prior use here}}
   // expected-error @below {{use of value '%f' expects different type than prior uses: 'index' vs 'f32'}}
-  kvcache.produce %ring[%f] {
+  kvcache.produce %ring[%f] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -289,7 +310,7 @@ func.func @float_for_an_index(%f: f32) {
 func.func @no_index() {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{expected SSA operand}}
-  kvcache.produce %ring[] {
+  kvcache.produce %ring[] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -303,7 +324,7 @@ func.func @no_index() {
 func.func @two_indices(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{expected ']'}}
-  kvcache.produce %ring[%i, %i] {
+  kvcache.produce %ring[%i, %i] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -317,7 +338,7 @@ func.func @two_indices(%i: index) {
 func.func @no_region(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{expected '{' to begin a region}}
-  kvcache.consume %ring[%i] -> (f32)
+  kvcache.consume %ring[%i] : !ring -> (f32)
   return
 }
 
@@ -329,7 +350,7 @@ func.func @no_region(%i: index) {
 func.func @produce_with_results(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{expected '{' to begin a region}}
-  kvcache.produce %ring[%i] -> (f32) {
+  kvcache.produce %ring[%i] : !ring -> (f32) {
   ^bb0(%ks: !kt):
   }
   return
@@ -343,7 +364,7 @@ func.func @produce_with_results(%i: index) {
 func.func @c1_produce_without_tiles(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ()}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   }
   return
 }
@@ -356,7 +377,7 @@ func.func @c1_produce_without_tiles(%i: index) {
 func.func @c1_produce_with_two_tiles(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16, swizzle_128b>', '!kvcache.tile<64x128xbf16, swizzle_128b>')}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt, %vs: !kt):
   }
   return
@@ -370,7 +391,7 @@ func.func @c1_produce_with_two_tiles(%i: index) {
 func.func @c1_produce_with_another_tile(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16>')}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kvcache.tile<64x128xbf16>):
   }
   return
@@ -384,7 +405,7 @@ func.func @c1_produce_with_another_tile(%i: index) {
 func.func @c1_produce_that_yields(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.produce' op expects the region to yield nothing}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     kvcache.yield %i : index
   }
@@ -400,7 +421,7 @@ func.func @c1_produce_that_yields(%i: index) {
 
 func.func @c2_copy_into_a_foreign_tile(%k: !cache, %kt: !kt, %i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'kvcache.async_load_tile' op expects to copy into a tile of the region that it is in}}
     kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kt
@@ -418,7 +439,7 @@ func.func @c2_copy_into_a_foreign_tile(%k: !cache, %kt: !kt, %i: index) {
 func.func @c2_gather_into_a_foreign_tile(%k: !cache, %ids: memref<64xi32>, %i: index) {
   %ring = kvcache.pipe : !ring
   %kt = kvcache.alloc_tile : !kt
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'kvcache.async_gather_tile' op expects to copy into a tile of the region that it is in}}
     kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !cache, memref<64xi32>, !kt
@@ -435,7 +456,7 @@ func.func @c2_gather_into_a_foreign_tile(%k: !cache, %ids: memref<64xi32>, %i: i
 
 func.func @c2_copy_in_a_loop(%k: !cache, %i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'scf.for' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     scf.for %j = %i to %i step %i {
@@ -454,7 +475,7 @@ func.func @c2_copy_in_a_loop(%k: !cache, %i: index) {
 
 func.func @c2_wait(%k: !cache, %i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
     // expected-error @below {{'kvcache.wait' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
@@ -470,7 +491,7 @@ func.func @c2_wait(%k: !cache, %i: index) {
 
 func.func @c2_store(%m: memref<4xf32>, %x: f32, %i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'memref.store' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     memref.store %x, %m[%i] : memref<4xf32>
@@ -485,7 +506,7 @@ func.func @c2_store(%m: memref<4xf32>, %x: f32, %i: index) {
 
 func.func @c2_allocation(%i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'memref.alloc' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     %m = memref.alloc() : memref<4xf32>
@@ -500,7 +521,7 @@ func.func @c2_allocation(%i: index) {
 
 func.func @c2_tile(%i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'kvcache.alloc_tile' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     %kt = kvcache.alloc_tile : !kt
@@ -515,7 +536,7 @@ func.func @c2_tile(%i: index) {
 
 func.func @c2_tile_store(%x: bf16, %i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'kvcache.tile_store' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     kvcache.tile_store %x, %ks[%i, %i] : bf16, !kt
@@ -530,7 +551,7 @@ func.func @c2_tile_store(%x: bf16, %i: index) {
 
 func.func @c2_barrier(%i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'gpu.barrier' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     gpu.barrier
@@ -545,7 +566,7 @@ func.func @c2_barrier(%i: index) {
 
 func.func @c2_call(%i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'func.call' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
     func.call @c2_call(%i) : (index) -> ()
@@ -560,10 +581,10 @@ func.func @c2_call(%i: index) {
 
 func.func @c2_consume_in_produce(%i: index) {
   %ring = kvcache.pipe : !ring
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     // expected-error @below {{'kvcache.consume' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
-    kvcache.consume %ring[%i] {
+    kvcache.consume %ring[%i] : !ring {
     ^bb0(%vs: !kt):
     }
   }
@@ -577,7 +598,7 @@ func.func @c2_consume_in_produce(%i: index) {
 
 func.func @c3_produce_of_an_argument(%ring: !ring, %i: index) {
   // expected-error @below {{'kvcache.produce' op expects 'pipe' to be the result of 'kvcache.pipe' in the same function}}
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -592,7 +613,7 @@ func.func @c3_produce_of_a_carried_pipe(%i: index) {
   %ring = kvcache.pipe : !ring
   scf.for %j = %i to %i step %i iter_args(%carried = %ring) -> (!ring) {
     // expected-error @below {{'kvcache.produce' op expects 'pipe' to be the result of 'kvcache.pipe' in the same function}}
-    kvcache.produce %carried[%j] {
+    kvcache.produce %carried[%j] : !ring {
     ^bb0(%ks: !kt):
     }
     scf.yield %carried : !ring
@@ -608,7 +629,7 @@ func.func @c3_produce_of_a_carried_pipe(%i: index) {
 func.func @c1_consume_with_another_tile(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('index')}}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: index):
   }
   return
@@ -622,7 +643,7 @@ func.func @c1_consume_with_another_tile(%i: index) {
 func.func @c1_consume_without_yield(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects the region to yield ('f32'), got ()}}
-  %x = kvcache.consume %ring[%i] -> (f32) {
+  %x = kvcache.consume %ring[%i] : !ring -> (f32) {
   ^bb0(%ks: !kt):
   }
   return
@@ -636,7 +657,7 @@ func.func @c1_consume_without_yield(%i: index) {
 func.func @c1_consume_without_result(%i: index, %x: f32) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects the region to yield (), got ('f32')}}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     kvcache.yield %x : f32
   }
@@ -651,7 +672,7 @@ func.func @c1_consume_without_result(%i: index, %x: f32) {
 func.func @c1_consume_of_another_result(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects the region to yield ('f32'), got ('index')}}
-  %x = kvcache.consume %ring[%i] -> (f32) {
+  %x = kvcache.consume %ring[%i] : !ring -> (f32) {
   ^bb0(%ks: !kt):
     kvcache.yield %i : index
   }
@@ -666,7 +687,7 @@ func.func @c1_consume_of_another_result(%i: index) {
 func.func @c1_consume_of_too_few_results(%i: index, %x: f32) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects the region to yield ('f32', 'f32'), got ('f32')}}
-  %y:2 = kvcache.consume %ring[%i] -> (f32, f32) {
+  %y:2 = kvcache.consume %ring[%i] : !ring -> (f32, f32) {
   ^bb0(%ks: !kt):
     kvcache.yield %x : f32
   }
@@ -680,7 +701,7 @@ func.func @c1_consume_of_too_few_results(%i: index, %x: f32) {
 
 func.func @c2_consume_of_an_argument(%ring: !ring, %i: index) {
   // expected-error @below {{'kvcache.consume' op expects 'pipe' to be the result of 'kvcache.pipe' in the same function}}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
   }
   return
@@ -697,7 +718,7 @@ func.func @c2_consume_of_the_hosts_pipe(%i: index) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%dx = %c1, %dy = %c1, %dz = %c1) {
     // expected-error @below {{'kvcache.consume' op expects 'pipe' to be the result of 'kvcache.pipe' in the same function}}
-    kvcache.consume %ring[%i] {
+    kvcache.consume %ring[%i] : !ring {
     ^bb0(%ks: !kt):
     }
     gpu.terminator
@@ -720,7 +741,7 @@ func.func @yield_in_a_function() {
 
 func.func @yield_in_a_branch(%i: index, %b: i1) {
   %ring = kvcache.pipe : !ring
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     scf.if %b {
       // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume'}}
@@ -739,7 +760,7 @@ func.func @another_terminator(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects regions to end with 'kvcache.yield', found 'llvm.unreachable'}}
   // expected-note @below {{the absence of terminator implies 'kvcache.yield'}}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     llvm.unreachable
   }
@@ -754,7 +775,7 @@ func.func @another_terminator(%i: index) {
 func.func @two_blocks(%i: index) {
   %ring = kvcache.pipe : !ring
   // expected-error @below {{'kvcache.consume' op expects region #0 to have 0 or 1 blocks}}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     cf.br ^bb1
   ^bb1:

@@ -7,6 +7,7 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !plain = !kvcache.tile<64x128xbf16>
+!ring = !kvcache.pipe<3, !kt, !kt>
 
 // CHECK-LABEL: func.func private @types(
 // CHECK-SAME:    !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16>>,
@@ -14,28 +15,27 @@
 // CHECK-SAME:    !kvcache.pipe<1, !kvcache.tile<64x128xbf16>, producers = 31>)
 func.func private @types(!kvcache.pipe<3, !kt, !plain>, !kvcache.pipe<64, !plain>, !kvcache.pipe<1, !plain, producers = 31>)
 
-// The type of the pipe is that of its definition.
 // CHECK-LABEL: func.func @keys_and_values(
 // CHECK-SAME:    %[[K:[^:]*]]: !kvcache.paged<bf16, #kv, page_size = 64>, %[[V:[^:]*]]: !kvcache.paged<bf16, #kv, page_size = 64>, %[[B:[^:]*]]: index, %[[H:[^:]*]]: index, %[[T:[^:]*]]: index, %[[D:[^:]*]]: index, %[[N:[^:]*]]: index, %[[I:[^:]*]]: index, %[[X:[^:]*]]: f32)
 // CHECK:         %[[RING:.*]] = kvcache.pipe : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>>
-// CHECK-NEXT:    kvcache.produce %[[RING]][%[[I]]] {
+// CHECK-NEXT:    kvcache.produce %[[RING]][%[[I]]] : !kvcache.pipe<{{.*}}> {
 // CHECK-NEXT:    ^bb0(%[[KS:.*]]: !kvcache.tile<64x128xbf16, swizzle_128b>, %[[VS:.*]]: !kvcache.tile<64x128xbf16, swizzle_128b>):
 // CHECK-NEXT:      kvcache.async_load_tile %[[K]][%[[B]], %[[H]], %[[T]], %[[D]]] valid %[[N]] to %[[KS]] :
 // CHECK-NEXT:      kvcache.async_load_tile %[[V]][%[[B]], %[[H]], %[[T]], %[[D]]] valid %[[N]] to %[[VS]] :
 // CHECK-NEXT:    }
-// CHECK-NEXT:    %[[R:.*]] = kvcache.consume %[[RING]][%[[I]]] -> f32 {
+// CHECK-NEXT:    %[[R:.*]] = kvcache.consume %[[RING]][%[[I]]] : !kvcache.pipe<{{.*}}> -> f32 {
 // CHECK-NEXT:    ^bb0(%{{.*}}: !kvcache.tile<64x128xbf16, swizzle_128b>, %{{.*}}: !kvcache.tile<64x128xbf16, swizzle_128b>):
 // CHECK-NEXT:      kvcache.yield %[[X]] : f32
 // CHECK-NEXT:    }
 // CHECK-NEXT:    return %[[R]] : f32
 func.func @keys_and_values(%k: !cache, %v: !cache, %b: index, %h: index, %t: index, %d: index, %n: index, %i: index, %x: f32) -> f32 {
-  %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>                             // stages, then the tiles of a stage; producers = all or n warps
-  kvcache.produce %ring[%i] {                                                   // waits for slot i mod 3, sums the bytes, completes it
+  %ring = kvcache.pipe : !ring                                                  // stages, then the tiles of a stage; producers = all or n warps
+  kvcache.produce %ring[%i] : !ring {                                           // waits for slot i mod 3, sums the bytes, completes it
   ^bb0(%ks: !kt, %vs: !kt):
     kvcache.async_load_tile %k[%b, %h, %t, %d] valid %n to %ks : !cache, !kt
     kvcache.async_load_tile %v[%b, %h, %t, %d] valid %n to %vs : !cache, !kt
   }
-  %r = kvcache.consume %ring[%i] -> (f32) {                                     // waits; releases the slot at the end
+  %r = kvcache.consume %ring[%i] : !ring -> (f32) {                             // waits; releases the slot at the end
   ^bb0(%ks: !kt, %vs: !kt):
     kvcache.yield %x : f32
   }
@@ -43,19 +43,19 @@ func.func @keys_and_values(%k: !cache, %v: !cache, %b: index, %h: index, %t: ind
 }
 
 // CHECK-LABEL: func.func @results(
-// CHECK:         kvcache.consume %{{.*}}[%{{.*}}] {
+// CHECK:         kvcache.consume %{{.*}}[%{{.*}}] : !kvcache.pipe<{{.*}}> {
 // CHECK-NEXT:    ^bb0(%{{.*}}: !kvcache.tile<64x128xbf16>):
 // CHECK-NEXT:    }
-// CHECK:         %[[TWO:.*]]:2 = kvcache.consume %{{.*}}[%{{.*}}] -> (f32, vector<8xbf16>) {
+// CHECK:         %[[TWO:.*]]:2 = kvcache.consume %{{.*}}[%{{.*}}] : !kvcache.pipe<{{.*}}> -> (f32, vector<8xbf16>) {
 // CHECK:           kvcache.yield %{{.*}}, %{{.*}} : f32, vector<8xbf16>
 // CHECK:         return %[[TWO]]#0, %[[TWO]]#1
 func.func @results(%i: index, %x: f32) -> (f32, vector<8xbf16>) {
   %ring = kvcache.pipe : !kvcache.pipe<2, !plain>
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !kvcache.pipe<2, !plain> {
   ^bb0(%ks: !plain):
     kvcache.yield
   }
-  %y:2 = kvcache.consume %ring[%i] -> (f32, vector<8xbf16>) {
+  %y:2 = kvcache.consume %ring[%i] : !kvcache.pipe<2, !plain> -> (f32, vector<8xbf16>) {
   ^bb0(%ks: !plain):
     %v = kvcache.tile_load %ks[%i, %i] : !plain -> vector<8xbf16>
     kvcache.yield %x, %v : f32, vector<8xbf16>
@@ -72,10 +72,10 @@ func.func @results(%i: index, %x: f32) -> (f32, vector<8xbf16>) {
 // CHECK:         } {note = 3 : i32}
 func.func @attributes(%i: index) {
   %ring = kvcache.pipe {note = 1 : i32} : !kvcache.pipe<2, !plain>
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !kvcache.pipe<2, !plain> {
   ^bb0(%ks: !plain):
   } {note = 2 : i32}
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !kvcache.pipe<2, !plain> {
   ^bb0(%ks: !plain):
   } {note = 3 : i32}
   return
@@ -89,7 +89,7 @@ func.func @attributes(%i: index) {
 // CHECK:           kvcache.async_gather_tile
 func.func @address_code(%k: !cache, %tokens: memref<?xindex>, %ids: memref<64xi32>, %i: index, %first: i1) {
   %ring = kvcache.pipe : !kvcache.pipe<2, !kt, !kt>
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, !kt> {
   ^bb0(%ks: !kt, %vs: !kt):
     %t = memref.load %tokens[%i] : memref<?xindex>
     %u = scf.if %first -> index {
@@ -108,9 +108,9 @@ func.func @address_code(%k: !cache, %tokens: memref<?xindex>, %ids: memref<64xi3
 // CHECK:         %[[RING:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1>
 // CHECK:         scf.for
 // CHECK:           scf.if
-// CHECK:             kvcache.produce %[[RING]][%{{.*}}] {
+// CHECK:             kvcache.produce %[[RING]][%{{.*}}] : !kvcache.pipe<{{.*}}> {
 // CHECK:           } else {
-// CHECK:             %[[NEXT:.*]] = kvcache.consume %[[RING]][%{{.*}}] -> bf16 {
+// CHECK:             %[[NEXT:.*]] = kvcache.consume %[[RING]][%{{.*}}] : !kvcache.pipe<{{.*}}> -> bf16 {
 // CHECK:             scf.yield %[[NEXT]]
 func.func @nested(%k: !cache, %b: index, %n: index, %produces: i1, %zero: bf16) -> bf16 {
   %c0 = arith.constant 0 : index
@@ -118,13 +118,13 @@ func.func @nested(%k: !cache, %b: index, %n: index, %produces: i1, %zero: bf16) 
   %ring = kvcache.pipe : !kvcache.pipe<2, !kt, producers = 1>
   %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (bf16) {
     %next = scf.if %produces -> bf16 {
-      kvcache.produce %ring[%i] {
+      kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, producers = 1> {
       ^bb0(%ks: !kt):
         kvcache.async_load_tile %k[%b, %c0, %i, %c0] to %ks : !cache, !kt
       }
       scf.yield %s : bf16
     } else {
-      %y = kvcache.consume %ring[%i] -> (bf16) {
+      %y = kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt, producers = 1> -> (bf16) {
       ^bb0(%ks: !kt):
         %x = scf.for %j = %c0 to %c1 step %c1 iter_args(%a = %s) -> (bf16) {
           %v = kvcache.tile_load %ks[%j, %c0] : !kt -> bf16
@@ -151,9 +151,9 @@ func.func @pipe_in_pipe(%i: index, %is_used: i1) {
   %outer = kvcache.pipe : !kvcache.pipe<2, !kt>
   scf.if %is_used {
     %inner = kvcache.pipe : !kvcache.pipe<3, !plain>
-    kvcache.consume %outer[%i] {
+    kvcache.consume %outer[%i] : !kvcache.pipe<2, !kt> {
     ^bb0(%ks: !kt):
-      kvcache.consume %inner[%i] {
+      kvcache.consume %inner[%i] : !kvcache.pipe<3, !plain> {
       ^bb0(%vs: !plain):
       }
     }
@@ -173,7 +173,7 @@ func.func @launch_in_a_loop(%n: index) {
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
                threads(%tx, %ty, %tz) in (%dx = %c1, %dy = %c1, %dz = %c1) {
       %ring = kvcache.pipe : !kvcache.pipe<2, !plain>
-      kvcache.consume %ring[%i] {
+      kvcache.consume %ring[%i] : !kvcache.pipe<2, !plain> {
       ^bb0(%ks: !plain):
       }
       gpu.terminator
@@ -191,14 +191,14 @@ func.func @launch_in_a_loop(%n: index) {
 // KEPT:         kvcache.consume
 func.func @effects(%k: !cache, %i: index) {
   %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
-  kvcache.produce %ring[%i] {
+  kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
   ^bb0(%ks: !kt):
     kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
   }
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> {
   ^bb0(%ks: !kt):
   }
-  kvcache.consume %ring[%i] {
+  kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> {
   ^bb0(%ks: !kt):
   }
   return
