@@ -221,12 +221,12 @@ private:
   Step choose() {
     Step step{};
     const Step::Op ops[] = {
-        Step::Access,        Step::Access,         Step::Access,
-        Step::Access,        Step::Access,         Step::Access,
-        Step::Access,        Step::Access,         Step::Release,
-        Step::Release,       Step::Acquire,        Step::Acquire,
-        Step::Clear,         Step::SynchronizeAll, Step::SynchronizeSome,
-        Step::Fence,         Step::Issue,          Step::Complete,
+        Step::Access,         Step::Access,         Step::Access,
+        Step::Access,         Step::Access,         Step::Access,
+        Step::Access,         Step::Access,         Step::Release,
+        Step::Release,        Step::Acquire,        Step::Acquire,
+        Step::Clear,          Step::SynchronizeAll, Step::SynchronizeSome,
+        Step::Fence,          Step::Issue,          Step::Complete,
         Step::CompleteThread, Step::ReleaseCopies};
     step.op = ops[random() % std::size(ops)];
     if (model.flying.empty() &&

@@ -157,10 +157,10 @@ void kvcacheEmulatorCopyAsyncArrive(KVCacheThread *self,
   CopyGroups<AsyncCopy> &copies = thread.copies.asyncCopies;
   copies.forgetDone();
   barrier.beginCopy(thread, site, 0);
-  block.defer(barrier, [arrival = CopyArrival{
-                            barrier, thread, site,
-                            block.sanitizer.getCopies(thread),
-                            copies.getAll()}] { arrival.deliver(); });
+  block.defer(barrier,
+              [arrival = CopyArrival{barrier, thread, site,
+                                     block.sanitizer.getCopies(thread),
+                                     copies.getAll()}] { arrival.deliver(); });
 }
 
 void CopyQueue::end(Thread &thread) {

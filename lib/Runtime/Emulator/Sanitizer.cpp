@@ -350,8 +350,8 @@ void Sanitizer::fenceProxy(Thread &thread) {
 Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
                                  SharedRange range, Proxy proxy, Kind kind) {
   Copy copy = copies.size();
-  CopyState state{site, range, thread.index, proxy, kind == Kind::Write,
-                  true, 0,     {}};
+  CopyState state{site, range, thread.index, proxy, kind == Kind::Write, true,
+                  0,    {}};
   if (freeCopies.empty()) {
     copies.push_back(state);
   } else {
