@@ -9,6 +9,9 @@ def access_bytes(chip: str) -> int:
 def chip_features(chip: str) -> list[str]:
     """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""
 
+def set_leak_warnings(on: bool) -> None:
+    """Whether the end of the process reports objects of the extension that are left."""
+
 def chips() -> list[str]: ...
 def compile(
     source: bytes,

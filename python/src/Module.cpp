@@ -15,6 +15,7 @@
 #include "Geometry.h"
 #include "IR.h"
 #include "JIT.h"
+#include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
 #include <nanobind/nanobind.h>
@@ -36,7 +37,7 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
   options.boundsChecks = boundsChecks;
   CompileResult result;
   {
-    nb::gil_scoped_release release;
+    ReleasedGIL released;
     result = compile(std::move(contents), filename, std::move(options));
   }
   if (!result.succeeded)
@@ -56,7 +57,7 @@ static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
   JIT::Options options{passes, optLevel, useEmulator};
   JIT::CreateResult result;
   {
-    nb::gil_scoped_release release;
+    ReleasedGIL released;
     result = JIT::create(std::move(contents), filename, std::move(options));
   }
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
@@ -74,7 +75,7 @@ static nb::tuple pyCall(const JIT &jit, const std::string &name,
   auto ranges = toVector<MemoryRange>(memory);
   std::optional<JIT::CallResult> result;
   {
-    nb::gil_scoped_release release;
+    ReleasedGIL released;
     result = jit.call(name, words, ranges);
   }
   if (!result)
@@ -100,6 +101,10 @@ static nb::list pyChipFeatures(const std::string &name) {
 }
 
 NB_MODULE(_kvcache, module) {
+  // What a daemon thread has at the end of the process Python never frees, and
+  // nanobind would call it a mistake of ours. Tests turn the report on.
+  nb::set_leak_warnings(false);
+  module.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("on"));
   module.def("chips", [] {
     nb::list names;
     for (const Chip &chip : getChips())

@@ -9,6 +9,7 @@
 
 #include "Conversions.h"
 #include "IR.h"
+#include "ReleasedGIL.h"
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Compile/Source.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -34,7 +35,7 @@ static nb::tuple parse(const nb::bytes &source, const std::string &filename) {
   ParsedSource parsed;
   std::string contents = toString(source);
   {
-    nb::gil_scoped_release release;
+    ReleasedGIL released;
     parsed = runGuarded<ParsedSource>([contents, filename] {
       ParsedSource parsed;
       parsed.source = std::make_unique<Source>(contents, filename);
