@@ -55,5 +55,6 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   pm.addPass(createConvertToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createDropHints());
   pm.addPass(createCheckLowered());
 }

@@ -146,6 +146,16 @@ def AnnotateLoops : Pass<"kvcache-annotate-loops"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def DropHints : Pass<"kvcache-drop-hints"> {
+  let summary = "Drop 'nontemporal' where it does not help a CPU";
+  let description = [{
+    Stores of whole, aligned vector registers keep the hint: they go past the
+    caches. Other stores would write parts of cache lines, and loads from
+    ordinary memory go through the caches in any case: x86's code generator even
+    crashes on a load of two bytes with the hint.
+  }];
+}
+
 def VerifyIR : Pass<"kvcache-verify"> {
   let summary = "Verify all ops, whether or not the pass manager does";
   let description = [{
