@@ -2,7 +2,7 @@
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// out[b, t, h, d] = keys of one layer [b, h, t, d], through the page table
+// out[b, t, h, d] = keys of one layer [b, h, t, d], through the lookup table
 func.func @copy_keys(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                      %max_seq: i32, %max_cache: i32, %layer: index, %out: memref<?x?x8x128xbf16>) {
   %c0 = arith.constant 0 : index
