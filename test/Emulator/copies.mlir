@@ -199,7 +199,14 @@ gpu.module @kernels {
     nvvm.cp.async.shared.global %to3, %from1, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.mbarrier.arrive %barrier {noinc = true} : !llvm.ptr<3>
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %done = nvvm.mbarrier.try_wait %barrier, %zero : !llvm.ptr<3>, i32 -> i1
+    scf.while : () -> () {
+      %done = nvvm.mbarrier.try_wait %barrier, %zero : !llvm.ptr<3>, i32 -> i1
+      %true = llvm.mlir.constant(true) : i1
+      %again = llvm.xor %done, %true : i1
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
     %x = llvm.load %to2 {alignment = 4 : i64} : !llvm.ptr<3> -> vector<3xi32>
     %c8 = arith.constant 8 : index
     vector.store %x, %out[%c0, %c8] : memref<4x32xi32>, vector<3xi32>

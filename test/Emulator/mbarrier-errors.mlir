@@ -144,7 +144,7 @@ gpu.module @kernels {
       // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while 1 thread waits for it
       nvvm.mbarrier.inval %b : !llvm.ptr<3>
     } else {
-      %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+      nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     }
     gpu.return
   }
@@ -217,8 +217,8 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
     // BYTES_THAT_NOBODY_COPIES: deadlock: no thread of block (0, 0, 0) can go on
-    // BYTES_THAT_NOBODY_COPIES-NEXT: thread 0 waits in nvvm.mbarrier.try_wait at [[FILE]]:[[#@LINE+1]]:13 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
-    %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+    // BYTES_THAT_NOBODY_COPIES-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
 

@@ -29,6 +29,12 @@
 // RUN: %{run} STORE_BEHIND_AN_ARRIVAL_OF_COPIES
 // REDEFINE: %{case} = store_before_copies_waited_for
 // RUN: %{run} STORE_BEFORE_COPIES_WAITED_FOR
+// REDEFINE: %{case} = result_of_try_wait_ignored
+// RUN: %{run} RESULT_OF_TRY_WAIT_IGNORED
+// REDEFINE: %{case} = result_of_try_wait_with_limit_ignored
+// RUN: %{run} RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED
+// REDEFINE: %{case} = result_of_test_wait_ignored
+// RUN: %{run} RESULT_OF_TEST_WAIT_IGNORED
 
 module attributes {gpu.container_module} {
 
@@ -156,7 +162,14 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b {relaxed = true} : !llvm.ptr<3> -> i64
     } else {
-      %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+      scf.while : () -> () {
+        %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+        %true = llvm.mlir.constant(true) : i1
+        %again = llvm.xor %done, %true : i1
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
       // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
@@ -182,7 +195,14 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
-      %done = nvvm.mbarrier.try_wait %b, %zero {relaxed = true} : !llvm.ptr<3>, i32 -> i1
+      scf.while : () -> () {
+        %done = nvvm.mbarrier.try_wait %b, %zero {relaxed = true} : !llvm.ptr<3>, i32 -> i1
+        %true = llvm.mlir.constant(true) : i1
+        %again = llvm.xor %done, %true : i1
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
       // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
@@ -321,6 +341,66 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  gpu.func @result_of_try_wait_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+    // RESULT_OF_TRY_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @result_of_try_wait_with_limit_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
+    // RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @result_of_test_wait_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
+    // RESULT_OF_TEST_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
 }
 
 func.func @tile_read_before_the_wait() {
@@ -421,6 +501,30 @@ func.func @store_before_copies_waited_for() {
   %threads = arith.constant 2 : index
   %memory = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@store_before_copies_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_try_wait_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_try_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_try_wait_with_limit_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_try_wait_with_limit_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_test_wait_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_test_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -59,7 +59,8 @@ void kvcacheEmulatorMBarrierCompleteTx(KVCacheThread *thread,
                                        const void *barrier, int32_t bytes);
 
 /// Whether the phase of a state has completed, or the phase of a parity: of the
-/// barrier's phase and the one before, the one with this parity.
+/// barrier's phase and the one before, the one with this parity. Returns when
+/// it has, or earlier: in sanitized modules at times at once.
 int32_t kvcacheEmulatorMBarrierTestState(KVCacheThread *thread,
                                          const KVCacheSite *site,
                                          const void *barrier, int64_t state,
@@ -69,15 +70,10 @@ int32_t kvcacheEmulatorMBarrierTestParity(KVCacheThread *thread,
                                           const void *barrier, int32_t parity,
                                           uint32_t flags);
 
-/// Waits until that phase has completed.
-void kvcacheEmulatorMBarrierWaitState(KVCacheThread *thread,
-                                      const KVCacheSite *site,
-                                      const void *barrier, int64_t state,
-                                      uint32_t flags);
+/// Waits until the phase of a parity has completed.
 void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *thread,
                                        const KVCacheSite *site,
-                                       const void *barrier, int32_t parity,
-                                       uint32_t flags);
+                                       const void *barrier, int32_t parity);
 
 //===----------------------------------------------------------------------===//
 // Fences

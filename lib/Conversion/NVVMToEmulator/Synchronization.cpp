@@ -95,23 +95,6 @@ static void lowerTest(Operation *op, EmulatorCalls &calls, Value barrier,
   op->erase();
 }
 
-/// Replaces an op that may wait as long as it wants.
-static void lowerWait(Operation *op, EmulatorCalls &calls, Value barrier,
-                      Value stateOrParity, bool isRelaxed) {
-  Value flags = calls.getI32(op, getFlags(isRelaxed));
-  bool isParity = stateOrParity.getType() == calls.i32;
-  calls.call(op,
-             isParity ? "kvcacheEmulatorMBarrierWaitParity"
-                      : "kvcacheEmulatorMBarrierWaitState",
-             Type(), {barrier, stateOrParity, flags});
-  if (op->getNumResults() == 1) {
-    OpBuilder builder(op);
-    op->getResult(0).replaceAllUsesWith(
-        LLVM::ConstantOp::create(builder, op->getLoc(), calls.i1, 1));
-  }
-  op->erase();
-}
-
 static bool lowerAnyWait(Operation *op, EmulatorCalls &calls) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](NVVM::MBarrierTestWaitOp op) {
@@ -120,14 +103,14 @@ static bool lowerAnyWait(Operation *op, EmulatorCalls &calls) {
         return true;
       })
       .Case([&](NVVM::MBarrierTryWaitOp op) {
-        // With a limit of its own it may be meant to give up.
-        auto lower = op.getTicks() ? lowerTest : lowerWait;
-        lower(op, calls, op.getAddr(), op.getStateOrPhase(), op.getRelaxed());
+        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(),
+                  op.getRelaxed());
         return true;
       })
       .Case([&](NVVM::MBarrierTryWaitParityOp op) {
         // The op is a loop around the instruction.
-        lowerWait(op, calls, op.getAddr(), op.getPhase(), /*isRelaxed=*/false);
+        calls.replaceByCall(op, "kvcacheEmulatorMBarrierWaitParity",
+                            {op.getAddr(), op.getPhase()});
         return true;
       })
       .Default([](Operation *) { return false; });

@@ -50,6 +50,7 @@ void MBarrier::reset() {
   copies.clear();
   gathered.clear();
   completed.clear();
+  hasGivenUp.clear();
   numWaiting = 0;
 }
 
@@ -204,6 +205,7 @@ void MBarrier::completePhase() {
   arrived = expectedBytes = completedBytes = 0;
   completed = gathered;
   gathered.clear();
+  hasGivenUp.clear();
   block.wake(*this);
 }
 
@@ -228,8 +230,22 @@ void MBarrier::endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 // Waiting
 //===----------------------------------------------------------------------===//
 
+/// PTX ISA, "mbarrier.test_wait, mbarrier.try_wait": either may return false.
+/// The first test of each thread does, or those that the seed chooses, so that
+/// nobody goes on who takes it for a wait.
+bool MBarrier::givesUp(const Thread &thread) {
+  if (!block.getGrid().module->isSanitized)
+    return false;
+  hasGivenUp.resize(block.size());
+  bool isFirst = !hasGivenUp[thread.index];
+  hasGivenUp[thread.index] = true;
+  return block.getGrid().seed ? block.getRandom()() % 2 : isFirst;
+}
+
 bool MBarrier::wait(Thread &thread, const KVCacheSite *site, int64_t which,
                     bool isTest, bool isRelaxed) {
+  if (isTest && !hasCompleted(which) && givesUp(thread))
+    return false;
   ++numWaiting;
   bool goesOn = true;
   while (!hasCompleted(which) && goesOn) {

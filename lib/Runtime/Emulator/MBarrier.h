@@ -77,7 +77,8 @@ public:
   }
   bool hasCompleted(int64_t which) const { return phase > which; }
   /// Waits until the phase has completed. With `isTest` gives up, and returns
-  /// false, if nothing in the block can go on without the thread.
+  /// false, if nothing in the block can go on without the thread; when
+  /// sanitizing also for no reason, which chips may do as well.
   bool wait(Thread &thread, const KVCacheSite *site, int64_t which, bool isTest,
             bool isRelaxed);
 
@@ -102,6 +103,7 @@ private:
   void take(Thread &thread, const KVCacheSite *site, int64_t count);
   void update();
   void completePhase();
+  bool givesUp(const Thread &thread);
 
   Block &block;
   const uint32_t offset;
@@ -115,6 +117,8 @@ private:
   std::vector<Copy> copies;
   /// Of the present phase, and of the last one.
   Knowledge gathered, completed;
+  /// The threads, by index, that have given up in the present phase.
+  std::vector<bool> hasGivenUp;
   /// Threads in `wait`, also those that have been woken.
   uint32_t numWaiting = 0;
 };

@@ -156,9 +156,8 @@ void kvcacheEmulatorMBarrierCompleteTx(KVCacheThread *self,
 // Waiting
 //===----------------------------------------------------------------------===//
 
-static bool waitForState(Thread &thread, const KVCacheSite *site,
-                         const void *pointer, int64_t state, bool isTest,
-                         uint32_t flags) {
+static bool testState(Thread &thread, const KVCacheSite *site,
+                      const void *pointer, int64_t state, uint32_t flags) {
   Block &block = *thread.block;
   MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
   int64_t offset = static_cast<const char *>(pointer) - thread.shared;
@@ -168,7 +167,7 @@ static bool waitForState(Thread &thread, const KVCacheSite *site,
     block.fail(thread, site,
                "waits for " + barrier.getName() +
                    " with a state that no arrival at it has given");
-  return barrier.wait(thread, site, phase, isTest,
+  return barrier.wait(thread, site, phase, /*isTest=*/true,
                       flags & KVCacheMBarrierRelaxed);
 }
 
@@ -188,8 +187,7 @@ int32_t kvcacheEmulatorMBarrierTestState(KVCacheThread *self,
                                          const KVCacheSite *site,
                                          const void *barrier, int64_t state,
                                          uint32_t flags) {
-  return waitForState(Thread::get(self), site, barrier, state, /*isTest=*/true,
-                      flags);
+  return testState(Thread::get(self), site, barrier, state, flags);
 }
 
 int32_t kvcacheEmulatorMBarrierTestParity(KVCacheThread *self,
@@ -200,18 +198,9 @@ int32_t kvcacheEmulatorMBarrierTestParity(KVCacheThread *self,
                        /*isTest=*/true, flags);
 }
 
-void kvcacheEmulatorMBarrierWaitState(KVCacheThread *self,
-                                      const KVCacheSite *site,
-                                      const void *barrier, int64_t state,
-                                      uint32_t flags) {
-  waitForState(Thread::get(self), site, barrier, state, /*isTest=*/false,
-               flags);
-}
-
 void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *self,
                                        const KVCacheSite *site,
-                                       const void *barrier, int32_t parity,
-                                       uint32_t flags) {
+                                       const void *barrier, int32_t parity) {
   waitForParity(Thread::get(self), site, barrier, parity, /*isTest=*/false,
-                flags);
+                /*flags=*/0);
 }
