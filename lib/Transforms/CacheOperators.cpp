@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/Sequence.h"
@@ -67,12 +68,19 @@ template <typename OpTy> int64_t getWidth(OpTy op, Type type) {
   return std::min(widest, llvm::MinAlign(bytes, alignment)) / 4;
 }
 
-/// Whether the pass rewrites an access of a value of `type`.
-template <typename OpTy> bool isNontemporal(OpTy op, Type type) {
-  return op.getNontemporal() && !op.getVolatile_() &&
-         op.getOrdering() == LLVM::AtomicOrdering::not_atomic &&
-         isGlobal(op.getAddr()) && countRegisters(type) > 0 &&
-         getWidth(op, type) > 0;
+/// The reason why a nontemporal access of a value of `type` gets no cache
+/// operator, or nothing if it gets one.
+template <typename OpTy>
+std::optional<StringRef> findObstacle(OpTy op, Type type) {
+  if (op.getVolatile_() || op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+    return "it is volatile or atomic";
+  if (!isGlobal(op.getAddr()))
+    return "its address may not be in global memory";
+  if (countRegisters(type) == 0)
+    return "its value does not fill whole registers";
+  if (getWidth(op, type) == 0)
+    return "it is aligned to less than 4 bytes";
+  return std::nullopt;
 }
 
 /// Writes the instructions of an access of a value, of `width` registers each.
@@ -211,7 +219,7 @@ private:
 
 struct CacheOperators : kvcache::impl::CacheOperatorsBase<CacheOperators> {
   void runOnOperation() override {
-    getOperation()->walk([](Operation *op) {
+    getOperation()->walk([this](Operation *op) {
       if (auto load = dyn_cast<LLVM::LoadOp>(op))
         rewrite(load);
       else if (auto store = dyn_cast<LLVM::StoreOp>(op))
@@ -220,9 +228,25 @@ struct CacheOperators : kvcache::impl::CacheOperatorsBase<CacheOperators> {
   }
 
 private:
-  static void rewrite(LLVM::LoadOp op) {
+  /// Whether to rewrite an access of a value of `type`. A remark says why a
+  /// nontemporal one is not.
+  template <typename OpTy> bool isRewritten(OpTy op, Type type) {
+    if (!op.getNontemporal())
+      return false;
+    if (std::optional<StringRef> obstacle = findObstacle(op, type)) {
+      remark::missed(op.getLoc(), remark::RemarkOpts::name("cache operator")
+                                      .category("kvcache-cache-operators"))
+          << "nontemporal access gets no cache operator"
+          << remark::reason("{0}", *obstacle);
+      return false;
+    }
+    ++numRewritten;
+    return true;
+  }
+
+  void rewrite(LLVM::LoadOp op) {
     Type type = op.getType();
-    if (!isNontemporal(op, type))
+    if (!isRewritten(op, type))
       return;
     bool invariant = isInvariant(op);
     Instructions instructions(op, op.getAddr(), type, getWidth(op, type));
@@ -231,9 +255,9 @@ private:
     op.erase();
   }
 
-  static void rewrite(LLVM::StoreOp op) {
+  void rewrite(LLVM::StoreOp op) {
     Type type = op.getValue().getType();
-    if (!isNontemporal(op, type))
+    if (!isRewritten(op, type))
       return;
     Instructions(op, op.getAddr(), type, getWidth(op, type))
         .store("st.global.cs", op.getValue());

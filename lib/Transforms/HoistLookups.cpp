@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 namespace mlir::kvcache {
@@ -57,20 +58,44 @@ bool holdsCheck(LoopLikeOpInterface loop) {
 /// A nest of loops that a value does not depend on, outermost last.
 using Nest = SmallVector<LoopLikeOpInterface>;
 
+/// The reason why a lookup of `operands` can't move from `nest` out of the loop
+/// around it, or nothing if it can.
+std::optional<StringRef> findObstacle(LoopLikeOpInterface loop,
+                                      ValueRange operands, const Nest &nest) {
+  if (!areDefinedOutside(loop, operands))
+    return "its indices change in the loop";
+  if (holdsCheck(loop))
+    return "the loop holds a check";
+  for (LoopLikeOpInterface inner : nest)
+    if (!areDefinedOutside(loop, inner->getOperands()))
+      return "the bounds of an inner loop change in the loop";
+  return std::nullopt;
+}
+
 /// The loops around `op`, from the innermost one on, in which `operands` do not
 /// change and whose bounds are known before the outermost of them.
 Nest getInvariantNest(Operation *op, ValueRange operands) {
   Nest nest;
   while (LoopLikeOpInterface loop = getLoopAround(op)) {
-    bool invariant = areDefinedOutside(loop, operands) && !holdsCheck(loop);
-    for (LoopLikeOpInterface inner : nest)
-      invariant &= areDefinedOutside(loop, inner->getOperands());
-    if (!invariant)
+    if (findObstacle(loop, operands, nest))
       break;
     nest.push_back(loop);
     op = loop;
   }
   return nest;
+}
+
+remark::RemarkOpts getRemarkOptions() {
+  return remark::RemarkOpts::name("lookup").category("kvcache-hoist-lookups");
+}
+
+/// Says why the lookup of `operands` stays in the loop around `op`.
+void remarkMissed(Operation *op, ValueRange operands) {
+  if (LoopLikeOpInterface loop = getLoopAround(op))
+    remark::missed(op->getLoc(), getRemarkOptions())
+        << "lookup stays in its loop"
+        << remark::reason("{0}",
+                          findObstacle(loop, operands, {}).value_or("none"));
 }
 
 /// Whether the loop runs, as far as its constants tell.
@@ -106,6 +131,9 @@ void hoist(Operation *op, const Nest &nest) {
   Value guard;
   if (!isSpeculatable(op))
     guard = buildGuard(builder, loc, nest);
+  remark::passed(loc, getRemarkOptions())
+      << "lookup moved out of its loops" << remark::metric("Loops", nest.size())
+      << remark::metric("Guarded", static_cast<bool>(guard));
   if (!guard) {
     op->moveBefore(nest.back());
     return;
@@ -142,10 +170,12 @@ struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
 
 private:
   static bool hoistLookupOf(AccessOpInterface access) {
-    Nest nest = getInvariantNest(access, access->getOperands());
-    if (isLookup(access) && !nest.empty()) {
-      hoist(access, nest);
-      return true;
+    if (isLookup(access)) {
+      Nest nest = getInvariantNest(access, access->getOperands());
+      if (!nest.empty()) {
+        hoist(access, nest);
+        return true;
+      }
     }
     bool ofElements = splitAndHoist(access, access.getPageOperand(),
                                     /*ofScales=*/false);
@@ -164,8 +194,10 @@ private:
     Value cache = access.getAccessedCache();
     Value batch = access.getAccessedBatch(), token = access.getAccessedToken();
     Nest nest = getInvariantNest(access, {cache, batch, token});
-    if (nest.empty())
+    if (nest.empty()) {
+      remarkMissed(access, {cache, batch, token});
       return false;
+    }
     OpBuilder builder(access);
     Location loc = access.getLoc();
     if (ofScales) {

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/PostOrderIterator.h"
 
 namespace mlir::kvcache {
@@ -47,11 +48,23 @@ struct HoistUniform : kvcache::impl::HoistUniformBase<HoistUniform> {
     for (auto function : findOps<LLVM::LLVMFuncOp>(getOperation()))
       if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) &&
           !function.getBody().hasOneBlock() && !function.isExternal())
-        hoistInKernel(function);
+        remarkHoisted(function, hoistInKernel(function));
   }
 
 private:
-  static void hoistInKernel(LLVM::LLVMFuncOp kernel) {
+  void remarkHoisted(LLVM::LLVMFuncOp kernel, int64_t count) {
+    numHoisted += count;
+    if (count > 0)
+      remark::passed(kernel.getLoc(), remark::RemarkOpts::name("uniform")
+                                          .category("kvcache-hoist-uniform")
+                                          .function(kernel.getName()))
+          << "operations moved to the entry block"
+          << remark::metric("Count", count);
+  }
+
+  /// Returns the number of operations moved.
+  static int64_t hoistInKernel(LLVM::LLVMFuncOp kernel) {
+    int64_t count = 0;
     Block &entry = kernel.getBody().front();
     DenseSet<Value> uniform(entry.args_begin(), entry.args_end());
     llvm::ReversePostOrderTraversal<Region *> blocks(&kernel.getBody());
@@ -68,9 +81,12 @@ private:
         if (!pure || !shared)
           continue;
         uniform.insert(op.result_begin(), op.result_end());
-        if (block != &entry)
-          op.moveBefore(entry.getTerminator());
+        if (block == &entry)
+          continue;
+        op.moveBefore(entry.getTerminator());
+        ++count;
       }
+    return count;
   }
 };
 

@@ -13,6 +13,7 @@
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace mlir::kvcache {
@@ -30,9 +31,11 @@ namespace {
 /// take its address.
 class RangeListener : public RewriterBase::Listener {
 public:
-  explicit RangeListener(DataFlowSolver &solver) : solver(solver) {}
+  RangeListener(DataFlowSolver &solver, int64_t &numReplaced)
+      : solver(solver), numReplaced(numReplaced) {}
 
   void notifyOperationReplaced(Operation *op, ValueRange values) override {
+    ++numReplaced;
     using Lattice = dataflow::IntegerValueRangeLattice;
     for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
       if (const auto *range = solver.lookupState<Lattice>(result))
@@ -47,6 +50,7 @@ public:
 
 private:
   DataFlowSolver &solver;
+  int64_t &numReplaced;
 };
 
 /// Makes the shift of what is not negative an unsigned one.
@@ -74,7 +78,8 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     solver.load<dataflow::IntegerRangeAnalysis>();
     if (failed(solver.initializeAndRun(getOperation())))
       return signalPassFailure();
-    RangeListener listener(solver);
+    int64_t count = 0;
+    RangeListener listener(solver, count);
 
     // Upstream narrows a signed op also where its operands fit only unsigned:
     // there it has to be the unsigned op.
@@ -91,7 +96,13 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     config.setUseTopDownTraversal(false).setListener(&listener);
     if (failed(applyPatternsGreedily(getOperation(), std::move(narrowing),
                                      config)))
-      signalPassFailure();
+      return signalPassFailure();
+    numReplaced += count;
+    if (count > 0)
+      remark::passed(getOperation()->getLoc(),
+                     remark::RemarkOpts::name("integers")
+                         .category("kvcache-narrow-integers"))
+          << "operations narrowed or folded" << remark::metric("Count", count);
   }
 };
 

@@ -1,4 +1,10 @@
 // RUN: kvcache-opt %s --kvcache-cache-operators | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-cache-operators --remarks-filter='kvcache-.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: [Missed] cache operator | Category:kvcache-cache-operators | Reason="its value does not fill whole registers", Remark="nontemporal access gets no cache operator"
+// REMARK: Reason="it is aligned to less than 4 bytes"
+// REMARK: Reason="its address may not be in global memory"
+// REMARK: Reason="it is volatile or atomic"
 
 // Accesses of global memory as instructions of PTX.
 

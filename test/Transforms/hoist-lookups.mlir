@@ -1,4 +1,10 @@
 // RUN: kvcache-opt %s --kvcache-hoist-lookups --allow-unregistered-dialect --split-input-file | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-hoist-lookups --allow-unregistered-dialect --split-input-file --remarks-filter='kvcache-.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: remark: [Passed] lookup | Category:kvcache-hoist-lookups | Guarded=true, Loops=1, Remark="lookup moved out of its loops"
+// REMARK: Guarded=false, Loops=1
+// REMARK: [Missed] lookup | Category:kvcache-hoist-lookups | Reason="its indices change in the loop", Remark="lookup stays in its loop"
+// REMARK: Reason="the loop holds a check"
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>

@@ -1,4 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-hoist-uniform | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-hoist-uniform --remarks-filter='kvcache-.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: [Passed] uniform | Category:kvcache-hoist-uniform | Function={{.*}} | Count={{[1-9].*}}, Remark="operations moved to the entry block"
 
 // What all threads share is computed once, in the entry block.
 

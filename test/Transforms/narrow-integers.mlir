@@ -1,4 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-narrow-integers --canonicalize --split-input-file | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-narrow-integers --split-input-file --remarks-filter='kvcache-.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: [Passed] integers | Category:kvcache-narrow-integers | Count={{[1-9].*}}, Remark="operations narrowed or folded"
 
 // A page's row is computed in 32 bits where the ranges of its parts allow it.
 

@@ -1,4 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-split-addresses --canonicalize --cse | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-split-addresses --remarks-filter='kvcache-.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK: [Passed] address | Category:kvcache-split-addresses | Count={{[1-9].*}}, Remark="addresses split"
 
 // Two accesses a constant apart share what comes before it, also where the
 // constant was part of a product and of an extension. Factors are sizes of

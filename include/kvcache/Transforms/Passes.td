@@ -39,6 +39,9 @@ def HoistLookups : Pass<"kvcache-hoist-lookups"> {
     entry that need not exist, so the read then goes under a guard: that the
     loop runs at all. Parallel loops are left alone, because they may become
     kernels, and their lookups must not move to the host.
+
+    `--remarks-filter=kvcache-hoist-lookups` shows each lookup that moved, and why
+    the others stay in their loops.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
@@ -191,6 +194,9 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
     known, and from the bounds of the ops that read a cache.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numReplaced", "num-replaced", "Number of operations replaced">
+  ];
 }
 
 def HoistUniform : Pass<"kvcache-hoist-uniform"> {
@@ -204,6 +210,9 @@ def HoistUniform : Pass<"kvcache-hoist-uniform"> {
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+  let statistics = [
+    Statistic<"numHoisted", "num-hoisted", "Number of operations hoisted">
   ];
 }
 
@@ -229,6 +238,9 @@ def SplitAddresses : Pass<"kvcache-split-addresses"> {
     are truncated, such as a token and a constant, is added after truncation.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of addresses split">
+  ];
 }
 
 def CacheOperators : Pass<"kvcache-cache-operators"> {
@@ -241,9 +253,13 @@ def CacheOperators : Pass<"kvcache-cache-operators"> {
 
     It leaves alone what does not fill 32-bit registers, what is atomic or
     volatile, and addresses that do not lead back to a kernel's parameter or to
-    a pointer in the global address space.
+    a pointer in the global address space. A remark
+    (`--remarks-filter=kvcache-cache-operators`) gives the reason.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let statistics = [
+    Statistic<"numRewritten", "num-rewritten", "Number of accesses rewritten">
+  ];
 }
 
 #endif // KVCACHE_TRANSFORMS_PASSES_TD

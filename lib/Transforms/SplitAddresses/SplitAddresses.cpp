@@ -11,6 +11,7 @@
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -279,6 +280,7 @@ struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
   void runOnOperation() override {
     DataLayout layout = DataLayout::closest(getOperation());
     SetVector<Operation *> replaced;
+    int64_t count = 0;
     getOperation()->walk([&](LLVM::GEPOp op) {
       if (!isElementAddress(op))
         return;
@@ -290,9 +292,16 @@ struct SplitAddresses : kvcache::impl::SplitAddressesBase<SplitAddresses> {
         return;
       op.replaceAllUsesWith(AddressBuilder(op).build(sum));
       op.erase();
+      ++count;
       if (Operation *definition = index.getDefiningOp())
         replaced.insert(definition);
     });
+    numSplit += count;
+    if (count > 0)
+      remark::passed(getOperation()->getLoc(),
+                     remark::RemarkOpts::name("address").category(
+                         "kvcache-split-addresses"))
+          << "addresses split" << remark::metric("Count", count);
     eraseUnused(std::move(replaced));
     getOperation()->walk(truncateParts);
   }
