@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -98,18 +100,6 @@ ConstantIntRanges kvcache::getRowInPageRange(CacheTypeInterface cache) {
 
 ConstantIntRanges kvcache::getRowRange() {
   return getRangeUpTo(std::numeric_limits<int64_t>::max());
-}
-
-/// The operation that bundled the tensors behind a view or collection, or null
-/// where it is not in sight.
-static Operation *getCollectionOp(Value cache) {
-  if (auto view = cache.getDefiningOp<ScalesViewOp>())
-    cache = view.getCache();
-  if (auto view = cache.getDefiningOp<PagedViewOp>())
-    cache = view.getCollection();
-  if (auto view = cache.getDefiningOp<ContinuousViewOp>())
-    cache = view.getCollection();
-  return cache.getDefiningOp();
 }
 
 /// Whether `value` is a constant in `[0, size)`, for a static size.

@@ -17,12 +17,6 @@ using namespace mlir::kvcache;
 // What all descriptors of views share
 //===----------------------------------------------------------------------===//
 
-tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
-  int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
-  return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
-          cache.hasStaticPageSize() ? cache.getPageSize() : 0};
-}
-
 /// The enums have the same cases.
 static tma::Swizzle toTMA(Swizzle swizzle) {
   return static_cast<tma::Swizzle>(swizzle);

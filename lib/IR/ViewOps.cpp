@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CacheShape.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -32,6 +32,21 @@ static LogicalResult verifyMemorySpace(Operation *op, StringRef name,
   if (type.getMemorySpace())
     return op->emitOpError("expects '")
            << name << "' in the default memory space, got " << type;
+  return success();
+}
+
+/// Checks that the strides 0 to 2 that the type says keep pages as aligned as
+/// accesses count on. Its rows are packed.
+static LogicalResult verifyDistances(Operation *op, StringRef name,
+                                     MemRefType type,
+                                     ArrayRef<int64_t> strides) {
+  int64_t unit = getDistanceUnit(type);
+  for (unsigned dim : {0, 1, 2})
+    if (type.getDimSize(dim) != 1 && !ShapedType::isDynamic(strides[dim]) &&
+        strides[dim] % unit != 0)
+      return op->emitOpError("expects stride ")
+             << dim << " of '" << name << "' to be a multiple of " << unit
+             << ", so that pages are as aligned as rows, got " << strides[dim];
   return success();
 }
 
@@ -69,7 +84,7 @@ static LogicalResult verifyTensor(Operation *op, StringRef name,
     return op->emitOpError("expects strides 3 to 5 of '")
            << name << "' to be those of packed rows, [" << row << ", "
            << columns << ", 1], got " << type;
-  return success();
+  return verifyDistances(op, name, type, strides);
 }
 
 /// Checks that the innermost dimension of a table is contiguous.

@@ -8,7 +8,7 @@
 
 #include "kvcache/Transforms/RuntimeVerification.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CacheShape.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -165,9 +165,7 @@ private:
     int64_t offset;
     if (failed(type.getStridesAndOffset(strides, offset)))
       return;
-    uint64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    uint64_t row = type.getDimSize(4) * type.getDimSize(5) * bytes;
-    int64_t factor = llvm::MinAlign(row, 16) / std::min<uint64_t>(bytes, 16);
+    int64_t factor = getDistanceUnit(type);
     auto metadata =
         memref::ExtractStridedMetadataOp::create(builder, loc, tensor);
     for (int64_t dim : {0, 1, 2}) {
@@ -176,7 +174,7 @@ private:
       std::string what = ("stride " + Twine(dim) + " of '" + name + "'").str();
       Value stride = metadata.getStrides()[dim];
       below(stride, index(std::numeric_limits<int64_t>::max()), what);
-      multipleOf(stride, std::max<int64_t>(factor, 1), what);
+      multipleOf(stride, factor, what);
     }
   }
 

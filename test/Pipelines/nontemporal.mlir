@@ -5,6 +5,7 @@
 // memory alike; scales and tables stay.
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !bf16 = !kvcache.paged<bf16, #kv, page_size = 64>
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
 gpu.module @kernels {
@@ -15,8 +16,13 @@ gpu.module @kernels {
   // CHECK-NOT:       ld.global
   // CHECK-COUNT-2:   st.global.cs.v4.b32
   // CHECK-NOT:       st.global
-  gpu.func @copy(%k: !bf16, %b: index, %h: index, %out: memref<?x16xbf16>) kernel {
+  gpu.func @copy(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                 %b: index, %h: index, %out: memref<?x16xbf16>) kernel {
     %c0 = arith.constant 0 : index
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+        : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+    %k = kvcache.paged_view key %c[%c0] : !collection
     %t = gpu.thread_id x
     %v = kvcache.load %k[%b, %h, %t, %c0] {nontemporal = true} : !bf16 -> vector<16xbf16>
     vector.store %v, %out[%t, %c0] {alignment = 16, nontemporal = true} : memref<?x16xbf16>, vector<16xbf16>

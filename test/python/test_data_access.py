@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 from bodies import CONSTANTS, lanes, read_all
-from devices import TARGETS, spread
+from devices import TARGETS, jit, spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import F64, FORMATS
@@ -467,3 +467,51 @@ def check_known_pages(shape, data, target="cpu"):
         if name != "store":
             np.testing.assert_array_equal(io, model.read(b, h, t, d, 4))
         np.testing.assert_array_equal(cache.memory, expected.memory)
+
+
+@functools.cache
+def compile_wide_copy(strides, target):
+    """Copies the first 16 elements of 8 rows of layer 1, from values to ``%out`` and to keys."""
+    layout = f"strided<[{', '.join(strides)}, 48, 48, 1]>"
+    source = f"""
+#kv = #kvcache.params<num_heads = 1, head_size = 48>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 4>
+!cache = !kvcache.paged<bf16, #kv, page_size = 4>
+!blocks = memref<?x2x?x4x1x48xbf16, {layout}>
+func.func @copy(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %out: memref<8x16xbf16>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0 : i32
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
+      : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view key %c[%c1] : !collection
+  %v = kvcache.paged_view value %c[%c1] : !collection
+  scf.for %t = %c0 to %c8 step %c1 {{
+    %x = kvcache.load %v[%c0, %c0, %t, %c0] : !cache -> vector<16xbf16>
+    vector.store %x, %out[%t, %c0] : memref<8x16xbf16>, vector<16xbf16>
+    kvcache.store %x, %k[%c0, %c0, %t, %c0] : vector<16xbf16>, !cache
+  }}
+  return
+}}"""
+    return jit(source, target)
+
+
+@pytest.mark.parametrize("target", ["cpu", *TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("are_static", [False, True])
+@pytest.mark.parametrize("odd", range(3))
+def test_pages_16_bytes_apart_modulo_32_are_read_at_once(odd, are_static, target):
+    strides = [1600, 800, 400]
+    strides[odd] += 8
+    program = compile_wide_copy(tuple(map(str, strides)) if are_static else ("?",) * 3, target)
+    rng = np.random.default_rng(odd)
+    memory = place(rng.integers(0, 2**16, 5 * 1616, np.uint16))
+    bytes_apart = [2 * stride for stride in (*strides, 48, 48, 1)]
+    blocks = np.lib.stride_tricks.as_strided(memory, (4, 2, 2, 4, 1, 48), bytes_apart)
+    lut = np.array([[3, 1]], np.uint32)
+    expected = blocks[lut[0], 1, 1, :, 0, :16].reshape(8, 16).copy()
+    out = np.zeros((8, 16), np.uint16)
+    bf16 = DTYPES["bf16"]
+    program.call("copy", blocks.view(bf16), np.zeros(1, np.uint32), lut, out.view(bf16))
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(blocks[lut[0], 0, 1, :, 0, :16].reshape(8, 16), expected)

@@ -92,11 +92,6 @@ def test_fp8_is_converted_by_an_instruction_from_sm_89_on(chip, is_cvt):
     assert ("cvt.rn.f16x2.e4m3x2" in becomes("dequantize", chip)) == is_cvt
 
 
-def test_wide_stores_are_those_of_sm_100_and_newer():
-    assert "st.global.v8.b32" not in becomes("store_quantized", "sm_90")
-    assert "st.global.v8.b32" in becomes("store_quantized", "sm_100")
-
-
 def test_checks_print_and_trap():
     assert becomes("check", "sm_80").keys() == {"call vprintf", "call __assertfail"}
 

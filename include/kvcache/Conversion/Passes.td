@@ -18,7 +18,8 @@ def ConvertKVCacheToMemRef : Pass<"convert-kvcache-to-memref"> {
     calls, kernels, launches, structured and branching control flow, and lowers
     the ops on caches. No cache value is left. The result is the same for the
     CPU and for GPUs, but for what a chip allows: wide reads of lookup tables
-    are aligned on a GPU, and accesses of 32 bytes on chips that have them.
+    are aligned on a GPU, and accesses of 32 bytes on chips that have them,
+    where distances between pages are known to be multiples of 32 bytes.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

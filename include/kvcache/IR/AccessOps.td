@@ -26,8 +26,10 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     `d div granularity` on, which is a multiple of their number.
 
     The read is as wide as its alignment allows: the largest power of two that
-    divides its width, a head's and a row's bytes, and the alignment of the
-    blocks, which is 16 bytes.
+    divides its width, a head's and a row's bytes, and the alignment of pages.
+    This is 16 bytes, and 32 on sm_100 and newer where the collection is made in
+    the same function of a tensor whose type says distances that are multiples
+    of 32 bytes: by static strides, or by no layout at all.
 
     `nontemporal` says that nothing reads these elements again soon, so that
     they should not take the place of others in the chip's caches. It is a hint,

@@ -22,8 +22,8 @@ def KVCache_PagedCollectionOp : KVCache_Op<"paged_collection", [
     The lookup table gives the page of every P tokens of a sequence. Its
     entries, the lengths and the maxima are unsigned. Without `lookup` the
     scales are found through the same table. The distances between pages and
-    between layers, and that between keys and values, may be anything: they
-    arrive as the strides of the memrefs.
+    between layers, and that between keys and values, arrive as the strides of
+    the memrefs. Where a type leaves them open, (C7) is a promise.
 
     Constraints:
     - (C1) `blocks` has shape `[?, D, ?, P, H, E]` and the stored element type
@@ -36,6 +36,9 @@ def KVCache_PagedCollectionOp : KVCache_Op<"paged_collection", [
     - (C5) `scales` has shape `[?, D, ?, P, H, hg]`, the scale type, and static
       strides `[H * hg, hg, 1]`.
     - (C6) all memrefs are in the default memory space.
+    - (C7) `blocks` and `scales` start at multiples of 16 bytes, and their
+      strides 0 to 2 are multiples of 16 bytes, or of what the bytes of a row
+      are a multiple of, if that is less.
 
     Example:
 
@@ -99,6 +102,8 @@ def KVCache_ContinuousCollectionOp : KVCache_Op<"continuous_collection",
       `[H * E, E, 1]`.
     - (C3) `cache_lengths` and `lookup_table` are contiguous.
     - (C4) all memrefs are in the default memory space.
+    - (C5) the start and the strides 0 to 2 of `blocks` are as aligned as (C7)
+      of `paged_collection` says.
 
     Example:
 

@@ -8,6 +8,8 @@
 
 #include "ElementAccess.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -16,13 +18,15 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 /// The largest power of two that divides the bytes of an access, of a head and
-/// of a row, and the alignment of the blocks: what every address it may have is
-/// a multiple of.
+/// of a row, and the alignment of pages: what every address it may have is a
+/// multiple of.
 static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
                                       int64_t lanes) {
   CacheTypeInterface type = cache.getCacheType();
   int64_t bytes = type.getStorageType().getIntOrFloatBitWidth() / 8;
-  uint64_t alignment = getBaseAlignment(op);
+  uint64_t alignment = getPageAlignment(
+      cast<AccessOpInterface>(op).getAccessedCache(),
+      /*ofScales=*/isa<ScalesType>(type), getBaseAlignment(op));
   for (int64_t stored : {lanes / type.getLanesPerStored(),
                          type.getStoredHeadSize(), cache.getRowElements()})
     alignment = llvm::MinAlign(alignment, stored * bytes);

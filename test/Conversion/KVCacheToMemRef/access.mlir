@@ -484,12 +484,21 @@ func.func @alignment_of_f16_heads_of_36(%k: !f16_heads_of_36, %b: index, %d: ind
 
 // -----
 
-// In GPU code for a chip with 32-byte accesses the blocks are aligned to 32.
+// In GPU code for a chip with 32-byte accesses pages are aligned to 32, where
+// their distances are known to be.
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #narrow = #kvcache.params<num_heads = 8, head_size = 24>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !narrow = !kvcache.paged<bf16, #narrow, page_size = 64>
+!blocks = memref<?x2x?x64x8x128xbf16>
+!odd_offset = memref<?x2x?x64x8x128xbf16, strided<[262144, 131072, 65536, 1024, 128, 1], offset: 8>>
+!odd_layers = memref<?x2x?x64x8x128xbf16, strided<[262160, 131080, 65544, 1024, 128, 1]>>
+!one_layer = memref<?x2x1x64x8x128xbf16, strided<[131072, 65536, 8, 1024, 128, 1]>>
+!open = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1]>>
+!lengths = memref<?xi32>
+!lut = memref<?x?xi32>
 
 // CHECK-LABEL: gpu.func @wide_accesses(
 // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<16xbf16>
@@ -498,7 +507,11 @@ func.func @alignment_of_f16_heads_of_36(%k: !f16_heads_of_36, %b: index, %d: ind
 // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<8xbf16>
 // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<16xbf16>
 gpu.module @sm_100a [#nvvm.target<chip = "sm_100a">] {
-  gpu.func @wide_accesses(%k: !cache, %n: !narrow, %b: index, %out: memref<32xbf16>) kernel {
+  gpu.func @wide_accesses(%blocks: !blocks, %lengths: !lengths, %lut: !lut,
+                          %n: !narrow, %b: index, %out: memref<32xbf16>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !blocks, !lengths, !lut -> !collection
+    %k = kvcache.paged_view value %c[%b] : !collection
     %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
     kvcache.store %v, %k[%b, %b, %b, %b] : vector<16xbf16>, !cache
     %w = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<32xbf16>
@@ -507,6 +520,70 @@ gpu.module @sm_100a [#nvvm.target<chip = "sm_100a">] {
     vector.store %w, %out[%b] : memref<32xbf16>, vector<32xbf16>
     vector.store %x, %out[%b] : memref<32xbf16>, vector<8xbf16>
     vector.store %y, %out[%b] : memref<32xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @odd_offset(
+  // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @odd_offset(%blocks: !odd_offset, %lengths: !lengths, %lut: !lut, %b: index, %out: memref<16xbf16>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !odd_offset, !lengths, !lut -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @odd_layers(
+  // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @odd_layers(%blocks: !odd_layers, %lengths: !lengths, %lut: !lut, %b: index, %out: memref<16xbf16>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !odd_layers, !lengths, !lut -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @no_second_layer(
+  // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @no_second_layer(%blocks: !one_layer, %lengths: !lengths, %lut: !lut, %b: index, %out: memref<16xbf16>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !one_layer, !lengths, !lut -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @open(
+  // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @open(%blocks: !open, %lengths: !lengths, %lut: !lut, %b: index, %out: memref<16xbf16>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !open, !lengths, !lut -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @cast(
+  // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @cast(%blocks: !blocks, %lengths: !lengths, %lut: !lut, %b: index, %out: memref<16xbf16>) kernel {
+    %cast = memref.cast %blocks : !blocks to !open
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %cast, %lengths, %lut, %max, %max : !open, !lengths, !lut -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @of_another_function(
+  // CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<16xbf16>
+  gpu.func @of_another_function(%k: !cache, %b: index, %out: memref<16xbf16>) kernel {
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<16xbf16>
+    vector.store %v, %out[%b] : memref<16xbf16>, vector<16xbf16>
     gpu.return
   }
 }

@@ -138,18 +138,45 @@ func.func @store_quantized_of_4_bits(%x: vector<128xf32>, %k: !nvfp4, %b: index,
 
 // -----
 
-// In GPU code for a chip with 32-byte accesses both are aligned to 32.
+// In GPU code for a chip with 32-byte accesses both are aligned to 32, each by
+// its own distances.
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 16>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 16>
+!blocks = memref<?x2x?x64x8x128xf8E4M3FN>
+!scales = memref<?x2x?x64x8x8xf32>
+!open_scales = memref<?x2x?x64x8x8xf32, strided<[?, ?, ?, 64, 8, 1]>>
 
 // CHECK-LABEL: gpu.func @wide_accesses(
 // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<128xf8E4M3FN>
 // CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<8xf32>
+// CHECK-LABEL: gpu.func @open_distances_of_scales(
+// CHECK:         vector.load {{.*}} {alignment = 32 : i64} : {{.*}}, vector<128xf8E4M3FN>
+// CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<8xf32>
+// CHECK:         vector.load {{.*}} {alignment = 16 : i64} : {{.*}}, vector<8xf32>
 gpu.module @sm_100a [#nvvm.target<chip = "sm_100a">] {
-  gpu.func @wide_accesses(%k: !cache, %b: index, %out: memref<128xf32>) kernel {
+  gpu.func @wide_accesses(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                          %b: index, %out: memref<128xf32>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max scales %scales
+        : !blocks, memref<?xi32>, memref<?x?xi32>, !scales -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
     %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<128xf32>
     vector.store %v, %out[%b] : memref<128xf32>, vector<128xf32>
+    gpu.return
+  }
+  gpu.func @open_distances_of_scales(%blocks: !blocks, %scales: !open_scales, %lengths: memref<?xi32>,
+                                     %lut: memref<?x?xi32>, %b: index, %out: memref<128xf32>) kernel {
+    %max = arith.constant 64 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max scales %scales
+        : !blocks, memref<?xi32>, memref<?x?xi32>, !open_scales -> !collection
+    %k = kvcache.paged_view key %c[%b] : !collection
+    %v = kvcache.load %k[%b, %b, %b, %b] : !cache -> vector<128xf32>
+    vector.store %v, %out[%b] : memref<128xf32>, vector<128xf32>
+    %s = kvcache.scales_view %k : !cache
+    %w = kvcache.load %s[%b, %b, %b, %b] : !kvcache.scales<!cache> -> vector<8xf32>
+    vector.store %w, %out[%b] : memref<128xf32>, vector<8xf32>
     gpu.return
   }
 }

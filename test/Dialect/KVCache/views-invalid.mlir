@@ -144,6 +144,62 @@ func.func @c1_bytes_hold_two_elements(%blocks: memref<?x2x?x64x8x128xi8>, %lengt
 
 // -----
 
+// (C7) of paged_collection
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+
+func.func @c7_pages(%blocks: memref<?x2x?x64x8x128xbf16, strided<[262148, ?, ?, 1024, 128, 1], offset: ?>>,
+                    %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32) {
+  // expected-error @below {{expects stride 0 of 'blocks' to be a multiple of 8, so that pages are as aligned as rows, got 262148}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+         : memref<?x2x?x64x8x128xbf16, strided<[262148, ?, ?, 1024, 128, 1], offset: ?>>, memref<?xi32>, memref<?x?xi32>
+         -> !collection
+  return
+}
+
+// -----
+
+// Rows of 6 bytes are not at multiples of 16: 2 bytes will do.
+
+#kv = #kvcache.params<num_heads = 1, head_size = 6>
+!fp8 = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 1, scale = f32, granularity = 6>
+
+func.func @c7_scales(%blocks: memref<?x2x?x1x1x6xf8E4M3FN, strided<[34, ?, 6, 6, 6, 1]>>,
+                     %scales: memref<?x2x?x1x1x1xf32, strided<[?, ?, 3, 1, 1, 1]>>,
+                     %odd: memref<?x2x?x1x1x6xf8E4M3FN, strided<[?, 33, ?, 6, 6, 1]>>,
+                     %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32) {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max scales %scales
+         : memref<?x2x?x1x1x6xf8E4M3FN, strided<[34, ?, 6, 6, 6, 1]>>, memref<?xi32>, memref<?x?xi32>,
+           memref<?x2x?x1x1x1xf32, strided<[?, ?, 3, 1, 1, 1]>> -> !fp8
+  // expected-error @below {{expects stride 1 of 'blocks' to be a multiple of 2, so that pages are as aligned as rows, got 33}}
+  %d = kvcache.paged_collection %odd, %lengths, %lut, %max, %max scales %scales
+         : memref<?x2x?x1x1x6xf8E4M3FN, strided<[?, 33, ?, 6, 6, 1]>>, memref<?xi32>, memref<?x?xi32>,
+           memref<?x2x?x1x1x1xf32, strided<[?, ?, 3, 1, 1, 1]>> -> !fp8
+  return
+}
+
+// -----
+
+// (C5) of continuous_collection
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.continuous_collection<bf16, #kv>
+
+func.func @c5_layers(%one: memref<?x2x1x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>,
+                     %blocks: memref<?x2x?x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>,
+                     %lengths: memref<?xi32>, %lut: memref<?xi32>, %max: i32) {
+  // There is no second layer.
+  %c = kvcache.continuous_collection %one, %lengths, %lut, %max, %max
+         : memref<?x2x1x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>, memref<?xi32>, memref<?xi32> -> !collection
+  // expected-error @below {{expects stride 2 of 'blocks' to be a multiple of 8, so that pages are as aligned as rows, got 3}}
+  %d = kvcache.continuous_collection %blocks, %lengths, %lut, %max, %max
+         : memref<?x2x?x?x8x128xbf16, strided<[?, ?, 3, 1024, 128, 1]>>, memref<?xi32>, memref<?xi32> -> !collection
+  return
+}
+
+// -----
+
 // (C2) of paged_collection
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

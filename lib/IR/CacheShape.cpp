@@ -1,0 +1,105 @@
+//===- CacheShape.cpp - What is known of a cache's shape ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/CacheShape.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
+  int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
+  return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
+          cache.hasStaticPageSize() ? cache.getPageSize() : 0};
+}
+
+Operation *kvcache::getCollectionOp(Value cache) {
+  if (auto view = cache.getDefiningOp<ScalesViewOp>())
+    cache = view.getCache();
+  if (auto view = cache.getDefiningOp<PagedViewOp>())
+    cache = view.getCollection();
+  if (auto view = cache.getDefiningOp<ContinuousViewOp>())
+    cache = view.getCollection();
+  return cache.getDefiningOp();
+}
+
+/// The blocks, or the scales, behind a view; null where they are not in sight.
+static Value getTensor(Value view, bool ofScales) {
+  Operation *op = getCollectionOp(view);
+  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
+    return continuous.getBlocks();
+  auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
+  if (!paged)
+    return {};
+  return ofScales ? paged.getScales() : paged.getBlocks();
+}
+
+//===----------------------------------------------------------------------===//
+// Strides
+//===----------------------------------------------------------------------===//
+
+/// Elements that a stride of `tensor` is a multiple of: the stride, if a type
+/// says it, or without a layout the sizes that are static. None if it is open.
+static std::optional<int64_t> getStrideDivisor(Value tensor, unsigned dim) {
+  auto type = cast<MemRefType>(tensor.getType());
+  if (type.getLayout().isIdentity()) {
+    int64_t divisor = 1;
+    for (int64_t size : type.getShape().drop_front(dim + 1))
+      if (!ShapedType::isDynamic(size))
+        divisor *= size;
+    return divisor;
+  }
+  int64_t stride = type.getStridesAndOffset().first[dim];
+  if (!ShapedType::isDynamic(stride))
+    return stride;
+  auto cast = tensor.getDefiningOp<memref::CastOp>();
+  if (!cast || !isa<MemRefType>(cast.getSource().getType()))
+    return std::nullopt;
+  return getStrideDivisor(cast.getSource(), dim);
+}
+
+int64_t kvcache::getDistanceUnit(MemRefType tensor) {
+  uint64_t bytes = tensor.getElementTypeBitWidth() / 8;
+  uint64_t row = tensor.getDimSize(4) * tensor.getDimSize(5) * bytes;
+  return std::max<uint64_t>(llvm::MinAlign(row, kPromisedAlignment) / bytes, 1);
+}
+
+uint64_t kvcache::getPageAlignment(Value view, bool ofScales,
+                                   uint64_t ofTensor) {
+  Value tensor = getTensor(view, ofScales);
+  if (!tensor)
+    return kPromisedAlignment;
+  auto type = cast<MemRefType>(tensor.getType());
+  uint64_t bytes = type.getElementTypeBitWidth() / 8;
+  uint64_t alignment = ofTensor;
+  auto limit = [&](std::optional<int64_t> elements) {
+    alignment = llvm::MinAlign(alignment, elements ? *elements * bytes
+                                                   : kPromisedAlignment);
+  };
+  int64_t offset = type.getStridesAndOffset().second;
+  limit(ShapedType::isDynamic(offset) ? std::nullopt : std::optional(offset));
+  // Pages, roles and layers.
+  for (unsigned dim : {0, 1, 2})
+    if (type.getDimSize(dim) != 1)
+      limit(getStrideDivisor(tensor, dim));
+  return alignment;
+}
+
+std::optional<bool> kvcache::arePagesWholeRowsApart(Value view) {
+  Value tensor = getTensor(view, isa<ScalesType>(view.getType()));
+  if (!tensor)
+    return std::nullopt;
+  if (cast<MemRefType>(tensor.getType()).getDimSize(0) == 1)
+    return true;
+  std::optional<int64_t> distance = getStrideDivisor(tensor, /*dim=*/0);
+  if (!distance)
+    return std::nullopt;
+  auto cache = cast<CacheTypeInterface>(view.getType());
+  return *distance % getShape(cache).getRowElements() == 0;
+}
