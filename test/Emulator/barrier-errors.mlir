@@ -18,6 +18,12 @@
 // RUN: %{run}
 // REDEFINE: %{case} = too_few_lanes
 // RUN: %{run}
+// REDEFINE: %{case} = half_a_warp
+// RUN: %{run}
+// REDEFINE: %{case} = half_a_warp_that_arrives
+// RUN: %{run}
+// REDEFINE: %{case} = lanes_that_end_behind
+// RUN: %{run}
 
 module attributes {gpu.container_module} {
 
@@ -120,6 +126,46 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  // The other lanes are not waited for, since they have ended.
+  gpu.func @half_a_warp() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c48 = arith.constant 48 : i32
+    %stays = arith.cmpi ult, %t, %c48 : i32
+    scf.if %stays {
+      // half_a_warp: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier0: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0, which wants all threads of a warp, but lanes 16 to 31 of warp 1 have ended
+      nvvm.barrier0
+    }
+    gpu.return
+  }
+
+  gpu.func @half_a_warp_that_arrives() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %c31 = arith.constant 31 : i32
+    %one = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
+    %stays = arith.cmpi ne, %t, %c31 : i32
+    scf.if %stays {
+      // half_a_warp_that_arrives: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier.arrive: thread (0, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lane 31 of warp 0 has ended
+      nvvm.barrier.arrive id = %one number_of_threads = %c64
+    }
+    gpu.return
+  }
+
+  gpu.func @lanes_that_end_behind() kernel {
+    %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
+    %one = arith.constant 1 : i32
+    %c32 = arith.constant 32 : i32
+    %low = arith.constant 0xff : i32
+    %c8 = arith.constant 8 : i32
+    %stays = arith.cmpi ult, %t, %c8 : i32
+    scf.if %stays {
+      nvvm.bar.warp.sync %low : i32
+      // lanes_that_end_behind: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lanes 8 to 31 of warp 0 have ended
+      nvvm.barrier id = %one number_of_threads = %c32
+    }
+    gpu.return
+  }
 }
 
 func.func @unequal_counts() {
@@ -168,6 +214,27 @@ func.func @too_few_lanes() {
   %c1 = arith.constant 1 : index
   %c96 = arith.constant 96 : index
   gpu.launch_func @kernels::@too_few_lanes blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @half_a_warp() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@half_a_warp blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @half_a_warp_that_arrives() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@half_a_warp_that_arrives blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  return
+}
+
+func.func @lanes_that_end_behind() {
+  %c1 = arith.constant 1 : index
+  %c96 = arith.constant 96 : index
+  gpu.launch_func @kernels::@lanes_that_end_behind blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
   return
 }
 

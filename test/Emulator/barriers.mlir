@@ -83,16 +83,15 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Threads that have ended don't count, in the middle of a warp or as a whole
-  // one.
+  // Warps that have ended don't count.
   gpu.func @reduced(%out: memref<4xi32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %c10 = arith.constant 10 : index
-    %c50 = arith.constant 50 : index
+    %c64 = arith.constant 64 : index
     %t = gpu.thread_id x
-    %stays = arith.cmpi ult, %t, %c50 : index
+    %stays = arith.cmpi ult, %t, %c64 : index
     scf.if %stays {
       %is_true = arith.cmpi ult, %t, %c10 : index
       %predicate = arith.extui %is_true : i1 to i32

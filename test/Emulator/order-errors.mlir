@@ -35,6 +35,10 @@
 // RUN: %{run} RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED
 // REDEFINE: %{case} = result_of_test_wait_ignored
 // RUN: %{run} RESULT_OF_TEST_WAIT_IGNORED
+// REDEFINE: %{case} = matrix_of_rows_of_others
+// RUN: %{run} MATRIX_OF_ROWS_OF_OTHERS
+// REDEFINE: %{case} = matrix_read_before_a_barrier
+// RUN: %{run} MATRIX_READ_BEFORE_A_BARRIER
 
 module attributes {gpu.container_module} {
 
@@ -401,6 +405,40 @@ gpu.module @kernels {
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
   }
+
+  // Each lane has written the row that it gives the address of, not those that
+  // it gets bytes of.
+  gpu.func @matrix_of_rows_of_others(%memory: memref<256xi32>) kernel {
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
+    %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
+    %values = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    llvm.store %values, %row : vector<4xi32>, !llvm.ptr<3>
+    // MATRIX_OF_ROWS_OF_OTHERS: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x104, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+    %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    llvm.store %one, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  // A row has been written by four lanes, whoever gave its address.
+  gpu.func @matrix_read_before_a_barrier(%memory: memref<256xi32>) kernel {
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
+    %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.stmatrix %row, %zero {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
+    %second = llvm.getelementptr %tile[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // MATRIX_READ_BEFORE_A_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x104, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
+    %value = llvm.load %second : !llvm.ptr<3> -> i32
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
 }
 
 func.func @tile_read_before_the_wait() {
@@ -525,6 +563,24 @@ func.func @result_of_test_wait_ignored() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@result_of_test_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @matrix_of_rows_of_others() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@matrix_of_rows_of_others blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @matrix_read_before_a_barrier() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@matrix_read_before_a_barrier blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -9,6 +9,8 @@
 #include "kvcache/Emulator/Barriers.h"
 #include "WarpMeeting.h"
 
+#include <algorithm>
+
 using namespace mlir::kvcache::emulator;
 
 /// PTX ISA, "bar": the barriers of a block are numbered from 0.
@@ -152,8 +154,10 @@ void Barriers::synchronize(BarrierThread &arrival) {
   warp.site = arrival.site;
   warp.waiting |= 1u << thread.lane;
   barrier.waiting.push_back(&arrival);
-  if (warp.waiting == block.warps.getLive(thread.warp))
+  if (warp.waiting == block.warps.getLive(thread.warp)) {
+    checkWarp(arrival);
     noteWarp(barrier, thread.warp);
+  }
   while (!arrival.isDone)
     block.wait(thread, arrival.site, barrier);
 }
@@ -161,10 +165,25 @@ void Barriers::synchronize(BarrierThread &arrival) {
 void Barriers::arrive(const BarrierThread &arrival,
                       const std::vector<Thread *> &threads) {
   Barrier &barrier = open(arrival);
+  checkWarp(arrival);
   ++barrier.numArrivals;
   for (Thread *thread : threads)
     block.sanitizer.release(*thread, barrier.knowledge);
   noteWarp(barrier, arrival.thread->warp);
+}
+
+/// PTX ISA, "barrier": all threads of a warp must execute one that is .aligned,
+/// as those of NVVM are.
+void Barriers::checkWarp(const BarrierThread &one) const {
+  uint32_t warp = one.thread->warp;
+  uint32_t ended = block.warps.getLanes(warp) & ~block.warps.getLive(warp);
+  if (ended)
+    block.fail(*one.thread, one.site,
+               "comes to barrier " + std::to_string(one.id) +
+                   ", which wants all threads of a warp, but " +
+                   Warps::describeLanes(ended) + " of warp " +
+                   std::to_string(warp) +
+                   (ended & (ended - 1) ? " have ended" : " has ended"));
 }
 
 void Barriers::noteWarp(Barrier &barrier, uint32_t warp) {
@@ -184,7 +203,10 @@ void Barriers::noteExit(Thread &thread) {
     if (!barrier.isOpen)
       continue;
     if (live && barrier.warps[thread.warp].waiting == live)
-      noteWarp(barrier, thread.warp);
+      checkWarp(**std::find_if(barrier.waiting.begin(), barrier.waiting.end(),
+                               [&](const BarrierThread *one) {
+                                 return one->thread->warp == thread.warp;
+                               }));
     else if (isComplete(barrier))
       complete(barrier);
   }

@@ -58,6 +58,7 @@ private:
   Barrier &open(const BarrierThread &arrival);
   void checkOperands(const BarrierThread &arrival) const;
   void checkPhase(const Barrier &barrier, const BarrierThread &arrival) const;
+  void checkWarp(const BarrierThread &one) const;
   void noteWarp(Barrier &barrier, uint32_t warp);
   bool isComplete(const Barrier &barrier) const;
   void complete(Barrier &barrier);

@@ -8,6 +8,7 @@
 
 #include "kvcache/Emulator/Matrices.h"
 #include "Formats.h"
+#include "Grid.h"
 #include "WarpMeeting.h"
 
 #include <algorithm>
@@ -76,11 +77,14 @@ static MatrixShape getShape(uint32_t layout, bool isStore) {
   }
 }
 
+/// Of what becomes a byte of a register.
+static uint32_t getElementBits(uint32_t layout) {
+  return layout == KVCacheMatrixB6 ? 6 : layout == KVCacheMatrixB4 ? 4 : 8;
+}
+
 /// One byte of a row, with 6-bit and 4-bit elements unpacked.
 static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
-  uint32_t bits = layout == KVCacheMatrixB6   ? 6
-                  : layout == KVCacheMatrixB4 ? 4
-                                              : 8;
+  uint32_t bits = getElementBits(layout);
   uint32_t first = column * bits, byte = first / 8;
   uint32_t word = static_cast<uint8_t>(row[byte]);
   if (byte + 1 < kRowBytes)
@@ -88,9 +92,9 @@ static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
   return word >> first % 8 & ((1u << bits) - 1);
 }
 
-/// Checks and notes the rows that lanes give the addresses of.
-static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
-                       uint32_t flags) {
+/// Checks and counts the rows, of which each lane gives the address of one.
+static void checkRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
+                      uint32_t flags) {
   constexpr uint32_t rowsAtOnce = 8;
   uint32_t offsets[kWarpSize];
   for (uint32_t number = 0; number < numRows; ++number) {
@@ -99,13 +103,51 @@ static void accessRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
     offsets[number] =
         block.getSharedOffset(*lane.thread, meeting.site, lane.row, kRowBytes);
   }
-  for (uint32_t number = 0; number < numRows; ++number) {
-    Thread &thread = *meeting.get<MatrixLane>(number).thread;
-    uint32_t offset = offsets[number];
-    block.sanitizer.access(thread, meeting.site, {offset, kRowBytes}, flags);
-    block.meter.accessMatrixRow(thread, meeting.site, number / rowsAtOnce,
-                                offset, flags);
+  for (uint32_t number = 0; number < numRows; ++number)
+    block.meter.accessMatrixRow(*meeting.get<MatrixLane>(number).thread,
+                                meeting.site, number / rowsAtOnce,
+                                offsets[number], flags);
+}
+
+/// Notes the bytes of rows that a lane's register is made of, in pieces that
+/// are in one row. It's that lane which others must be ordered with, whoever
+/// gave the address.
+static void accessRegister(Block &block, WarpMeeting &meeting, uint32_t number,
+                           uint32_t reg, const MatrixShape &shape,
+                           uint32_t flags) {
+  MatrixLane &lane = meeting.get<MatrixLane>(number);
+  uint32_t bits = getElementBits(lane.layout);
+  auto getPlace = [&](uint32_t byte) {
+    BytePlace place = shape.getPlace(number, reg % shape.registers, byte);
+    place.row += reg / shape.registers * shape.rows;
+    return place;
+  };
+  for (uint32_t byte = 0; byte < 4;) {
+    BytePlace first = getPlace(byte);
+    uint32_t end = byte + 1;
+    for (; end < 4; ++end) {
+      BytePlace next = getPlace(end);
+      if (next.row != first.row || next.column != first.column + end - byte)
+        break;
+    }
+    const char *row = meeting.get<MatrixLane>(first.row).row;
+    uint32_t begin = first.column * bits / 8;
+    uint32_t last = ((first.column + end - byte) * bits - 1) / 8;
+    auto offset = static_cast<uint32_t>(row + begin - block.shared);
+    block.sanitizer.access(*lane.thread, meeting.site,
+                           {offset, last - begin + 1}, flags);
+    byte = end;
   }
+}
+
+static void accessRows(Block &block, WarpMeeting &meeting, uint32_t count,
+                       const MatrixShape &shape, uint32_t flags) {
+  checkRows(block, meeting, count * shape.rows, flags);
+  if (!block.getGrid().module->isSanitized)
+    return;
+  for (uint32_t number = 0; number < kWarpSize; ++number)
+    for (uint32_t reg = 0; reg < count * shape.registers; ++reg)
+      accessRegister(block, meeting, number, reg, shape, flags);
 }
 
 /// Calls `function` with a lane, a register of it, a byte in that, the row that
@@ -140,7 +182,9 @@ static void loadMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/false);
   uint32_t layout = first.layout;
-  accessRows(block, meeting, first.count * shape.rows, KVCacheAccessRead);
+  accessRows(block, meeting, first.count, shape, KVCacheAccessRead);
+  if (layout == KVCacheMatrixB16)
+    return loadRows(meeting, first.count);
   forEachByte(
       meeting, first.count, shape,
       [layout](uint32_t &reg, uint32_t byte, const char *row, uint32_t column) {
@@ -152,7 +196,7 @@ static void loadMatrices(Block &block, WarpMeeting &meeting) {
 static void storeMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/true);
-  accessRows(block, meeting, first.count * shape.rows, KVCacheAccessWrite);
+  accessRows(block, meeting, first.count, shape, KVCacheAccessWrite);
   forEachByte(meeting, first.count, shape,
               [](uint32_t &reg, uint32_t byte, char *row, uint32_t column) {
                 row[column] = reg >> byte * 8;

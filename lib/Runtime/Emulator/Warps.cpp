@@ -51,8 +51,7 @@ void Warps::begin() {
   liveWarps = (block.size() + kWarpSize - 1) / kWarpSize;
   warps.resize(liveWarps);
   for (uint32_t i = 0; i < liveWarps; ++i) {
-    uint32_t lanes = std::min(block.size() - i * kWarpSize, kWarpSize);
-    warps[i].live = kAllLanes >> (kWarpSize - lanes);
+    warps[i].live = getLanes(i);
     warps[i].open.clear();
   }
   unused.clear();
@@ -60,6 +59,11 @@ void Warps::begin() {
     meeting->waiters.clear();
     unused.push_back(meeting.get());
   }
+}
+
+uint32_t Warps::getLanes(uint32_t warp) const {
+  uint32_t lanes = std::min(block.size() - warp * kWarpSize, kWarpSize);
+  return kAllLanes >> (kWarpSize - lanes);
 }
 
 void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,

@@ -55,7 +55,8 @@ public:
   /// A thread has ended: those that wait for it go on.
   void noteExit(Thread &thread);
 
-  /// The lanes of a warp that have not ended.
+  /// The lanes of a warp, and those that have not ended.
+  uint32_t getLanes(uint32_t warp) const;
   uint32_t getLive(uint32_t warp) const { return warps[warp].live; }
   /// The warps in which any lane has not ended.
   uint32_t numLive() const { return liveWarps; }
