@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import warnings
 from collections.abc import Iterable
 from types import ModuleType
 
+import numpy as np
+
+from .checks import check_path
 from .errors import CompileError, CompileWarning, Diagnostic, RawDiagnostic
 
 Path = str | os.PathLike[str]
@@ -16,6 +20,10 @@ Path = str | os.PathLike[str]
 
 Source = str | bytes | os.PathLike[str]
 """MLIR text, MLIR text or bytecode as bytes, or the path of a file with either."""
+
+
+_MAX_FILE_NAME = 4096
+_SOURCE_NAME = re.compile(rb"[^\s\"{}()<>]+\.mlir(bc)?")
 
 
 def extension() -> ModuleType:
@@ -41,8 +49,22 @@ def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
         raise TypeError(
             f"expects MLIR text, bytes or a path as source, got {type(source).__name__}"
         )
-    name = os.fsdecode(filename) if filename is not None else name
+    if not isinstance(source, os.PathLike) and _is_file_name(contents):
+        raise ValueError(
+            f"expects MLIR text as source, got the name of a file: pass "
+            f"pathlib.Path({os.fsdecode(contents)!r})"
+        )
+    if filename is not None:
+        check_path(filename=filename)
+        name = os.fsdecode(filename)
     return contents, name.encode(errors="replace").decode()
+
+
+def _is_file_name(contents: bytes) -> bool:
+    """Whether a source is a word that names a file, or ends like those of sources do."""
+    if len(contents) > _MAX_FILE_NAME or len(contents.splitlines()) != 1:
+        return False
+    return os.path.isfile(contents) or bool(_SOURCE_NAME.fullmatch(contents))
 
 
 def add_checks(passes: str, bounds_checks: bool) -> str:
@@ -50,10 +72,19 @@ def add_checks(passes: str, bounds_checks: bool) -> str:
     return f"kvcache-bounds-checks,{passes}" if bounds_checks else passes
 
 
-def check_opt_level(opt_level: int) -> None:
+def check_opt_level(opt_level: int) -> int:
     """Raises ``ValueError`` for an optimization level that is not 0, 1, 2 or 3."""
-    if opt_level not in range(4):
+    is_integer = isinstance(opt_level, int | np.integer)
+    if not is_integer or isinstance(opt_level, bool) or not 0 <= opt_level <= 3:
         raise ValueError(f"expects 'opt_level' to be 0, 1, 2 or 3, got {opt_level!r}")
+    return int(opt_level)
+
+
+def check_switch(name: str, value: bool) -> bool:
+    """Raises ``ValueError`` for what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"expects {name!r} to be True or False, got {value!r}")
+    return bool(value)
 
 
 def report(raw: Iterable[RawDiagnostic], succeeded: bool, stacklevel: int) -> None:

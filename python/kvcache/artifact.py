@@ -8,15 +8,18 @@ toolkit.
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import typing
 import zipfile
-import zlib
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, is_dataclass
+from types import NoneType, UnionType
 from typing import Any
 
 from ._native import Path
 from ._version import __version__
+from .checks import check_path
 from .descriptors import Descriptor
 from .errors import ArtifactError
 from .kernels import Binary, CompiledModule, Kernel
@@ -28,8 +31,87 @@ _VERSION = 1
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same module gives the same file
 
 
+# --- What the manifest says -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    name: str
+    parameters: tuple[Parameter, ...]
+    block_size: tuple[int, int, int] | None
+    dynamic_shared_memory: int
+    descriptors: tuple[Descriptor, ...]
+
+
+@dataclass(frozen=True)
+class _Binary:
+    """A GPU module; ``files`` is what the names of its files begin with."""
+
+    module: str
+    chip: str
+    opt_level: int
+    files: str
+    resources: dict[str, Resources] | None
+    instructions: dict[str, int] | None
+    kernels: tuple[_Kernel, ...]
+
+    def __post_init__(self) -> None:
+        for facts in (self.resources, self.instructions):
+            missing = [k.name for k in self.kernels if facts and k.name not in facts]
+            if missing:
+                raise ValueError(f"facts of kernel {missing[0]!r} are missing")
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    format: str
+    version: int
+    kvcache: str
+    output: str
+    binaries: tuple[_Binary, ...]
+
+
+def _parse(hint: Any, value: Any) -> Any:
+    """What a value of JSON stands for, as the type of a field says.
+
+    Raises ``ValueError`` for a value of another type.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is UnionType:
+        return _parse_one_of(arguments, value)
+    if origin is tuple and isinstance(value, list):
+        is_open = arguments[1:] == (...,)
+        hints = arguments[:1] * len(value) if is_open else arguments
+        if len(hints) == len(value):
+            return tuple(map(_parse, hints, value))
+    if origin is dict and isinstance(value, dict):
+        return {name: _parse(arguments[1], value[name]) for name in value}
+    if isinstance(hint, type) and is_dataclass(hint) and isinstance(value, dict):
+        fields = typing.get_type_hints(hint)
+        if missing := [name for name in fields if name not in value]:
+            raise ValueError(f"{missing[0]!r} is missing")
+        return hint(**{name: _parse(fields[name], value[name]) for name in fields})
+    if type(value) is hint:
+        return value
+    raise ValueError(f"expects {getattr(hint, '__name__', hint)}, got {value!r:.100}")
+
+
+def _parse_one_of(hints: tuple[Any, ...], value: Any) -> Any:
+    if value is None and NoneType in hints:
+        return None
+    *others, last = [hint for hint in hints if hint is not NoneType]
+    for hint in others:
+        if type(value) is hint:
+            return value
+    return _parse(last, value)
+
+
+# --- Files ----------------------------------------------------------------------------
+
+
 def save(module: CompiledModule, path: Path) -> None:
     """Writes a compiled module to a file."""
+    check_path(path=path)
     members: dict[str, str | bytes] = {}
     described = []
     for index, binary in enumerate(module.binaries):
@@ -38,109 +120,86 @@ def save(module: CompiledModule, path: Path) -> None:
         if (cubin := binary.known("cubin")) is not None:
             members[f"{stem}.cubin"] = cubin
         described.append(_describe_binary(binary, stem))
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "kvcache": __version__,
-        "output": module.format,
-        "binaries": described,
-    }
-    with zipfile.ZipFile(path, "w") as file:
-        for name, data in {
-            "manifest.json": json.dumps(manifest, indent=1),
-            **members,
-        }.items():
+    output = _Manifest(_FORMAT, _VERSION, __version__, module.format, tuple(described))
+    manifest = json.dumps(asdict(output), indent=1)
+    with zipfile.ZipFile(os.fsdecode(path), "w") as file:
+        for name, data in {"manifest.json": manifest, **members}.items():
             file.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
+
+
+def _describe_binary(binary: Binary, stem: str) -> _Binary:
+    kernels = [
+        _Kernel(k.name, k.parameters, k.block_size, k.dynamic_shared_memory, k.descriptors)
+        for k in binary.kernels
+    ]
+    return _Binary(
+        binary.module,
+        binary.chip,
+        binary.opt_level,
+        stem,
+        binary.known("resources"),
+        binary.known("instructions"),
+        tuple(kernels),
+    )
 
 
 def load(path: Path) -> CompiledModule:
     """Reads an artifact that ``CompiledModule.save`` has written.
 
     Raises ``ArtifactError`` if the file is something else, damaged, or of another
-    version of the format.
+    version of the format, and ``OSError`` if it can't be read.
     """
+    check_path(path=path)
+    name = os.fsdecode(path)
+    with open(name, "rb") as file:
+        contents = file.read()
     try:
-        with zipfile.ZipFile(path) as file:
-            manifest = json.loads(file.read("manifest.json"))
-            _check_version(manifest, path)
-            binaries = [
-                _read_binary(description, file) for description in manifest["binaries"]
-            ]
-            return CompiledModule(binaries, manifest["output"])
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ArtifactError(
-            f"{os.fspath(path)}: not an artifact, or damaged: {error}"
-        ) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ArtifactError):
-            raise
-        raise ArtifactError(f"{os.fspath(path)}: not an artifact: {error!r}") from error
+        return _read(contents)
+    except ArtifactError as error:
+        raise ArtifactError(f"{name}: {error}") from None
+    # Whatever damaged data makes of the libraries that read it.
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise ArtifactError(f"{name}: not an artifact, or damaged: {reason}") from error
 
 
-def _check_version(manifest: dict[str, Any], path: Path) -> None:
-    if manifest["format"] != _FORMAT:
-        raise ArtifactError(f"{os.fspath(path)}: not an artifact of kvcache")
-    if manifest["version"] != _VERSION:
+def _read(contents: bytes) -> CompiledModule:
+    with zipfile.ZipFile(io.BytesIO(contents)) as file:
+        fields = json.loads(file.read("manifest.json"))
+        _check_version(fields)
+        manifest = _parse(_Manifest, fields)
+        binaries = [_read_binary(said, file) for said in manifest.binaries]
+        return CompiledModule(binaries, manifest.output)
+
+
+def _check_version(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        raise ArtifactError("not an artifact of kvcache")
+    if manifest.get("version") != _VERSION:
         raise ArtifactError(
-            f"{os.fspath(path)}: has version {manifest['version']} of the format, "
-            f"written by kvcache {manifest['kvcache']}; kvcache {__version__} reads "
-            f"version {_VERSION}"
+            f"has version {manifest.get('version')!r} of the format, written by kvcache "
+            f"{manifest.get('kvcache')}; kvcache {__version__} reads version {_VERSION}"
         )
 
 
-def _describe_binary(binary: Binary, stem: str) -> dict[str, Any]:
-    resources = binary.known("resources")
-    return {
-        "module": binary.module,
-        "chip": binary.chip,
-        "opt_level": binary.opt_level,
-        "files": stem,
-        "resources": resources
-        and {name: asdict(facts) for name, facts in resources.items()},
-        "instructions": binary.known("instructions"),
-        "kernels": [
-            {
-                "name": kernel.name,
-                "parameters": list(map(asdict, kernel.parameters)),
-                "block_size": kernel.block_size,
-                "dynamic_shared_memory": kernel.dynamic_shared_memory,
-                "descriptors": list(map(asdict, kernel.descriptors)),
-            }
-            for kernel in binary.kernels
-        ],
-    }
-
-
-def _read_descriptor(fields: dict[str, Any]) -> Descriptor:
-    lists = {name: tuple(fields[name]) for name in ("dims", "strides", "box")}
-    return Descriptor(**(fields | lists))
-
-
-def _read_binary(description: dict[str, Any], file: zipfile.ZipFile) -> Binary:
-    stem = description["files"]
-    binary = Binary(
-        description["module"],
-        description["chip"],
-        file.read(f"{stem}.ptx").decode(),
-        description["opt_level"],
-    )
+def _read_binary(said: _Binary, file: zipfile.ZipFile) -> Binary:
+    ptx = file.read(f"{said.files}.ptx").decode()
+    binary = Binary(said.module, said.chip, ptx, said.opt_level)
     binary.kernels += [
         Kernel(
-            kernel["name"],
-            tuple(Parameter(**parameter) for parameter in kernel["parameters"]),
-            tuple(kernel["block_size"]) if kernel["block_size"] else None,
-            kernel["dynamic_shared_memory"],
-            tuple(_read_descriptor(fields) for fields in kernel["descriptors"]),
+            kernel.name,
+            kernel.parameters,
+            kernel.block_size,
+            kernel.dynamic_shared_memory,
+            kernel.descriptors,
             binary,
         )
-        for kernel in description["kernels"]
+        for kernel in said.kernels
     ]
-    if f"{stem}.cubin" in file.namelist():
-        binary.cubin = file.read(f"{stem}.cubin")
-    if description["resources"] is not None:
-        binary.resources = {
-            name: Resources(**facts) for name, facts in description["resources"].items()
-        }
-    if description["instructions"] is not None:
-        binary.instructions = description["instructions"]
+    if f"{said.files}.cubin" in file.namelist():
+        binary.cubin = file.read(f"{said.files}.cubin")
+    if said.resources is not None:
+        binary.resources = said.resources
+    if said.instructions is not None:
+        binary.instructions = said.instructions
     return binary

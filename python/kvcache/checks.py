@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 
@@ -24,6 +26,13 @@ def check_positive(**values: int) -> None:
             raise ValueError(f"expects {name!r} to be positive, got {value}")
 
 
+def check_instance(kind: type, **values: object) -> None:
+    """Raises ``TypeError`` for a value of another type."""
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"expects {name!r} to be a {kind.__name__}, got {value!r}")
+
+
 def check_positive_real(**values: object) -> None:
     """Raises ``TypeError`` for what is no number, ``ValueError`` unless 0 < x < inf."""
     for name, value in values.items():
@@ -39,8 +48,44 @@ def check_positive_real(**values: object) -> None:
             )
 
 
+def check_string(**values: object) -> None:
+    """Raises ``TypeError`` for what is no string."""
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise TypeError(f"expects {name!r} to be a string, got {value!r}")
+
+
+def check_path(**values: object) -> None:
+    """Raises ``TypeError`` for what does not name a file."""
+    for name, value in values.items():
+        if not isinstance(value, str | bytes | os.PathLike):
+            raise TypeError(f"expects {name!r} to be a path, got {value!r}")
+
+
 def check_flag(**values: object) -> None:
     """Raises ``TypeError`` for what is neither True nor False."""
     for name, value in values.items():
         if not isinstance(value, bool | np.bool_):
             raise TypeError(f"expects {name!r} to be True or False, got {value!r}")
+
+
+def parse_requests(requests: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The names of requests. Raises ``TypeError`` for what holds none."""
+    try:
+        names = tuple(requests)
+    except TypeError:
+        raise TypeError(
+            f"expects 'requests' to be a sequence of requests, got {requests!r}"
+        ) from None
+    for name in names:
+        check_request(request=name)
+    return names
+
+
+def check_request(**values: object) -> None:
+    """Raises ``TypeError`` for what can't be the name of a request."""
+    for name, value in values.items():
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(f"expects {name!r} to be hashable, got {value!r}") from None

@@ -46,14 +46,17 @@ def compile(
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         ToolchainError: ptxas is needed, and is missing or fails.
-        ValueError: An argument has none of the values above.
+        ValueError: An argument has none of the values above, or the source is a string
+            that names a file.
+        TypeError: The source or its name is of another type.
     """
     targets = _parse_targets(target)
-    if format not in _FORMATS:
+    if not isinstance(format, str) or format not in _FORMATS:
         raise ValueError(
             f"expects 'format' to be one of {', '.join(_FORMATS)}, got {format!r}"
         )
-    _native.check_opt_level(opt_level)
+    opt_level = _native.check_opt_level(opt_level)
+    bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
     contents, name = _native.read_source(source, filename)
     objects, diagnostics = _native.extension().compile(
         contents, name, targets, opt_level, bounds_checks
@@ -69,7 +72,13 @@ def compile(
 
 
 def _parse_targets(target: str | Iterable[str]) -> list[str]:
-    names = target.split(",") if isinstance(target, str) else target
+    wrong = ValueError(f"expects 'target' to be a chip, or several, got {target!r}")
+    try:
+        names = target.split(",") if isinstance(target, str) else list(target)
+    except TypeError:
+        raise wrong from None
+    if not all(isinstance(name, str) for name in names):
+        raise wrong
     targets = list(dict.fromkeys(name.strip() for name in names))
     known = chips()
     for name in targets:

@@ -8,14 +8,17 @@ are innermost first, as CUDA has them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from . import _native, dtypes
-from .checks import check_positive
+from .checks import check_flag, check_integer, check_positive
 from .dtypes import DTypeLike
 
+_MAX_SIZE = 2**48
 _SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
 
 # What each kind of descriptor takes beside the dtype, and what of it may be absent.
@@ -63,10 +66,18 @@ class DescriptorFields:
 
 def span(swizzle: str) -> int:
     """The bytes of a row that a swizzle moves about; 16 without one."""
-    if swizzle not in _SPANS:
+    if not isinstance(swizzle, str) or swizzle not in _SPANS:
         known = ", ".join(map(repr, _SPANS))
         raise ValueError(f"unknown swizzle {swizzle!r}; known are {known}")
     return _SPANS[swizzle]
+
+
+def _check_sizes(**sizes: int) -> None:
+    """Raises like ``check_positive``, and ``ValueError`` where bytes exceed 64 bits."""
+    check_positive(**sizes)
+    for name, size in sizes.items():
+        if size >= _MAX_SIZE:
+            raise ValueError(f"expects {name!r} to be below 2^48, got {size}")
 
 
 def _bytes(spec: DTypeLike) -> int:
@@ -83,13 +94,13 @@ def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
 
 def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
     """``depth`` rounded up to whole spans of a swizzle."""
-    check_positive(depth=depth)
+    _check_sizes(depth=depth)
     return _native.extension().padded_depth(_bytes(dtype), span(swizzle), depth)
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
     """Elements of a row that one gather4 moves: a span, or all without a swizzle."""
-    check_positive(tile_width=tile_width)
+    _check_sizes(tile_width=tile_width)
     return _native.extension().gather4_box_width(_bytes(dtype), tile_width, span(swizzle))
 
 
@@ -98,7 +109,7 @@ def scale_window(dtype: DTypeLike, rows: int) -> int:
 
     A copy starts at a multiple of 16 bytes, so one such unit more than the rows.
     """
-    check_positive(rows=rows)
+    _check_sizes(rows=rows)
     return _native.extension().scale_window(_bytes(dtype), rows)
 
 
@@ -120,10 +131,23 @@ def folded_chunks(
         chunk_inner: Whether the box has its chunks inside 8 rows, so that it may have
             fewer rows than the tile.
     """
-    check_positive(head_size=head_size, rows=rows, columns=columns)
-    box_rows = min(rows, page_size) if page_size else rows
-    sizes = head_size, rows, columns, box_rows, chunk_inner
+    _check_sizes(head_size=head_size, rows=rows, columns=columns)
+    check_flag(chunk_inner=chunk_inner)
+    box_rows = rows
+    if page_size is not None:
+        check_positive(page_size=page_size)
+        box_rows = min(rows, page_size)
+    sizes = head_size, rows, columns, box_rows, bool(chunk_inner)
     return _native.extension().folded_chunks(_bytes(dtype), span(swizzle), *sizes)
+
+
+def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    """The rows and columns of a tile. Raises ``ValueError`` if they are not two sizes."""
+    if not isinstance(shape, Sequence) or len(shape) != 2:
+        raise ValueError(f"expects 'shape' to be rows and columns, got {shape!r}")
+    rows, columns = shape
+    _check_sizes(rows=rows, columns=columns)
+    return int(rows), int(columns)
 
 
 def tile_offset(
@@ -136,8 +160,8 @@ def tile_offset(
 
     Raises ``IndexError`` for an element that the tile does not have.
     """
-    rows, columns = shape
-    check_positive(rows=rows, columns=columns)
+    rows, columns = check_shape(shape)
+    check_integer(row=row, column=column)
     if not (0 <= row < rows and 0 <= column < columns):
         raise IndexError(f"element ({row}, {column}) of a tile of {rows} x {columns}")
     size = _bytes(dtype)
@@ -185,27 +209,31 @@ def descriptor_fields(
             missing, not positive, or not of this kind. Limits of the hardware raise
             nothing: see ``broken_limit``.
     """
-    if kind not in _SIZES:
+    if not isinstance(kind, str) or kind not in _SIZES:
         raise ValueError(f"unknown kind {kind!r}; known are {', '.join(_SIZES)}")
-    if major not in ("k", "mn"):
+    if not isinstance(major, str) or major not in ("k", "mn"):
         raise ValueError(f"expects major to be 'k' or 'mn', got {major!r}")
     needed, optional = _SIZES[kind]
     if missing := [name for name in needed if name not in sizes]:
         raise ValueError(f"{kind} needs {', '.join(missing)}")
     if unknown := [name for name in sizes if name not in needed + optional]:
         raise ValueError(f"{kind} takes no {', '.join(unknown)}")
-    check_positive(**sizes)
+    _check_sizes(**sizes)
+    # NumPy's integers would overflow.
+    sizes = {name: int(size) for name, size in sizes.items()}
     if major == "mn" and (kind != "matrix" or swizzle != "128b"):
         raise ValueError("expects major 'mn' only for a matrix with swizzle '128b'")
     if kind == "paged":
         row = sizes["num_heads"] * sizes["head_size"]
         sizes.setdefault("page_stride", sizes["page_size"] * row)
+        _check_sizes(page_stride=sizes["page_stride"])
     if kind == "gather4":
         sizes.setdefault("tile_stride", sizes["tile_width"])
     if kind.startswith("rope"):
         dtype = "bfloat16"
-    values = {name: int(size) for name, size in sizes.items()}
-    values |= {"element_bytes": _bytes(dtype), "span": span(swizzle)}
+    elements = [sizes.get(name, 1) for name in ("num_heads", "head_size", "rows")]
+    _check_sizes(**{"num_heads * head_size * rows": math.prod(elements)})
+    values = {**sizes, "element_bytes": _bytes(dtype), "span": span(swizzle)}
     values["mn_major"] = int(major == "mn")
     dims, strides, box, offset, broken = _native.extension().tensor_map(kind, values)
     element = dtypes.dtype(dtype)

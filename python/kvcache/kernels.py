@@ -11,6 +11,7 @@ from typing import Any
 
 from . import toolchain
 from ._native import Path
+from .checks import check_string
 from .descriptors import Descriptor
 from .ptx import Parameter
 
@@ -167,13 +168,14 @@ class CompiledModule:
 
         Raises ``ValueError`` where there is none, or where ``chip`` has to be given.
         """
+        check_string(name=name, **({} if chip is None else {"chip": chip}))
         if chip is None and len(self.chips) > 1:
             raise ValueError(f"expects 'chip', one of {', '.join(self.chips)}")
         for key, kernel in self.kernels.items():
             if key in (name, (name, chip)) and chip in (None, kernel.chip):
                 return kernel
         known = ", ".join(map(str, self.kernels)) or "none"
-        where = f" for {chip}" if chip else ""
+        where = f" for {chip}" if chip is not None else ""
         raise ValueError(f"there is no kernel {name!r}{where}; the module has {known}")
 
     def save(self, path: Path) -> None:

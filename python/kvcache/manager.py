@@ -14,7 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from . import dtypes
-from .checks import check_integer, check_positive
+from .checks import (
+    check_instance,
+    check_integer,
+    check_positive,
+    check_request,
+    parse_requests,
+)
 from .errors import OutOfPagesError
 from .inputs import StepInputs
 from .memory import Memory, NumPyMemory
@@ -78,16 +84,20 @@ class PagedKVCacheManager:
         cache_bytes: int | None = None,
         memory: Memory | None = None,
     ) -> None:
+        check_instance(KVCacheParams, params=params)
+        memory = NumPyMemory() if memory is None else memory
+        check_instance(Memory, memory=memory)
         if not params.is_paged:
             raise ValueError("expects 'params' of a paged cache, got a continuous one")
         check_positive(max_batch_size=max_batch_size, max_seq_len=max_seq_len)
         self.params = params
-        self.max_batch_size = max_batch_size
-        self.max_seq_len = max_seq_len
+        # NumPy's integers would overflow.
+        self.max_batch_size = int(max_batch_size)
+        self.max_seq_len = int(max_seq_len)
         self.num_pages = _get_num_pages(params, num_pages, cache_bytes)
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
-        self._memory = NumPyMemory() if memory is None else memory
+        self._memory = memory
         self._page_size = params.shape_per_block[2]
         blocks, scales = self._allocate()
         self.blocks = tuple(store.tensor for store in blocks)
@@ -136,6 +146,7 @@ class PagedKVCacheManager:
             TypeError: The salt is not bytes, or ``grow`` raises it.
             OutOfPagesError: As for ``grow``; there is no sequence then.
         """
+        check_request(request=request)
         if request in self._sequences:
             raise ValueError(f"request {request!r} has been claimed already")
         if not isinstance(salt, bytes):
@@ -171,6 +182,7 @@ class PagedKVCacheManager:
 
         Raises ``ValueError`` where one has pending tokens or the other is known.
         """
+        check_request(new_request=new_request)
         sequence = self._get(request)
         if sequence.pending:
             raise ValueError(
@@ -198,7 +210,7 @@ class PagedKVCacheManager:
                 f"expects 'length' to be 0 to {len(sequence.tokens)} for request "
                 f"{request!r}, got {length}"
             )
-        self._cut(sequence, length)
+        self._cut(sequence, int(length))
 
     def release(self, request: Hashable) -> None:
         """Ends a sequence. Its pages are free, or kept for later prefixes."""
@@ -357,6 +369,7 @@ class PagedKVCacheManager:
         Raises ``ValueError`` for no sequences, more than ``max_batch_size``, the same
         twice, and for one that is not known, swapped out, or without pending tokens.
         """
+        requests = parse_requests(requests)
         batch = self._get_batch(requests)
         columns = -(-self._count_pages(self.max_seq_len) // _LUT_COLUMNS) * _LUT_COLUMNS
         lut = np.full((len(batch), columns + _LUT_PADDING), self.null_page, np.uint32)
@@ -365,7 +378,7 @@ class PagedKVCacheManager:
         pending = [sequence.pending for sequence in batch]
         lengths = np.array([sequence.length for sequence in batch], np.uint32)
         return StepInputs(
-            requests=tuple(requests),
+            requests=requests,
             tokens=np.concatenate([s.tokens[s.length :] for s in batch]),
             positions=np.concatenate(
                 [np.arange(s.length, len(s.tokens)) for s in batch]
@@ -386,7 +399,7 @@ class PagedKVCacheManager:
         claimed, or grows, from here on: prompts of the same step share none. Raises
         ``ValueError`` like ``inputs``.
         """
-        for sequence in self._get_batch(requests):
+        for sequence in self._get_batch(parse_requests(requests)):
             first = sequence.length // self._page_size
             sequence.length = len(sequence.tokens)
             if self.params.enable_prefix_caching:
@@ -406,7 +419,7 @@ class PagedKVCacheManager:
         else:
             parent.add(tokens, sequence.pages[i])
 
-    def _get_batch(self, requests: Sequence[Hashable]) -> list[_Sequence]:
+    def _get_batch(self, requests: tuple[Hashable, ...]) -> list[_Sequence]:
         if not 0 < len(requests) <= self.max_batch_size:
             raise ValueError(
                 f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got "
@@ -442,6 +455,7 @@ class PagedKVCacheManager:
         return len(self._sequences)
 
     def _get(self, request: Hashable) -> _Sequence:
+        check_request(request=request)
         if request not in self._sequences:
             raise ValueError(f"there is no request {request!r}")
         return self._sequences[request]
@@ -508,11 +522,11 @@ def _get_num_pages(
 ) -> int:
     if num_pages is not None and cache_bytes is None:
         check_positive(num_pages=num_pages)
-        return num_pages
+        return int(num_pages)
     if cache_bytes is None or num_pages is not None:
         raise ValueError("expects either 'num_pages' or 'cache_bytes'")
     check_positive(cache_bytes=cache_bytes)
-    fitting = cache_bytes // params.bytes_per_block
+    fitting = int(cache_bytes) // params.bytes_per_block
     if fitting < 2:
         raise ValueError(
             "expects 'cache_bytes' to hold at least one page and the null page of "

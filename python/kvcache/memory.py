@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import mmap
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 
+@runtime_checkable
 class Memory(Protocol):
     """What a page manager needs of the memory of a device.
 

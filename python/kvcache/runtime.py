@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .checks import check_string
 from .compiler import chips
 from .emulator import Launches, parse_launches
 from .errors import CheckError, TargetError
@@ -54,10 +55,13 @@ def jit(
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         TargetError: The target is known and not in this build.
-        ValueError: An argument has none of the values above.
+        ValueError: An argument has none of the values above, or the source is a string
+            that names a file.
+        TypeError: The source or its name is of another type.
     """
     chip = _parse_target(target)
-    _native.check_opt_level(opt_level)
+    opt_level = _native.check_opt_level(opt_level)
+    bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
     # Functions that are declared and never used need no definition.
     if chip is None:
         _check_only_emulated(target, sanitize=sanitize, meter=meter)
@@ -81,15 +85,16 @@ def jit(
 
 def _parse_target(target: str) -> str | None:
     """Returns the chip to emulate; None for the CPU."""
-    if target == "cpu":
+    name = target if isinstance(target, str) else ""
+    if name == "cpu":
         return None
-    if target == "cuda":
+    if name == "cuda":
         raise TargetError(
             "target 'cuda' is not available in this build; use 'cpu' or "
             "'emulator:<chip>'"
         )
-    if isinstance(target, str) and target.startswith("emulator:"):
-        chip = target.removeprefix("emulator:")
+    if name.startswith("emulator:"):
+        chip = name.removeprefix("emulator:")
         if chip not in (known := chips()):
             raise ValueError(
                 f"unknown chip {chip!r} in target {target!r}; known are "
@@ -111,9 +116,7 @@ def _check_only_emulated(target: str, **options: bool | None) -> None:
 
 
 def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
-    if value is not None and not isinstance(value, bool):
-        raise ValueError(f"expects {name!r} to be True or False, got {value!r}")
-    return default if value is None else value
+    return default if value is None else _native.check_switch(name, value)
 
 
 class JitModule:
@@ -161,6 +164,7 @@ class JitModule:
             CheckError: A run-time check failed, or the emulator found an error in a
                 kernel. What the function has allocated by then is not freed.
         """
+        check_string(name=name)
         function = self._functions.get(name)
         if not function:
             raise ValueError(

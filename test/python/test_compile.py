@@ -1,15 +1,21 @@
 """kvcache.compile: kernels, their parameters and launch facts, and artifacts."""
 
+import functools
+import io
 import json
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from programs import examples
 
 import kvcache
 from kvcache import toolchain
@@ -509,6 +515,94 @@ def test_manifests_that_are_wrong(tmp_path, saved, change, message):
             target.writestr(name, data)
     with pytest.raises(kvcache.ArtifactError, match=message):
         kvcache.load(wrong)
+
+
+@functools.cache
+def get_artifact():
+    """The bytes of an artifact with everything in it that one can have."""
+    module = kvcache.compile(GATHER, ["sm_90a", "sm_100a"], opt_level=0)
+    for binary in module.binaries:
+        binary.__dict__["cubin"] = b"code"
+        names = [kernel.name for kernel in binary.kernels]
+        resources = toolchain.Resources(1, 2, 3, 4)
+        binary.__dict__["resources"] = dict.fromkeys(names, resources)
+        binary.__dict__["instructions"] = dict.fromkeys(names, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        module.save(Path(folder, "artifact"))
+        return Path(folder, "artifact").read_bytes()
+
+
+def check_damaged(contents):
+    """It is refused, or what it gives can be used."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "damaged")
+        path.write_bytes(contents)
+        try:
+            module = kvcache.load(path)
+        except kvcache.ArtifactError as error:
+            assert str(error).startswith(f"{path}: ")
+            return
+        for kernel in module.kernels.values():
+            if kernel.binary.known("resources"):
+                numbers = kernel.registers, kernel.spill_bytes, kernel.stack_bytes
+                assert {type(number) for number in numbers} == {int}
+            if kernel.binary.known("instructions"):
+                assert isinstance(kernel.sass_instructions, int)
+            assert isinstance(kernel.binary.known("cubin"), bytes | None)
+            parameters = [p.name + p.type for p in kernel.parameters]
+            assert isinstance(kernel.chip + kernel.module + "".join(parameters), str)
+        module.save(path)
+        assert repr(kvcache.load(path)) == repr(module)
+
+
+@given(st.data())
+@examples(400)
+def test_artifacts_with_other_bytes(data):
+    contents = bytearray(get_artifact())
+    for _ in range(data.draw(st.integers(1, 4))):
+        contents[data.draw(st.integers(0, len(contents) - 1))] ^= data.draw(
+            st.integers(1, 255)
+        )
+    end = data.draw(st.sampled_from((len(contents), 0)))
+    check_damaged(bytes(contents[: end or data.draw(st.integers(0, len(contents)))]))
+
+
+def find_places(value):
+    """All (container, key) pairs in a value of JSON."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from find_places(inner)
+
+
+NONSENSE = (None, True, -1, 1.5, 2**70, "", "x", "\ud800", [], [1], {}, {"x": 1}, [[[]]])
+
+
+@given(st.data())
+@examples(400)
+def test_artifacts_with_other_manifests(data):
+    source = zipfile.ZipFile(io.BytesIO(get_artifact()))
+    manifest = json.loads(source.read("manifest.json"))
+    container, key = data.draw(st.sampled_from(list(find_places(manifest))))
+    if data.draw(st.booleans()):
+        container[key] = data.draw(st.sampled_from(NONSENSE))
+    else:
+        del container[key]
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as target:
+        for name in source.namelist():
+            is_manifest = name == "manifest.json"
+            target.writestr(name, json.dumps(manifest) if is_manifest else source.read(name))
+    check_damaged(output.getvalue())
+
+
+@pytest.mark.parametrize("path", [None, 3, True, 1.5, [], object()])
+def test_paths_of_artifacts(path):
+    with pytest.raises(TypeError, match="expects 'path' to be a path, got"):
+        kvcache.load(path)
+    with pytest.raises(TypeError, match="expects 'path' to be a path, got"):
+        kvcache.compile("").save(path)
 
 
 def test_version():

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -16,6 +16,7 @@ _CLASSES: dict[str, type[Any]] = {}
 """The classes for what the dialect has, by the names that the extension has for them."""
 
 Member = TypeVar("Member", bound=StrEnum)
+Item = TypeVar("Item")
 
 
 class _Value:
@@ -141,6 +142,14 @@ def integer(name: str, value: int) -> int:
     return int(value)
 
 
+def several(name: str, values: Iterable[Item]) -> tuple[Item, ...]:
+    """The values of a field that has any number of them."""
+    try:
+        return tuple(values)
+    except TypeError:
+        raise TypeError(f"expects {name!r} to be a sequence, got {values!r}") from None
+
+
 def optional_integer(name: str, value: int | None) -> int | None:
     """A number that has to be positive where there is one."""
     if value is None:
@@ -151,10 +160,7 @@ def optional_integer(name: str, value: int | None) -> int | None:
 
 def member(name: str, kind: type[Member], value: Member | str) -> Member:
     """The member of an enumeration that has a value."""
-    try:
-        return kind(value)
-    except ValueError:
+    if not isinstance(value, str) or value not in list(kind):
         known = ", ".join(kind)
-        raise ValueError(
-            f"expects {name!r} to be one of {known}, got {value!r}"
-        ) from None
+        raise ValueError(f"expects {name!r} to be one of {known}, got {value!r}")
+    return kind(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..dtypes import DTypeLike
 from .attributes import ParamsAttr
 from .base import Type, element_type, integer, optional_element_type, optional_integer
@@ -118,7 +120,7 @@ class RowIndicesType(Type):
 
 
 def _to_page_size(page_size: int | None) -> int | None:
-    is_open = page_size is not None and page_size == DYNAMIC
+    is_open = isinstance(page_size, int | np.integer) and page_size == DYNAMIC
     return DYNAMIC if is_open else optional_integer("page_size", page_size)
 
 

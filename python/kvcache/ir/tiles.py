@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..dtypes import DTypeLike
 from .attributes import Swizzle
-from .base import Type, element_type, integer, member, optional_integer
+from .base import Type, element_type, integer, member, optional_integer, several
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -74,7 +74,8 @@ class PipeType(Type):
         self._make(
             stages=integer("stages", stages),
             tiles=tuple(
-                tile if isinstance(tile, Type) else Type.parse(tile) for tile in tiles
+                tile if isinstance(tile, Type) else Type.parse(tile)
+                for tile in several("tiles", tiles)
             ),
             producers=optional_integer("producers", producers),
         )
@@ -105,7 +106,7 @@ class TMATileType(Type):
         l2_promotion: int | None = None,
     ) -> None:
         self._make(
-            box=tuple(integer("box", side) for side in box),
+            box=tuple(integer("box", side) for side in several("box", box)),
             dtype=element_type("dtype", dtype),
             swizzle=member("swizzle", Swizzle, swizzle),
             l2_promotion=optional_integer("l2_promotion", l2_promotion),

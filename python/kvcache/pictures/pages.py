@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from ..checks import check_integer, check_positive
+from ..checks import check_instance, check_integer, check_positive, parse_requests
 from ..snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
 from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count, shorten
 
@@ -189,8 +189,9 @@ def draw_pages(
         ValueError: For a snapshot that no manager could be in, a request that it
             doesn't have, more than 64 rows, and more than 4,096 pages in a pool.
     """
+    check_instance(CacheSnapshot, snapshot=snapshot)
     inventory = _Inventory(snapshot)
-    rows = inventory.chosen(requests)
+    rows = inventory.chosen(None if requests is None else parse_requests(requests))
     canvas = Canvas(
         f"Pages of {count(len(rows), 'sequence')}",
         f"{count(snapshot.num_pages, 'page')} of "

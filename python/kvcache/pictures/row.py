@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .. import dtypes
-from ..checks import check_positive
+from ..checks import check_instance, check_positive
 from ..params import KVCacheParams
 from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 
@@ -113,6 +113,7 @@ def draw_row(
         ValueError: For a rope in a cache that can't have one, sizes of the rope that
             don't make up ``head_dim``, and heads of more than 8,192 bytes.
     """
+    check_instance(KVCacheParams, params=params)
     _check_rope(params, padded_depth, rope_columns)
     layout = _Layout(params, padded_depth, rope_columns)
     if layout.head_bytes > MAX_HEAD_BYTES:

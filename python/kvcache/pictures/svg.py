@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from ..checks import check_path
+
 WIDTH = 920
 MARGIN = 30
 RIGHT = WIDTH - MARGIN
@@ -57,7 +59,8 @@ class Picture:
 
         Raises ``ValueError`` for another ending.
         """
-        path = Path(path)
+        check_path(path=path)
+        path = Path(os.fsdecode(path))
         if path.suffix != ".svg":
             raise ValueError(f"expects 'path' to end in '.svg', got {str(path)!r}")
         path.write_text(self.svg, encoding="utf-8")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from .. import dtypes, geometry
 from ..checks import check_integer
@@ -79,10 +80,7 @@ def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
     """Returns the elements of a unit."""
     per_span = geometry.swizzle_granularity(dtype, swizzle)
     per_unit = geometry.swizzle_granularity(dtype, "none")
-    if len(shape) != 2:
-        raise ValueError(f"expects 'shape' to be rows and columns, got {shape!r}")
-    rows, columns = shape
-    geometry.tile_offset(shape, dtype, swizzle, 0, 0)  # checks the sizes
+    rows, columns = geometry.check_shape(shape)
     if columns % per_unit:
         raise ValueError(
             f"expects rows of a multiple of {_UNIT} bytes, got {columns} columns of "
@@ -116,6 +114,8 @@ def _read_units(
     shape: tuple[int, int], dtype: DTypeLike, read: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """The units of an ``ldmatrix``, by their first elements."""
+    if not isinstance(read, Sequence) or len(read) != 2:
+        raise TypeError(f"expects 'read' to be a row and a column, got {read!r}")
     (rows, columns), (row, column) = shape, read
     check_integer(row=row, column=column)
     per_unit = geometry.swizzle_granularity(dtype, "none")
