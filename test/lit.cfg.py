@@ -13,7 +13,7 @@ config.excludes = ["CMakeLists.txt", "python", "Inputs", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.kvcache_build_dir, "test")
 
-venv = os.path.join(config.kvcache_build_dir, "venv", "bin")
+venv = os.path.dirname(config.python)
 config.environment["PATH"] = os.pathsep.join(
     [
         os.path.join(config.kvcache_build_dir, "bin"),
@@ -22,6 +22,11 @@ config.environment["PATH"] = os.pathsep.join(
         os.environ["PATH"],
     ]
 )
+if config.asan_runtime:
+    # Also for programs that are built without it and load our libraries. What
+    # those have not freed at their end is not ours.
+    config.environment["LD_PRELOAD"] = config.asan_runtime
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
 for library in ("runtime", "trace", "cuda", "emulator"):
     path = os.path.join(config.kvcache_build_dir, "lib", f"libkvcache_{library}.so")
     config.substitutions.append((f"%kvcache_{library}", path))

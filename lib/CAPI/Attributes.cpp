@@ -50,10 +50,10 @@ bool mlirKVCacheParamsAttrIsMLA(MlirAttribute attr) {
 // Enums
 //===----------------------------------------------------------------------===//
 
-template <typename AttrT, typename Enum>
+template <typename AttrT, typename Enum, typename CEnum>
 static MlirAttribute getCaseAttr(MlirLocation loc, StringRef what,
                                  std::optional<Enum> (*symbolize)(uint32_t),
-                                 uint32_t value) {
+                                 const CEnum &value) {
   Location where = unwrap(loc);
   std::optional<Enum> known = getCase(where, what, symbolize, value);
   if (!known || failed(checkLoaded(where)))

@@ -9,7 +9,10 @@
 #ifndef KVCACHE_LIB_CAPI_CHECKS_H
 #define KVCACHE_LIB_CAPI_CHECKS_H
 
+#include "kvcache-c/Attributes.h"
 #include "kvcache/IR/KVCache.h"
+
+#include "llvm/ADT/bit.h"
 
 namespace mlir::kvcache {
 
@@ -32,18 +35,20 @@ T getChecked(Location loc, Args &&...args) {
 }
 
 /// The case of an enum; nothing, and an error at `loc`, for a number that is
-/// none: C lets callers pass any.
-template <typename Enum>
+/// none: C lets callers pass any, while C++ may not even look at it as an enum.
+template <typename Enum, typename CEnum>
 std::optional<Enum> getCase(Location loc, StringRef what,
                             std::optional<Enum> (*symbolize)(uint32_t),
-                            uint32_t value) {
-  std::optional<Enum> result = symbolize(value);
+                            const CEnum &value) {
+  auto number = llvm::bit_cast<uint32_t>(value);
+  std::optional<Enum> result = symbolize(number);
   if (!result)
-    emitError(loc) << "unknown " << what << ' ' << static_cast<int32_t>(value);
+    emitError(loc) << "unknown " << what << ' ' << static_cast<int32_t>(number);
   return result;
 }
 
-inline std::optional<Swizzle> getSwizzle(Location loc, uint32_t value) {
+inline std::optional<Swizzle> getSwizzle(Location loc,
+                                         const MlirKVCacheSwizzle &value) {
   return getCase<Swizzle>(loc, "swizzle", symbolizeSwizzle, value);
 }
 

@@ -16,8 +16,29 @@ using namespace mlir::kvcache::tma;
 /// Rope lies behind the content of fp8 MLA rows, as bf16.
 static constexpr int64_t kRopeBytes = 2;
 
+/// Sums and products of sizes that anybody may have written: the largest number
+/// where 64 bits are too few, which breaks a limit of the hardware all the
+/// same.
+static int64_t add(int64_t left, int64_t right) {
+  int64_t sum;
+  return __builtin_add_overflow(left, right, &sum)
+             ? std::numeric_limits<int64_t>::max()
+             : sum;
+}
+static int64_t multiply(int64_t left, int64_t right) {
+  int64_t product;
+  return __builtin_mul_overflow(left, right, &product)
+             ? std::numeric_limits<int64_t>::max()
+             : product;
+}
+
 static int64_t divideCeil(int64_t value, int64_t divisor) {
-  return (value + divisor - 1) / divisor;
+  return value / divisor + (value % divisor > 0);
+}
+
+/// The bf16 elements in a row of content and rope.
+static int64_t getRopeWidth(int64_t paddedDepth, int64_t columns) {
+  return add(paddedDepth, multiply(kRopeBytes, columns)) / kRopeBytes;
 }
 
 TensorMap mlir::kvcache::tma::resolve(const OpenTensorMap &map,
@@ -43,14 +64,6 @@ static std::string describe(const char *what, int dim, const char *rule,
          rule + ", got " + std::to_string(value);
 }
 
-/// The stride in bytes, or the largest number if that is too many.
-static int64_t getStrideBytes(const TensorMap &map, int dim) {
-  int64_t bytes;
-  return __builtin_mul_overflow(map.strides[dim], map.elementBytes, &bytes)
-             ? std::numeric_limits<int64_t>::max()
-             : bytes;
-}
-
 static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
                                                     int dim) {
   constexpr int64_t maxDim = int64_t(1) << 31, maxStride = int64_t(1) << 40;
@@ -63,7 +76,7 @@ static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
       return describe("stride", 0, "to be 1 element", map.strides[0]);
     return std::nullopt;
   }
-  int64_t stride = getStrideBytes(map, dim);
+  int64_t stride = multiply(map.strides[dim], map.elementBytes);
   if (stride >= maxStride)
     return describe("stride", dim, "to be below 2^40 bytes", stride);
   if (stride <= 0 || stride % 16 != 0)
@@ -178,7 +191,7 @@ OpenTensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
   map.add(rows, cache.getRowElements(), rows);
   map.add(cache.numHeads, cache.headSize, 1);
   map.add({&Extents::rows, 1}, cache.getRowElements(), 1);
-  map.offset = -rows * cache.getRowElements() * cache.elementBytes;
+  map.offset = -multiply(rows, cache.getRowElements() * cache.elementBytes);
   return map;
 }
 
@@ -186,13 +199,13 @@ OpenTensorMap mlir::kvcache::tma::getRopeTile(const CacheShape &cache,
                                               int64_t rows, int64_t columns,
                                               int64_t paddedDepth,
                                               Swizzle swizzle) {
-  int64_t width = (paddedDepth + kRopeBytes * columns) / kRopeBytes;
+  int64_t width = getRopeWidth(paddedDepth, columns);
   if (cache.pageSize)
     rows = std::min(rows, cache.pageSize);
   OpenTensorMap map = start(kRopeBytes, swizzle);
   map.add(columns, 1, getGranularity(swizzle, kRopeBytes));
   map.add(cache.numHeads, width, 1);
-  map.add(&Extents::rows, cache.numHeads * width, rows);
+  map.add(&Extents::rows, multiply(cache.numHeads, width), rows);
   map.offset = paddedDepth;
   return map;
 }
@@ -213,7 +226,7 @@ OpenTensorMap mlir::kvcache::tma::getRopeGather4Tile(const CacheShape &cache,
                                                      Swizzle swizzle) {
   OpenTensorMap map = start(kRopeBytes, swizzle);
   map.add(width, 1, getGather4BoxWidth(kRopeBytes, width, swizzle));
-  map.add(&Extents::rows, (paddedDepth + kRopeBytes * width) / kRopeBytes, 1);
+  map.add(&Extents::rows, getRopeWidth(paddedDepth, width), 1);
   map.offset = paddedDepth;
   return map;
 }
@@ -233,7 +246,7 @@ OpenTensorMap mlir::kvcache::tma::getScaleTile(const CacheShape &scales,
 int64_t mlir::kvcache::tma::getPaddedDepth(int64_t elementBytes,
                                            Swizzle swizzle, int64_t depth) {
   int64_t span = getGranularity(swizzle, elementBytes);
-  return divideCeil(depth, span) * span;
+  return multiply(divideCeil(depth, span), span);
 }
 
 int64_t mlir::kvcache::tma::getGather4BoxWidth(int64_t elementBytes,
@@ -243,7 +256,7 @@ int64_t mlir::kvcache::tma::getGather4BoxWidth(int64_t elementBytes,
 }
 
 int64_t mlir::kvcache::tma::getScaleWindow(int64_t elementBytes, int64_t rows) {
-  return rows + 16 / elementBytes;
+  return add(rows, 16 / elementBytes);
 }
 
 int64_t mlir::kvcache::tma::getFoldedChunks(int64_t elementBytes,

@@ -13,6 +13,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__) ||                                           \
+    (defined(__has_feature) && __has_feature(address_sanitizer))
+#include <sanitizer/asan_interface.h>
+#else
+// AddressSanitizer's hooks, for builds without it.
+static void __asan_unpoison_memory_region(const void *, size_t) {}
+static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
+static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
+#endif
+
 using namespace mlir::kvcache::emulator;
 namespace context = boost::context::detail;
 
@@ -39,28 +49,44 @@ Fiber::~Fiber() { munmap(lowest, bytes); }
 void Fiber::start(Function newFunction, void *newArgument) {
   function = newFunction;
   argument = newArgument;
+  // Frames that were left without unwinding are no frames any more.
+  __asan_unpoison_memory_region(lowest + kGuardBytes, bytes - kGuardBytes);
   context = context::make_fcontext(
       lowest + bytes, bytes, [](context::transfer_t transfer) {
         Fiber &fiber = *static_cast<Fiber *>(transfer.data);
-        fiber.caller = transfer.fctx;
+        Place &caller = fiber.caller;
+        __sanitizer_finish_switch_fiber(nullptr, &caller.lowest, &caller.bytes);
+        caller.context = transfer.fctx;
         fiber.function(fiber.argument);
       });
 }
 
 void Fiber::resume() {
+  Place place{context, lowest, bytes};
   // Another fiber may be the one that suspends.
-  context::transfer_t transfer = context::jump_fcontext(context, this);
-  static_cast<Fiber *>(transfer.data)->context = transfer.fctx;
+  Fiber *from = jump(place);
+  from->context = place.context;
 }
 
-void Fiber::suspend() { comeBack(context::jump_fcontext(caller, this)); }
+void Fiber::suspend() { comeBackFrom(caller); }
 
 void Fiber::switchTo(Fiber &other) {
   other.caller = caller;
-  comeBack(context::jump_fcontext(other.context, this));
+  comeBackFrom({other.context, other.lowest, other.bytes});
 }
 
-template <typename Transfer> void Fiber::comeBack(Transfer transfer) {
-  Fiber *from = static_cast<Fiber *>(transfer.data);
-  (from == this ? caller : from->context) = transfer.fctx;
+Fiber *Fiber::jump(Place &place) {
+  __sanitizer_start_switch_fiber(nullptr, place.lowest, place.bytes);
+  context::transfer_t transfer = context::jump_fcontext(place.context, this);
+  __sanitizer_finish_switch_fiber(nullptr, &place.lowest, &place.bytes);
+  place.context = transfer.fctx;
+  return static_cast<Fiber *>(transfer.data);
+}
+
+void Fiber::comeBackFrom(Place place) {
+  Fiber *from = jump(place);
+  if (from == this)
+    caller = place;
+  else
+    from->context = place.context;
 }

@@ -49,14 +49,25 @@ public:
   }
 
 private:
-  template <typename Transfer> void comeBack(Transfer transfer);
+  /// Where to go on, and the stack that this is in.
+  struct Place {
+    void *context = nullptr;
+    const void *lowest = nullptr;
+    size_t bytes = 0;
+  };
+
+  /// Goes on at `place` until something goes on here. Returns the fiber that
+  /// did so or was asked to, and leaves in `place` where that one goes on.
+  Fiber *jump(Place &place);
+  void comeBackFrom(Place place);
 
   /// More than a frame that doesn't touch all of its pages in order.
   static constexpr size_t kGuardBytes = 256 << 10;
 
   char *lowest = nullptr;
   size_t bytes = 0;
-  void *context = nullptr, *caller = nullptr;
+  void *context = nullptr;
+  Place caller;
   Function function = nullptr;
   void *argument = nullptr;
 };
