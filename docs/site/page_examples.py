@@ -1,14 +1,16 @@
-"""The examples of the documentation, checked: `page_examples.py [PAGE...]`.
+"""The examples of the documentation, checked: `page_examples.py [--update] [PAGE...]`.
 
 Those in MLIR parse, verify and lower; programs in Python run, those of a page as one,
-and print what the page shows; shell commands that use what is built run. Prints each
-one that does not, with page and line.
-Needs the package on PYTHONPATH.
+and print what the page shows; tables are what the commands print that make them; shell
+commands that use what is built run. Prints each one that does not, with page and line.
+With `--update` pages get what the programs and the commands print, and nothing else is
+checked. Needs the package on PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import io
 import itertools
 import os
@@ -20,7 +22,10 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from kvcache import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 OPT = ROOT / "build" / "bin" / "kvcache-opt"
@@ -41,6 +46,10 @@ _TOOL = re.compile(r"\b(?:kvcache-opt|kvcache-reduce|mlir-opt|cc)\b")
 # A number on its own: those of ops, chips and places are part of a name.
 _NUMBER = re.compile(r"(?<![\w.:@#-])\d+(?![\w.:])")
 _TOLERANCE = 0.1
+# A table, and the command that the paragraph behind it names.
+_MADE_BY = re.compile(
+    r"((?:^\|.*\n)+)\nMade by `(benchmarks/\S+\.py --markdown)`", re.MULTILINE
+)
 _FUNCTION = re.compile(r"^func\.func (.*?)^\}", re.MULTILINE | re.DOTALL)
 # After the lowering no type or op is left but checks and descriptors; attributes may
 # stay.
@@ -142,8 +151,29 @@ def _check_mlir(example: Example) -> str:
 # --- Python -----------------------------------------------------------------------
 
 
-def check_programs(path: Path) -> str:
-    """Runs the Python of a page from its top to its end; says where and why it stops.
+@dataclass(frozen=True)
+class Output:
+    """What is shown at a place of a page, and what is printed there."""
+
+    place: str
+    shown: str
+    printed: str
+
+    @property
+    def is_right(self) -> bool:
+        return agree(self.shown, self.printed)
+
+    @property
+    def difference(self) -> str:
+        return f"{self.place}: what is printed is\n{self.printed}"
+
+
+class WrongProgram(Exception):
+    """A program of a page that stops, with where and why."""
+
+
+def run_programs(path: Path) -> Iterator[Output]:
+    """Runs the Python of a page from its top to its end.
 
     A text block right behind one in Python shows what that prints.
     """
@@ -161,25 +191,83 @@ def check_programs(path: Path) -> str:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == str(path)]
             line = lines[-1] if lines else getattr(error, "lineno", example.line)
-            return f"{name_of(path)}:{line}: {type(error).__name__}: {error}\n"
-        if (
-            following
-            and following.language == "text"
-            and following.line == example.end + 2
-        ):
-            if not agree(following.text, printed.getvalue()):
-                return f"{following.place}: what is printed is\n{printed.getvalue()}"
-    return ""
+            raise WrongProgram(
+                f"{name_of(path)}:{line}: {type(error).__name__}: {error}\n"
+            ) from error
+        is_shown = following and following.language == "text"
+        if is_shown and following.line == example.end + 2:
+            yield Output(following.place, following.text, printed.getvalue())
+
+
+def check_programs(path: Path) -> str:
+    """Runs the Python of a page; says where and why it stops, or prints other text."""
+    try:
+        wrong = next((out for out in run_programs(path) if not out.is_right), None)
+    except WrongProgram as error:
+        return str(error)
+    return wrong.difference if wrong else ""
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether texts are equal but for numbers, which another ptxas may change a bit."""
+    """Whether texts are equal; but for numbers where ptxas is another than is pinned."""
+    if shown == printed or is_pinned():
+        return shown == printed
     if _NUMBER.sub("N", shown) != _NUMBER.sub("N", printed):
         return False
     numbers = (map(int, _NUMBER.findall(text)) for text in (shown, printed))
     return all(
         abs(a - b) <= _TOLERANCE * max(a, b) for a, b in zip(*numbers, strict=True)
     )
+
+
+@cache
+def is_pinned() -> bool:
+    """Whether ptxas and nvdisasm are those that the numbers of pages are made with."""
+    requirements = (ROOT / "requirements.txt").read_text()
+    pinned = dict(re.findall(r"^(nvidia-cuda-\w+)==(\S+)$", requirements, re.MULTILINE))
+    for package, tool in (("nvcc", "ptxas"), ("nvdisasm", "nvdisasm")):
+        found = importlib.metadata.distribution(f"nvidia-cuda-{package}")
+        is_of_package = toolchain.find_tool(tool).is_relative_to(found.locate_file(""))
+        if found.version != pinned[found.name] or not is_of_package:
+            return False
+    return True
+
+
+# --- Tables -----------------------------------------------------------------------
+
+
+def has_tables(path: Path) -> bool:
+    """Whether a page has tables that commands make."""
+    return bool(_MADE_BY.search(path.read_text()))
+
+
+def run_table_commands(path: Path) -> Iterator[Output]:
+    """Runs the commands that make the tables of a page."""
+    text = path.read_text()
+    for match in _MADE_BY.finditer(text):
+        place = f"{name_of(path)}:{text.count(chr(10), 0, match.start()) + 1}"
+        command = [sys.executable, *match[2].split()]
+        made = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        yield Output(place, match[1], made.stdout)
+
+
+def check_tables(path: Path) -> str:
+    """Makes the tables of a page; says which is another now."""
+    wrong = next((out for out in run_table_commands(path) if not out.is_right), None)
+    return wrong.difference if wrong else ""
+
+
+def update(path: Path) -> None:
+    """Puts what programs and commands print into a page."""
+    outputs = [*run_programs(path), *run_table_commands(path)]
+    text = path.read_text()
+    for output in outputs:
+        if text.count(output.shown) != 1:
+            raise WrongProgram(f"{output.place}: the page shows this several times\n")
+        text = text.replace(output.shown, output.printed)
+    path.write_text(text)
 
 
 # --- Shell ------------------------------------------------------------------------
@@ -241,10 +329,16 @@ def failures(paths: list[Path]) -> Iterator[str]:
                 yield f"{example.place}: {message}"
         yield from filter(None, pool.map(check_commands, paths))
     yield from filter(None, map(check_programs, paths))
+    yield from filter(None, map(check_tables, paths))
 
 
 def main() -> int:
-    paths = [Path(name).resolve() for name in sys.argv[1:]] or TABLES + PAGES
+    names = [name for name in sys.argv[1:] if name != "--update"]
+    paths = [Path(name).resolve() for name in names] or TABLES + PAGES
+    if "--update" in sys.argv[1:]:
+        for path in paths:
+            update(path)
+        return 0
     found = list(failures(paths))
     sys.stderr.write("".join(found))
     return 1 if found else 0

@@ -16,6 +16,7 @@ DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
 EXAMPLES = [example for path in TABLES + PAGES for example in page_examples.examples_of(path, "mlir")]
 COMMANDS = [path for path in PAGES if page_examples.commands_of(path)]
 PROGRAMS = [path for path in PAGES if page_examples.examples_of(path, "python")]
+TABLED = [path for path in PAGES if page_examples.has_tables(path)]
 SLOW = {"docs/guide.md"}
 
 
@@ -79,3 +80,57 @@ def test_programs_of_a_page_run_and_print_what_it_shows(page):
 @pytest.mark.parametrize("page", COMMANDS, ids=page_examples.name_of)
 def test_commands_of_a_page_run(page):
     assert page_examples.check_commands(page) == ""
+
+
+def test_numbers_are_exact_where_tools_are_pinned(monkeypatch):
+    for is_pinned in (True, False):
+        monkeypatch.setattr(page_examples, "is_pinned", lambda: is_pinned)
+        assert page_examples.agree("100 of sm_90a\n", "100 of sm_90a\n")
+        assert page_examples.agree("100 of sm_90a\n", "101 of sm_90a\n") != is_pinned
+        assert not page_examples.agree("100 of sm_90a\n", "120 of sm_90a\n")
+        assert not page_examples.agree("100 of sm_90a\n", "100 of sm_80\n")
+
+
+def test_tools_are_pinned_by_version_and_place(monkeypatch):
+    page_examples.is_pinned.cache_clear()
+    monkeypatch.setenv("PTXAS", sys.executable)
+    assert not page_examples.is_pinned()
+    page_examples.is_pinned.cache_clear()
+
+
+PAGE = """One of {one}.
+
+```python
+print("one:", {value})
+```
+
+```text
+one: 3
+```
+
+| a |
+| - |
+| 1 |
+
+Made by `benchmarks/table.py --markdown`.
+"""
+
+
+def test_pages_get_what_is_printed(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_examples, "ROOT", tmp_path)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "table.py").write_text("print('| a |\\n| - |\\n| 2 |')")
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.format(one=3, value=5))
+    monkeypatch.setattr(page_examples, "is_pinned", lambda: True)
+    assert page_examples.check_programs(page) == "page.md:7: what is printed is\none: 5\n"
+    assert "page.md:11: what is printed is\n| a |\n| - |\n| 2 |\n" == page_examples.check_tables(page)
+    page_examples.update(page)
+    assert page.read_text() == PAGE.format(one=3, value=5).replace("one: 3", "one: 5").replace("| 1 |", "| 2 |")
+    assert page_examples.check_programs(page) == page_examples.check_tables(page) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TABLED, ids=page_examples.name_of)
+def test_tables_of_a_page_are_what_their_commands_print(page):
+    assert page_examples.check_tables(page) == ""
