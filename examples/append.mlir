@@ -1,13 +1,12 @@
-// Appends this step's tokens to one layer of the paged cache, keys and values.
+// Appends the tokens of a step, keys and values, to one layer of the paged cache.
 //
 //   keys[b, h, cache_length(b) + i, :] = new_keys[row_offsets[b] + i, h, :]
 //
-// for every new token i of sequence b, and the same for the values. The batch is ragged: the new tokens of all
-// sequences lie one after another, those of sequence b from row_offsets[b] to row_offsets[b + 1]; none has more than
-// max_seq. cache_length(b) counts the tokens in the cache before this step, so the lengths grow once every layer has
-// appended. The pages must be in the table.
-// The shapes are Llama-3-8B's: pages of 64 tokens, 8 KV heads of 128, bf16.
-// One source for both machines, like gather.mlir: a block of 8 x 16 threads for each new token.
+// for every new token i of sequence b, and the same for the values. The batch is ragged: the new tokens of sequence b
+// are the rows from row_offsets[b] to row_offsets[b + 1], at most max_seq. cache_length(b) is the number of tokens in
+// the cache before this step; the caller increases the lengths after all layers have appended. The lookup table must
+// have the pages of the new tokens. The shapes are those of Llama-3-8B: pages of 64 tokens, 8 KV heads of 128 elements,
+// bf16. One source for CPU and GPU, like gather.mlir: one block of 8 x 16 threads per new token.
 //
 //   kvcache-opt examples/append.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //

@@ -1,14 +1,14 @@
-// Appends this step's bf16 tokens to one layer of a paged fp8 cache, keys and values, and quantizes them.
+// Quantizes the bf16 tokens of a step, keys and values, and appends them to one layer of a paged fp8 cache.
 //
 //   keys[b, h, cache_length(b) + i, :] * their scales = new_keys[row_offsets[b] + i, h, :], rounded
 //
-// for every new token i of sequence b, and the same for the values: append.mlir says what the arguments are. A group of
-// elements shares an f32 scale, its largest magnitude over 448, the largest number of f8E4M3FN. Here for the two usual
-// sizes of a group: a head of a token ("per token") and 32 elements ("per group").
-// The shapes are Llama-3-8B's: pages of 64 tokens, 8 KV heads of 128.
+// for every new token i of sequence b, and the same for the values; append.mlir describes the arguments. A group of
+// elements shares an f32 scale: its largest magnitude divided by 448, the largest number of f8E4M3FN. There are kernels
+// for two common group sizes: a head of a token ("per token") and 32 elements ("per group").
+// The shapes are those of Llama-3-8B: pages of 64 tokens, 8 KV heads of 128 elements.
 //
-// A thread quantizes a group of 32 by itself, so that one source is enough for both machines: @append_per_group. For a
-// head's 128 elements 16 lanes of a warp work together, 16 bytes each: @append_per_token_cpu is for the CPU, and
+// Per group, one thread quantizes 32 elements, so one source works for CPU and GPU: @append_per_group. Per token, 16
+// lanes of a warp share the 128 elements of a head, 16 bytes each: @append_per_token_cpu is for the CPU, and
 // @kernels::@append_per_token for a GPU, launched with a grid of (max_seq, batch) blocks of 16 x 8 threads.
 //
 //   kvcache-opt examples/append_fp8.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
@@ -23,8 +23,8 @@
 !per_token = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
 !per_group = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
-// A block of 8 heads x 4 groups for each new token: a thread quantizes a group of the key and one of the value. The
-// collection is made inside the loops, so that elements and scales share the lookup of their page in a kernel too.
+// One block of 8 heads x 4 groups per new token: each thread quantizes one group of the key and one of the value. The
+// loops contain the op that creates the collection, so that elements and scales share the page lookup in a kernel, too.
 func.func @append_per_group(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                             %max_seq: i32, %max_cache: i32, %scales: memref<?x2x?x64x8x4xf32>, %layer: index,
                             %new_keys: memref<?x8x128xbf16>, %new_values: memref<?x8x128xbf16>,
@@ -69,7 +69,7 @@ func.func @append_per_group(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %lengths: 
   return
 }
 
-// Plain loops: parallel ones would become a kernel.
+// Plain loops, because parallel loops would become a kernel.
 func.func @append_per_token_cpu(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %lengths: memref<?xi32>,
                                 %lut: memref<?x?xi32>, %max_seq: i32, %max_cache: i32,
                                 %scales: memref<?x2x?x64x8x1xf32>, %layer: index,
@@ -138,7 +138,7 @@ gpu.module @kernels {
     %row = arith.addi %begin, %i : index
     %is_new = arith.cmpi ult, %row, %end : index
 
-    // One token for the whole block: all lanes of a warp reach `quantize`, or none.
+    // The block has a single token, so either all lanes of a warp execute `quantize`, or none.
     scf.if %is_new {
       %key = vector.load %new_keys[%row, %h, %d] {alignment = 16 : i64} : memref<?x8x128xbf16>, vector<8xbf16>
       %value = vector.load %new_values[%row, %h, %d] {alignment = 16 : i64} : memref<?x8x128xbf16>, vector<8xbf16>

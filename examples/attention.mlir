@@ -2,10 +2,10 @@
 //
 //   out[b, h, :] = softmax(scale * q[b, h, :] . keys[b, h / 4, t, :] over t < cache_length(b)) . values[b, h / 4, t, :]
 //
-// Llama-3-8B's shapes: 32 query heads over 8 KV heads of 128, pages of 64 tokens, bf16; the sums are f32, and an empty
-// sequence gives zeros. cache_length counts what is attended to, so append this step's token and its length first.
-// Two forms, because lanes of a warp exchange values and a loop's iterations don't: @attention_cpu for the CPU, and
-// @kernels::@attention for a GPU, launched with a grid of (8, batch) blocks of 128 threads.
+// The shapes are those of Llama-3-8B: 32 query heads, 8 KV heads of 128 elements, pages of 64 tokens, bf16. Sums are
+// f32; an empty sequence gives zeros. Append the token of this step, and increase its length, before this kernel runs.
+// There are two forms, because lanes of a warp exchange values and iterations of a loop do not: @attention_cpu for the
+// CPU, and @kernels::@attention for a GPU, launched with a grid of (8, batch) blocks of 128 threads.
 //
 //   kvcache-opt examples/attention.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //
@@ -17,9 +17,9 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !tile = memref<32x128xbf16, strided<[1024, 1], offset: ?>>
 
-// The softmax is online: of the tokens so far, `max` is the largest score, `sum` the sum of 2^(score - max), and `acc`
-// the sum of 2^(score - max) * value; when the maximum grows, the other two shrink. Scores are in base 2: log2(e) is
-// part of the scale.
+// Online softmax over the tokens so far: `max` is the largest score, `sum` the sum of 2^(score - max), and `acc` the
+// sum of 2^(score - max) * value. When the maximum grows, the loop scales `sum` and `acc` down. Scores are in base 2,
+// so the scale includes the factor log2(e).
 func.func @attention_cpu(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                          %max_seq: i32, %max_cache: i32, %layer: index,
                          %scale: f32, %q: memref<?x32x128xbf16>, %out: memref<?x32x128xbf16>) {
@@ -82,9 +82,9 @@ func.func @attention_cpu(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<
   return
 }
 
-// A block takes the 4 query heads that share a KV head, 32 tokens at a time: half-warp i reads rows i, i + 8, i + 16
-// and i + 24 of a tile, each lane 8 elements of a row. 32 divides the page size, so that a tile costs one table lookup.
-// Vectors of 4 are over the query heads; vectors of 32 are a lane's 8 elements for each of the 4 heads.
+// A block computes the 4 query heads of a KV head, 32 tokens at a time. Half-warp i reads the rows i, i + 8, i + 16 and
+// i + 24 of a tile, 8 elements of a row per lane. 32 divides the page size, so a tile needs one table lookup. Vectors
+// of 4 have one element per query head; vectors of 32 have the 8 elements of a lane for each of the 4 heads.
 gpu.module @kernels {
   gpu.func @attention(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                       %max_seq: i32, %max_cache: i32, %layer: index,
@@ -161,7 +161,7 @@ gpu.module @kernels {
       %v2_raw = vector.load %value_tile[%row2, %d] {alignment = 16 : i64} : !tile, vector<8xbf16>
       %v3_raw = vector.load %value_tile[%row3, %d] {alignment = 16 : i64} : !tile, vector<8xbf16>
 
-      // Rows past the length are unwritten memory: they may hold anything, NaN too.
+      // Rows past the length are uninitialized, and may contain NaN.
       %left = arith.subi %length, %t : index
       %used0 = arith.cmpi ult, %half_warp, %left : index
       %used1 = arith.cmpi ult, %row1, %left : index
@@ -209,7 +209,7 @@ gpu.module @kernels {
       scf.yield %new_max, %new_sum, %new_acc : vector<4xf32>, vector<4xf32>, vector<32xf32>
     }
 
-    // Each half-warp has seen other tokens: leave what it found in shared memory.
+    // Each half-warp has processed different tokens: store its partial results in shared memory.
     %acc_0 = vector.extract_strided_slice %acc {offsets = [0], sizes = [8], strides = [1]}
         : vector<32xf32> to vector<8xf32>
     %acc_1 = vector.extract_strided_slice %acc {offsets = [8], sizes = [8], strides = [1]}
@@ -235,7 +235,7 @@ gpu.module @kernels {
     }
     gpu.barrier
 
-    // Combine them: a warp takes one query head, a lane 4 elements of it.
+    // Combine the partial results: one query head per warp, 4 of its elements per lane.
     %group = arith.divui %thread, %c32 : index
     %warp_lane = arith.remui %thread, %c32 : index
     %e = arith.muli %warp_lane, %c4 : index
@@ -298,7 +298,7 @@ gpu.module @kernels {
     return %weights : vector<4xf32>
   }
 
-  // acc + the row's values, once for each head with its weight.
+  // acc + the values of the row, times the weight of each head.
   func.func private @accumulate(%weight: vector<4xf32>, %value_raw: vector<8xbf16>, %acc: vector<32xf32>)
       -> vector<32xf32> {
     %value = arith.extf %value_raw : vector<8xbf16> to vector<8xf32>

@@ -2,12 +2,12 @@
 //
 //   out[b, h, :] = softmax(scale * q[b, h, :] . keys[b, h / 4, t, :] over t < cache_length(b)) . values[b, h / 4, t, :]
 //
-// where keys and values are f8E4M3FN elements times their f32 scales. Otherwise it is attention.mlir: Llama-3-8B's
-// shapes, sums in f32, an online softmax, zeros for an empty sequence. append_fp8.mlir fills the cache.
+// where keys and values are f8E4M3FN elements times their f32 scales. The rest is as in attention.mlir: the shapes of
+// Llama-3-8B, sums in f32, an online softmax, zeros for an empty sequence. append_fp8.mlir fills the cache.
 //
-// Per token, a head's 128 elements share a scale: elements are only converted, a key's scale goes on its score and a
-// value's on its weight. Per group, 32 elements share a scale: kvcache.load multiplies each element by its own. Both as
-// a function for the CPU, and as a kernel, launched with a grid of (8, batch) blocks of 128 threads.
+// Per token, the 128 elements of a head share a scale: the kernel only converts elements, and multiplies the score by
+// the scale of the key, and the weight by that of the value. Per group, 32 elements share a scale, and kvcache.load
+// applies it. Both are CPU functions, and kernels to launch with a grid of (8, batch) blocks of 128 threads.
 //
 //   kvcache-opt examples/attention_fp8.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //
@@ -108,7 +108,7 @@ func.func @attention_per_group_cpu(%blocks: !blocks, %lengths: !lengths, %lut: !
   return
 }
 
-// The query of a head, scaled. Scores are in base 2: log2(e) is part of the scale.
+// The scaled query of a head. Scores are in base 2, so the scale includes the factor log2(e).
 func.func private @load_query_cpu(%q: !tokens, %scale: f32, %b: index, %head: index) -> vector<128xf32> {
   %c0 = arith.constant 0 : index
   %log2e = arith.constant 1.44269504 : f32
@@ -120,8 +120,8 @@ func.func private @load_query_cpu(%q: !tokens, %scale: f32, %b: index, %head: in
   return %query : vector<128xf32>
 }
 
-// One more token. The softmax is online: of the tokens so far, `max` is the largest score, `sum` the sum of
-// 2^(score - max), and `acc` the sum of 2^(score - max) * value; when the maximum grows, the other two shrink.
+// Processes one more token. Online softmax over the tokens so far: `max` is the largest score, `sum` the sum of
+// 2^(score - max), and `acc` the sum of 2^(score - max) * value. When the maximum grows, `sum` and `acc` scale down.
 func.func private @attend_cpu(%query: vector<128xf32>, %key: vector<128xf32>, %key_scale: f32,
                               %value: vector<128xf32>, %value_scale: f32,
                               %max: f32, %sum: f32, %acc: vector<128xf32>) -> (f32, f32, vector<128xf32>) {
@@ -145,7 +145,7 @@ func.func private @attend_cpu(%query: vector<128xf32>, %key: vector<128xf32>, %k
   return %new_max, %new_sum, %new_acc : f32, f32, vector<128xf32>
 }
 
-// The token with the largest score counts 1: the sum is below 1, namely 0, only where there are no tokens.
+// The token with the largest score adds 1 to the sum, so the sum is below 1 (it is 0) only if there are no tokens.
 func.func private @store_mean_cpu(%sum: f32, %acc: vector<128xf32>, %out: !tokens, %b: index, %head: index) {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f32
@@ -165,11 +165,11 @@ func.func private @store_mean_cpu(%sum: f32, %acc: vector<128xf32>, %out: !token
 !row = vector<8xf32>
 !accs = vector<32xf32>
 
-// A block takes the 4 query heads that share a KV head, 32 tokens at a time: half-warp i reads rows i, i + 8, i + 16
-// and i + 24 of a tile, each lane 8 elements of a row. 32 divides the page size, so that a tile costs one table lookup.
-// Rows past the length are unwritten memory, and so are their scales: they may hold anything, NaN too. The last row of
-// the sequence is read in their place, and @attend gives it no weight.
-// !heads holds a number for each of the 4 query heads, !row a lane's 8 elements, !accs 8 elements for each head.
+// A block computes the 4 query heads of a KV head, 32 tokens at a time. Half-warp i reads the rows i, i + 8, i + 16 and
+// i + 24 of a tile, 8 elements of a row per lane. 32 divides the page size, so a tile needs one table lookup.
+// Rows past the length, and their scales, are uninitialized, and may contain NaN. The kernel reads the last row of the
+// sequence instead, and @attend gives it the weight 0.
+// !heads has a number for each of the 4 query heads, !row the 8 elements of a lane, !accs 8 elements for each head.
 gpu.module @kernels {
   gpu.func @attention_per_token(%blocks: !blocks, %lengths: !lengths, %lut: !lut, %max_seq: i32, %max_cache: i32,
                                 %scales: !token_scales, %layer: index, %scale: f32, %q: !tokens, %out: !tokens)
@@ -277,7 +277,7 @@ gpu.module @kernels {
     %last = arith.subi %length, %c1 : index
     %max, %sum, %acc = scf.for %t = %c0 to %length step %c32
         iter_args(%old_max = %lowest, %old_sum = %zero, %old_acc = %zeros) -> (!heads, !heads, !accs) {
-      // Keys and values share their pages, and so do their scales.
+      // Keys and values share a page, and their scales share a page.
       %p = kvcache.page_id %keys[%b, %t] : !per_group
       %sp = kvcache.page_id %scales_of_keys[%b, %t] : !kvcache.scales<!per_group>
       %row0 = arith.addi %t, %half_warp : index
@@ -309,7 +309,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A lane's elements of the 4 queries, scaled. Scores are in base 2: log2(e) is part of the scale.
+  // The scaled elements of a lane of the 4 queries. Scores are in base 2, so the scale includes the factor log2(e).
   func.func private @load_query(%q: !tokens, %scale: f32, %b: index, %h: index, %d: index) -> !accs {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -338,7 +338,7 @@ gpu.module @kernels {
     return %query : !accs
   }
 
-  // A lane's elements of a row, only converted, and the row's scale.
+  // The elements of a lane of a row, converted but not scaled, and the scale of the row.
   func.func private @load_row(%tile: !tile, %scales: !scale_tile, %row: index, %d: index) -> (!row, f32) {
     %c0 = arith.constant 0 : index
     %fp8 = vector.load %tile[%row, %d] {alignment = 8 : i64} : !tile, vector<8xf8E4M3FN>
@@ -347,8 +347,8 @@ gpu.module @kernels {
     return %x, %scale : !row, f32
   }
 
-  // One more tile, of which `left` rows or all are used; `row` is the first of the lane's 4. As @attend_cpu, for the 4
-  // query heads at once.
+  // Processes one more tile with `left` valid rows, or all; `row` is the first of the 4 rows of the lane. Like
+  // @attend_cpu, for 4 query heads at once.
   func.func private @attend(%query: !accs, %k0: !row, %k1: !row, %k2: !row, %k3: !row,
                             %ks0: f32, %ks1: f32, %ks2: f32, %ks3: f32, %v0: !row, %v1: !row, %v2: !row, %v3: !row,
                             %vs0: f32, %vs1: f32, %vs2: f32, %vs3: f32, %row: index, %left: index,
@@ -391,7 +391,7 @@ gpu.module @kernels {
     return %new_max, %new_sum, %new_acc : !heads, !heads, !accs
   }
 
-  // The scores of a row: 4 dot products, each summed over the half-warp's 16 lanes; the lowest where it is unused.
+  // The scores of a row: 4 dot products, each summed over the 16 lanes of the half-warp; the lowest number if invalid.
   func.func private @scores(%query: !accs, %key: !row, %key_scale: f32, %used: i1) -> !heads {
     %lowest = arith.constant dense<-1.0e30> : !heads
     %keys = func.call @for_each_head(%key) : (!row) -> !accs
@@ -421,7 +421,7 @@ gpu.module @kernels {
     return %weights : !heads
   }
 
-  // acc + the row's values, once for each head with its weight.
+  // acc + the values of the row, times the weight of each head.
   func.func private @accumulate(%weight: !heads, %value: !row, %value_scale: f32, %acc: !accs) -> !accs {
     %value_scales = vector.broadcast %value_scale : f32 to !heads
     %scaled = arith.mulf %weight, %value_scales : !heads
@@ -443,8 +443,8 @@ gpu.module @kernels {
     return %xs : !accs
   }
 
-  // Each half-warp has seen other tokens: it leaves what it found in shared memory. Then a warp combines all that for
-  // one query head, a lane 4 elements of it.
+  // Each half-warp has processed different tokens, and stores its partial results in shared memory. Then each warp
+  // combines them for one query head, 4 elements per lane.
   func.func private @combine(%max: !heads, %sum: !heads, %acc: !accs,
                              %all_max: !all_heads, %all_sum: !all_heads, %all_acc: !all_accs,
                              %out: !tokens, %b: index, %h: index, %thread: index) {
@@ -500,7 +500,7 @@ gpu.module @kernels {
       scf.yield %new_total, %new_mix : f32, vector<4xf32>
     }
 
-    // As in @store_mean_cpu, the total is below 1 only where there are no tokens.
+    // As in @store_mean_cpu, the total is below 1 only if there are no tokens.
     %divisor = arith.maximumf %total, %one : f32
     %factor = arith.divf %one, %divisor fastmath<arcp, afn> : f32
     %factors = vector.broadcast %factor : f32 to vector<4xf32>

@@ -1,12 +1,12 @@
 // Attention of one query token per sequence over the paged cache (a decode step), for one layer, on the tensor cores,
-// with tiles of keys and values in flight.
+// with a pipe of key and value tiles.
 //
 //   out[b, n, :] = softmax(scale * q[b, n, :] . keys[b, n / group, t, :] over t < cache_length(b))
 //                  . values[b, n / group, t, :]
 //
-// 8 KV heads of 128, pages of 64 tokens, bf16. A KV head has a group of up to 8 query heads, an eighth of those in `q`:
-// 4 in Llama-3-8B, 8 in Llama-3-70B. Sums are f32, weights are rounded to bf16 before they meet the values, and an
-// empty sequence gives zeros. In NumPy, with everything in f32:
+// 8 KV heads of 128 elements, pages of 64 tokens, bf16. A KV head has a group of up to 8 query heads, an eighth of the
+// heads of `q`: 4 in Llama-3-8B, 8 in Llama-3-70B. Sums are f32, weights are rounded to bf16 before the product with
+// the values, and an empty sequence gives zeros. In NumPy, with all numbers in f32:
 //
 //   group = q.shape[1] // 8
 //   for b, n in np.ndindex(out.shape[:2]):
@@ -16,11 +16,11 @@
 //       weights = np.exp(scores - scores.max(initial=-np.inf))
 //       out[b, n] = weights @ values / (weights.sum() or 1)
 //
-// Launch a grid of (8, batch) blocks of 128 threads with 96 KB of dynamic shared memory: three stages of a tile of keys
-// and one of values, 64 tokens each. While one stage is in use the other two are on their way. The source doesn't say
-// how: sm_90 and newer take tensor copies, and two descriptors as the last parameters; older chips take cp.async. An SM
-// has room for two such blocks, and ptxas need not save registers for more.
-// attention.mlir has the same for CPUs.
+// Launch a grid of (8, batch) blocks of 128 threads with 96 KB of dynamic shared memory: three stages of a key tile and
+// a value tile, 64 tokens each. While threads use one stage, the copies of the other two are in flight. The compiler
+// chooses the copies: sm_90 and newer use tensor copies, with two descriptors as the last parameters; older chips use
+// cp.async. An SM has room for two such blocks, so ptxas need not save registers for more.
+// attention.mlir has the same attention for CPUs.
 //
 //   kvcache-opt examples/attention_pipe.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 
@@ -34,11 +34,11 @@
 !floats = memref<4x8x128xf32, #gpu.address_space<workgroup>>
 !numbers = memref<4x8xf32, #gpu.address_space<workgroup>>
 
-// A product is mma.sync.m16n8k16. Its 16 rows are the query heads of the group and padding: lane l holds columns
-// 2 * (l mod 4) and the next one of row l / 4, and of row l / 4 + 8, which is always padding.
+// A product is mma.sync.m16n8k16. Its 16 rows are the query heads of the group and padding. Lane l has the columns
+// 2 * (l mod 4) and 2 * (l mod 4) + 1 of row l / 4, and of row l / 4 + 8, which is always padding.
 //
-// Of a tile each warp takes 16 tokens and does all there is to do: scores, an online softmax like attention.mlir's, and
-// the sum of values. Only at the end do the four warps meet.
+// Each warp processes 16 tokens of a tile: scores, an online softmax as in attention.mlir, and the sum of values. The
+// four warps combine their results only at the end.
 gpu.module @kernels {
   gpu.func @attention_pipe(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                            %max_seq: i32, %max_cache: i32, %layer: index,
@@ -85,7 +85,7 @@ gpu.module @kernels {
       }
     }
 
-    // Padding repeats the last query head, so that every lane has one to load.
+    // Padding repeats the last query head, so that every lane loads a valid head.
     %query_heads = memref.dim %q, %c1 : !heads
     %group = arith.divui %query_heads, %c8 : index
     %first_head = arith.muli %h, %group : index
@@ -95,7 +95,7 @@ gpu.module @kernels {
     %query = func.call @load_query(%q, %b, %head, %lane_column) : (!heads, index, index, index) -> vector<8x2xi32>
     %scale_log2 = arith.mulf %scale, %log2e : f32
 
-    // For ldmatrix a lane names 8 elements of a row: lanes below 16 of columns 0 to 7, the others of 8 to 15.
+    // For ldmatrix, a lane addresses 8 elements of a row: lanes below 16 the columns 0 to 7, the others 8 to 15.
     %first_row = arith.muli %warp, %c16 : index
     %row_of_warp = arith.remui %lane, %c16 : index
     %row = arith.addi %first_row, %row_of_warp : index
@@ -146,7 +146,7 @@ gpu.module @kernels {
       scf.yield %new_max, %new_sum, %new_mix : f32, f32, vector<8x8xf32>
     }
 
-    // Each warp has seen other tokens. A filling without copies gives them a slot to leave what they found in.
+    // Each warp has processed different tokens. A `produce` without copies gives them a slot for partial results.
     %sum = gpu.subgroup_reduce add %lane_sum cluster(size = 4) : (f32) -> f32
     kvcache.produce %ring[%tiles] : !ring {
     ^bb0(%key_tile: !tile, %value_tile: !tile):
@@ -168,7 +168,7 @@ gpu.module @kernels {
       }
       gpu.barrier
 
-      // 16 threads take a query head, 8 elements each.
+      // 16 threads store a query head, 8 elements each.
       %out_row = arith.divui %thread, %c16 : index
       %is_head = arith.cmpi ult, %out_row, %group : index
       scf.if %is_head {
@@ -185,8 +185,8 @@ gpu.module @kernels {
 
   // --- Products ------------------------------------------------------------------------------------------------------
 
-  // The 16 x 8 sums `c`, plus the 16 x 16 elements `a` times the 16 x 8 elements `b`. Of `c` a lane has two elements
-  // and two of padding, of `a` two pairs: those of the padding are zeros.
+  // The 16 x 8 sums `c` plus the product of the 16 x 16 elements `a` and the 16 x 8 elements `b`. A lane has two
+  // elements of `c` and two of padding, and two pairs of `a`; the padding of `a` is zero.
   func.func private @mma(%a: vector<2xi32>, %b: vector<2xi32>, %c: vector<4xf32>) -> vector<4xf32> {
     %padding = arith.constant 0 : i32
     %a0 = vector.extract %a[0] : i32 from vector<2xi32>
@@ -206,7 +206,7 @@ gpu.module @kernels {
     return %result : vector<4xf32>
   }
 
-  // Two products next to each other: 8 more columns of `b`, and of the sums.
+  // Two adjacent products, with 16 columns of `b` and of the sums.
   func.func private @mma_pair(%a: vector<2xi32>, %b: vector<4xi32>, %c: vector<8xf32>) -> vector<8xf32> {
     %b_left = vector.extract_strided_slice %b {offsets = [0], sizes = [2], strides = [1]}
         : vector<4xi32> to vector<2xi32>
@@ -222,7 +222,7 @@ gpu.module @kernels {
     return %result : vector<8xf32>
   }
 
-  // Where a lane's 8 elements for ldmatrix begin.
+  // The address of the 8 elements of a lane for ldmatrix.
   func.func private @get_pointer(%tile: !tile, %row: index, %column: index) -> !llvm.ptr<3> {
     %memory = kvcache.tile_memory %tile : !tile -> !memory
     %offset = kvcache.tile_offset %tile[%row, %column] : !tile
@@ -233,7 +233,7 @@ gpu.module @kernels {
     return %pointer : !llvm.ptr<3>
   }
 
-  // The scores of 16 tokens: a lane has those of a row for tokens 0, 1, 8 and 9, from its first on.
+  // The scores of 16 tokens. A lane has the scores of one row for the tokens 0, 1, 8 and 9 after its first token.
   func.func private @multiply_keys(%query: vector<8x2xi32>, %keys: !tile, %row: index, %column: index)
       -> vector<4xf32> {
     %c16 = arith.constant 16 : index
@@ -279,7 +279,7 @@ gpu.module @kernels {
     return %scores : vector<4xf32>
   }
 
-  // Adds 16 columns of queries and keys to the scores of 16 tokens. A row of keys is a column of `b`: no transposition.
+  // Adds the product of 16 columns to the scores of 16 tokens. A row of keys is a column of `b`, without transposition.
   func.func private @add_scores(%query: vector<2xi32>, %keys: !tile, %row: index, %column: index,
                                 %scores: vector<8xf32>) -> vector<8xf32> {
     %pointer = func.call @get_pointer(%keys, %row, %column) : (!tile, index, index) -> !llvm.ptr<3>
@@ -290,13 +290,13 @@ gpu.module @kernels {
     %m1 = llvm.extractvalue %m[1] : !llvm.struct<(i32, i32, i32, i32)>
     %m2 = llvm.extractvalue %m[2] : !llvm.struct<(i32, i32, i32, i32)>
     %m3 = llvm.extractvalue %m[3] : !llvm.struct<(i32, i32, i32, i32)>
-    // Matrices 0 and 1 are columns 0 to 7 of the two times 8 tokens.
+    // Matrices 0 and 1 are the columns 0 to 7 of the first and the second 8 tokens.
     %b = vector.from_elements %m0, %m2, %m1, %m3 : vector<4xi32>
     %result = func.call @mma_pair(%query, %b, %scores) : (vector<2xi32>, vector<4xi32>, vector<8xf32>) -> vector<8xf32>
     return %result : vector<8xf32>
   }
 
-  // The lanes that hold a token's score are those that have to hold its weight.
+  // The lanes that have the score of a token also need its weight.
   func.func private @add_values(%weights: vector<4xf32>, %values: !tile, %row: index, %column: index,
                                 %mix: vector<8x8xf32>) -> vector<8x8xf32> {
     %c16 = arith.constant 16 : index
@@ -350,7 +350,7 @@ gpu.module @kernels {
     return %mix7 : vector<8x8xf32>
   }
 
-  // Adds 16 columns of the values of 16 tokens, times their weights. A row of values is a row of `b`: transposed.
+  // Adds 16 columns of the values of 16 tokens, times their weights. A row of values is a row of `b`, transposed.
   func.func private @add_columns(%weights: vector<2xi32>, %values: !tile, %row: index, %column: index,
                                  %mix: vector<8xf32>) -> vector<8xf32> {
     %pointer = func.call @get_pointer(%values, %row, %column) : (!tile, index, index) -> !llvm.ptr<3>
@@ -368,7 +368,7 @@ gpu.module @kernels {
 
   // --- Queries, scores and results -----------------------------------------------------------------------------------
 
-  // A lane's part of a query as rows of products: of every 16 columns its pair, and the one 8 columns on.
+  // The part of a lane of a query as rows of `a`: in every 16 columns, its pair and the pair 8 columns later.
   func.func private @load_query(%q: !heads, %b: index, %head: index, %column: index) -> vector<8x2xi32> {
     %c16 = arith.constant 16 : index
     %c32 = arith.constant 32 : index
@@ -414,7 +414,7 @@ gpu.module @kernels {
     return %result : vector<2xi32>
   }
 
-  // Scales a lane's scores, to base 2, and takes out those of tokens past the length: the last tile's.
+  // Scales the scores of a lane to base 2, and masks those of tokens past the length, in the last tile.
   func.func private @mask(%raw: vector<4xf32>, %scale: f32, %token: index, %length: index) -> vector<4xf32> {
     %tokens_of_lane = arith.constant dense<[0, 1, 8, 9]> : vector<4xi32>
     %lowest = arith.constant dense<-1.0e30> : vector<4xf32>
@@ -430,7 +430,7 @@ gpu.module @kernels {
     return %scores : vector<4xf32>
   }
 
-  // Leaves a warp's sums in shared memory. Groups of 8 columns are moved by the row, so that lanes meet in no bank.
+  // Stores the sums of a warp in shared memory. Groups of 8 columns shift by the row, which avoids bank conflicts.
   func.func private @leave_mix(%mix: vector<8x8xf32>, %all_mix: !floats, %warp: index, %row: index, %column: index) {
     %c16 = arith.constant 16 : index
     %c32 = arith.constant 32 : index
@@ -488,7 +488,7 @@ gpu.module @kernels {
     return
   }
 
-  // 8 columns of a query head's result, from what the four warps have found. Without tokens the sums are zero.
+  // 8 columns of the result of a query head, from the partial results of the four warps. Without tokens, sums are zero.
   func.func private @combine(%all_mix: !floats, %all_max: !numbers, %all_sum: !numbers, %row: index, %column: index)
       -> vector<8xbf16> {
     %c0 = arith.constant 0 : index

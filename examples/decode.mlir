@@ -1,19 +1,19 @@
-// The two kernels of decode.py: they append a step's tokens to a layer of the paged cache, and attend to it.
+// The two kernels of decode.py: append the tokens of a step to a layer of the paged cache, and attend to the layer.
 //
 //   keys[b, h, cache_length(b) + i, :] = new_keys[row_offsets[b] + i, h, :]           and the same for the values
 //   out[row_offsets[b] + i, h, :] = softmax(scale * q[row_offsets[b] + i, h, :] . keys[b, h / group, t, :]
 //                                           over t <= cache_length(b) + i) . values[b, h / group, t, :]
 //
-// for every new token i of sequence b. The batch is ragged, as in append.mlir, so that prompts and single tokens go
-// together. cache_length(b) counts the tokens before this step in both: first append, then attend.
-// One source for both machines: a block for each new token, with a thread for each of its heads.
+// for every new token i of sequence b. The batch is ragged, as in append.mlir, and may mix prompts and single tokens.
+// In both kernels, cache_length(b) is the number of tokens before this step: append first, then attend.
+// One source for CPU and GPU: one block per new token, with one thread per head.
 //
 //   kvcache-opt examples/decode.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //
 //   program.call("append", *inputs.collection(), layer, new_keys, new_values, inputs.row_offsets)
 //   program.call("attention", *inputs.collection(), layer, scale, q, inputs.row_offsets, out)
 
-// All that is particular to a model and its cache: decode.py puts its own here. For a cache without scales it also
+// The parameters of a model and its cache, which decode.py replaces by its own. For a cache without scales, it also
 // removes the scales below, and "_quantized" from the stores.
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 64>
@@ -25,7 +25,7 @@
 !queries = memref<?x8x64xf32>
 !head = vector<64xf32>
 
-// The row of sequence b's new token i among those of all sequences, and whether there is such a token.
+// The row of the new token i of sequence b among the rows of all sequences, and whether this token exists.
 func.func private @new_token(%row_offsets: memref<?xi32>, %b: index, %i: index) -> (index, i1) {
   %c1 = arith.constant 1 : index
   %b_next = arith.addi %b, %c1 : index
@@ -67,7 +67,7 @@ func.func @append(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi3
   return
 }
 
-// An online softmax, in base 2, as attention.mlir explains it.
+// Online softmax in base 2, as attention.mlir explains.
 func.func @attention(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max_seq: i32, %max_cache: i32,
                      %scales: !scales, %layer: index,
                      %scale: f32, %q: !queries, %row_offsets: memref<?xi32>, %out: !queries) {

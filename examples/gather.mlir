@@ -1,12 +1,12 @@
-// Gathers one layer's keys from the paged cache into a contiguous buffer.
+// Gathers the keys of one layer from the paged cache into a contiguous buffer.
 //
 //   out[b, t, h, d] = keys[b, h, t, d]   for t < cache_length(b), and 0 above
 //
-// The shapes are Llama-3-8B's: pages of 64 tokens, 8 KV heads of 128, bf16. For the values, write `value` for `key`.
-// One source for both machines: on the CPU the parallel loops run as loops; on a GPU the outer one is the grid (one
-// block for 8 tokens of a sequence) and the inner one the block. Its last dimension becomes threadIdx.x, so that
-// neighbouring threads touch neighbouring 16 bytes. A thread copies 4 x 16 bytes of one token, and loads all before it
-// stores any.
+// The shapes are those of Llama-3-8B: pages of 64 tokens, 8 KV heads of 128 elements, bf16. To gather the values,
+// replace `key` by `value`. One source for CPU and GPU: on the CPU, the parallel loops run as loops; on a GPU, the
+// outer loop is the grid (one block per 8 tokens of a sequence), and the inner one the block. Its last dimension
+// becomes threadIdx.x, so that adjacent threads access adjacent 16 bytes. A thread copies 4 x 16 bytes of one token,
+// with all loads before all stores.
 //
 //   kvcache-opt examples/gather.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //

@@ -1,20 +1,20 @@
-// Loads one layer's keys from the paged cache through tiles in shared memory, and writes them out contiguous.
+// Copies the keys of one layer from the paged cache through tiles in shared memory to a contiguous buffer.
 //
 //   out[b, h, t, :] = keys[b, h, t, :]   for t < cache_length(b), and 0 above
 //
-// What a block of attention does with its keys first: a tile has 64 tokens of a head, and lies in shared memory as
-// `ldmatrix`, `wgmma` and `tcgen05.mma` want it, in two chunks of 64 columns, with their 128-byte rows swizzled. Rows
-// past the length arrive as zeros; the lookup table is not read for a tile that has no others.
-// The shapes are Llama-3-8B's: pages of 64 tokens, 8 KV heads of 128, bf16.
+// The blocks of an attention kernel load their keys in this way. A tile has 64 tokens of a head. Its layout in shared
+// memory suits `ldmatrix`, `wgmma` and `tcgen05.mma`: two chunks of 64 columns, with swizzled 128-byte rows. Rows past
+// the length are zeros; a tile that has only such rows does not read the lookup table.
+// The shapes are those of Llama-3-8B: pages of 64 tokens, 8 KV heads of 128 elements, bf16.
 //
-// The source names no instruction. Each chip does what it does best:
+// The compiler chooses the instructions for each chip:
 //
-//   sm_90 and newer   two tensor copies (cp.async.bulk.tensor) that one lane issues, and an mbarrier. The descriptor is
-//                     the kernel's last parameter; a tile that isn't full is a ragged box: no stores of zeros
+//   sm_90 and newer   two tensor copies (cp.async.bulk.tensor), issued by one lane, and an mbarrier. The descriptor is
+//                     the last parameter of the kernel. A partial tile uses a ragged box, without stores of zeros
 //   sm_80 to sm_89    cp.async of 16 bytes by every thread
 //
-// One source for both machines, like gather.mlir: a block of 8 x 16 threads for each tile. On the CPU the threads run
-// one after the other, and each copies the whole tile before it writes its part of it: right, and slow.
+// One source for CPU and GPU, like gather.mlir: one block of 8 x 16 threads per tile. On the CPU, the threads run one
+// after the other, and each copies the whole tile before it writes its part, which is correct but slow.
 //
 //   kvcache-opt examples/key_tile.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 //
@@ -52,7 +52,7 @@ func.func @copy_keys(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi3
   return
 }
 
-// What thread (y, x) does for tile i of a head.
+// The work of thread (y, x) for tile i of a head.
 func.func private @copy_tile(%keys: !cache, %b: index, %h: index, %i: index, %y: index, %x: index,
                              %out: memref<?x8x?x128xbf16>) {
   %c0 = arith.constant 0 : index
@@ -69,7 +69,7 @@ func.func private @copy_tile(%keys: !cache, %b: index, %h: index, %i: index, %y:
   %copy = kvcache.async_load_tile %keys[%b, %h, %first, %c0] valid %valid to %tile : !cache, !tile
   kvcache.wait %copy
 
-  // 16 neighbouring threads write the 256 bytes of a row.
+  // 16 adjacent threads write the 256 bytes of a row.
   %tokens = memref.dim %out, %c2 : memref<?x8x?x128xbf16>
   %d = arith.muli %x, %c8 : index
   scf.for %row = %y to %c64 step %c8 {

@@ -184,7 +184,7 @@ class Comparison:
 
 
 COLUMNS = (
-    *("cache", "bytes per token", "% of f32", "mean cosine", "least cosine"),
+    *("cache", "bytes per token", "% of f32", "mean cosine", "minimum cosine"),
     *("same nearest", "nearest in group", "ms"),
 )
 

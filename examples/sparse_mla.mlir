@@ -1,25 +1,25 @@
-// Gathers the rows of an MLA cache that a sparse attention has selected, through tiles in shared memory, and writes
-// them out contiguous.
+// Gathers the rows of an MLA cache that a sparse attention has selected, through tiles in shared memory, to a
+// contiguous buffer.
 //
-//   out[q, i, :] = cache[ids[q, i], :]   and 0 where ids[q, i] is no row of the cache, such as -1
+//   out[q, i, :] = cache[ids[q, i], :]   and 0 if ids[q, i] is not a row of the cache, such as -1
 //
-// For every query q there is a list of row ids, `page * 64 + offset in the page`, as an indexer leaves it: in any
-// order, padded with -1. The length of a list is a multiple of 64, the rows of a tile. The lookup table isn't read.
-// The shapes are DeepSeek-V3's: one latent row for all heads, 512 elements of content and 64 of rope, in pages of 64
-// tokens. Three ways to store a row:
+// Each query q has a list of row ids, `page * 64 + offset in the page`, as an indexer writes it: in any order, padded
+// with -1. The length of a list is a multiple of 64, the rows of a tile. The kernel does not read the lookup table.
+// The shapes are those of DeepSeek-V3: one latent row for all heads, 512 elements of content and 64 of rope, in pages
+// of 64 tokens. There are three formats of a row:
 //
 //   @gather_fp8_with_rope   640 bytes: 512 in fp8, and then the rope in bf16
-//   @gather_fp8             576 bytes: all of it in fp8
-//   @gather_bf16            1152 bytes: all of it in bf16
+//   @gather_fp8             576 bytes: all elements in fp8
+//   @gather_bf16            1152 bytes: all elements in bf16
 //
-// The source names no instruction. What a tile of 64 rows becomes:
+// The compiler chooses the instructions for a tile of 64 rows:
 //
 //                  sm_100 and newer                sm_90                       sm_80 to sm_89
 //   512 + 128 B    16 + 16 gather4                 64 + 64 tensor copies       cp.async of 16 bytes
 //   576 B          16 gather4, in a box of i64     64 bulk copies of a row     cp.async of 16 bytes
 //   1152 B         16 gather4, in a box of i64     64 tensor copies of a row   cp.async of 16 bytes
 //
-// One source for both machines, like key_tile.mlir: a block of (y, x) threads for each tile, x along a row.
+// One source for CPU and GPU, like key_tile.mlir: one block of (y, x) threads per tile, with x along a row.
 //
 //   kvcache-opt examples/sparse_mla.mlir --kvcache-to-ptx="chip=sm_100a" --emit-ptx
 //
@@ -63,8 +63,8 @@ func.func @gather_fp8_with_rope(%blocks: memref<?x1x?x64x1x640xf8E4M3FN>, %lengt
   return
 }
 
-// The rope has elements of another type, and goes to a tile of its own: its bytes, swizzled as `ldmatrix` and the
-// tensor cores want bf16.
+// The rope has another element type, so its bytes go to a separate tile, with the swizzle that `ldmatrix` and the
+// tensor cores need for bf16.
 func.func private @gather_tile_fp8_with_rope(%cache: !cache_640, %ids: memref<?x?xi32>,
                                              %q: index, %i: index, %y: index, %x: index,
                                              %content: memref<?x?x512xf8E4M3FN>, %rope: memref<?x?x64xbf16>) {
@@ -96,7 +96,7 @@ func.func private @gather_tile_fp8_with_rope(%cache: !cache_640, %ids: memref<?x
     %v = kvcache.tile_load %content_tile[%row, %d] : !content_tile -> vector<16xf8E4M3FN>
     vector.store %v, %content[%q, %n, %d] {alignment = 16} : memref<?x?x512xf8E4M3FN>, vector<16xf8E4M3FN>
   }
-  // And the 128 bytes of four rows.
+  // A warp writes the 128 bytes of four rows at a time.
   %y4 = arith.muli %y, %c4 : index
   %part = arith.divui %x, %c8 : index
   %first_row = arith.addi %y4, %part : index

@@ -1,7 +1,7 @@
-// A tile with the TMA instructions by hand: a descriptor, a barrier, the bytes that it waits for, and the copy.
+// Loads a tile with the TMA ops: a descriptor, a barrier, the bytes that it waits for, and the copy.
 //
-// `async_load_tile` in key_tile.mlir does all of this, on every chip; these ops are for those who want the instructions.
-// They need sm_90 or newer. What happens without one of them: docs/emulator.md.
+// `async_load_tile` in key_tile.mlir does all of this, on every chip. These ops are for kernels that need the TMA
+// instructions of sm_90 and newer. docs/emulator.md shows the errors if one of them is missing.
 //
 //   kvcache-opt examples/tma_by_hand.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 
