@@ -47,7 +47,7 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   expand.gpuMath = false;
   pm.addPass(createExpandForLLVM(expand));
   pm.addPass(createConvertMathToFuncs());
-  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createLowerControlFlow());
   pm.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
   // What LLVM has intrinsics for goes first; the math library has the rest.
   pm.addPass(createConvertMathToLLVMPass());

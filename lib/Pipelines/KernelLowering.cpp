@@ -54,7 +54,7 @@ static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createNarrowIntegers());
   pm.addPass(createConvertNVGPUToNVVMPass());
   pm.addPass(createExpandForLLVM());
-  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createLowerControlFlow());
 }
 
 /// What is left to do in functions of the LLVM dialect.

@@ -12,6 +12,7 @@
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -20,6 +21,8 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm) {
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());
+  // Equal checks are then of equal values.
+  pm.addPass(createCSEPass());
   pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createShareWithHost());

@@ -1,6 +1,11 @@
 """What a compilation takes grows with its source, and no faster. No test here measures seconds."""
 
+import os
+import resource
+import subprocess
+
 import pytest
+from programs import OPT
 
 import kvcache
 
@@ -76,3 +81,36 @@ def test_a_long_straight_line_stays_one():
     assert count(lines, "st.global.v4.b32") == count(lines, "ld.global.v4.b32") == moves
     assert count(lines, "bra") == 0
     assert not any(line.startswith("$L") for line in lines)
+
+
+FUNCTION = """
+func.func @{name}(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                  %max_seq: i32, %max_cache: i32, %b: index, %h: index, %t: index, %d: index) {{
+  %c16 = arith.constant 16 : index
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
+      : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+  %keys = kvcache.paged_view key %collection[%b] : !collection
+  {body}
+  return
+}}
+"""
+
+
+def limit_seconds():
+    """Ends what grows with the square of its input: minutes instead of seconds."""
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+
+
+def test_checks_of_a_long_host_function_take_little_memory(tmp_path):
+    """A branch for each check took 16 GB."""
+    body = "".join(MOVE.format(i=i) for i in range(1000))
+    source = tmp_path / "function.mlir"
+    types = HEAD.replace("gpu.module @kernels {", "")
+    source.write_text(types + FUNCTION.format(name="f", body=body))
+    command = [OPT, source, "--kvcache-bounds-checks", "--kvcache-to-cpu"]
+    process = subprocess.Popen(
+        [*command, "-o", os.devnull], preexec_fn=limit_seconds
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    assert usage.ru_maxrss < 300 * 1024

@@ -54,7 +54,8 @@ def ConvertKVCacheChecks : Pass<"convert-kvcache-checks"> {
     On the CPU a failed check calls the function `kvcacheCheckFailed` of
     `kvcache/Runtime/Host.h`. In GPU code it prints its message with the value
     and the bound, and asserts. The message holds the op's source location.
-    `cf.assert` on the CPU calls the same function.
+    `cf.assert` on the CPU calls the same function. A check of the same values
+    as one that dominates it is dropped.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",

@@ -84,6 +84,17 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
   ];
 }
 
+def LowerControlFlow : Pass<"kvcache-lower-control-flow"> {
+  let summary = "Convert structured control flow to branches, the last op first";
+  let description = [{
+    Applies the patterns of upstream's `convert-scf-to-cf`. Each splits the block
+    of an op and moves all that follows. Lowering the last op first moves every
+    op once; the first one first, as upstream does, takes time and memory that
+    grow with the square of their number.
+  }];
+  let dependentDialects = ["::mlir::cf::ControlFlowDialect"];
+}
+
 def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
                          "::mlir::gpu::GPUModuleOp"> {
   let summary = "Convert a module of kernels to NVVM";

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::kvcache {
@@ -34,25 +35,77 @@ std::string getMessage(Location loc, StringRef what) {
   return escaped;
 }
 
-/// Calls `kvcacheCheckFailed(format, value, bound)`.
-void createCall(RuntimeCalls &host, OpBuilder &builder, Location loc,
-                StringRef format, Value value, Value bound) {
-  Value string = host.getString(builder, loc, format);
-  host.call(builder, loc, "kvcacheCheckFailed", /*resultType=*/{},
-            {string, value, bound});
-}
+/// The checks of host code in one module: calls of one function, because a
+/// branch for each makes passes over long functions slow.
+class HostChecks {
+public:
+  explicit HostChecks(ModuleOp module) : runtime(module) {}
+
+  /// Stops with the message unless `value` is below `bound`, both i64.
+  void create(OpBuilder &builder, Location loc, StringRef format, Value value,
+              Value bound) {
+    Value string = runtime.getString(builder, loc, format);
+    if (!function)
+      function = createFunction(string.getType(), value.getType());
+    LLVM::CallOp::create(builder, loc, function, {string, value, bound});
+  }
+
+private:
+  /// A function of a format, a value and a bound, which LLVM inlines. A check
+  /// that fails calls `kvcacheCheckFailed`, which does not return.
+  LLVM::LLVMFuncOp createFunction(Type pointer, Type number) {
+    Location loc = runtime.getModule().getLoc();
+    OpBuilder builder = OpBuilder::atBlockEnd(runtime.getModule().getBody());
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(builder.getContext()),
+        {pointer, number, number});
+    auto created = LLVM::LLVMFuncOp::create(builder, loc, "kvcache_check", type,
+                                            LLVM::Linkage::Internal);
+    runtime.getSymbols().insert(created);
+    Block *entry = created.addEntryBlock(builder);
+    Block *failed = builder.createBlock(&created.getBody());
+    Block *passed = builder.createBlock(&created.getBody());
+    builder.setInsertionPointToStart(entry);
+    Value holds =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult,
+                             entry->getArgument(1), entry->getArgument(2));
+    LLVM::CondBrOp::create(builder, loc, holds, passed, failed);
+    builder.setInsertionPointToStart(failed);
+    runtime.call(builder, loc, "kvcacheCheckFailed", /*resultType=*/{},
+                 entry->getArguments());
+    LLVM::UnreachableOp::create(builder, loc);
+    builder.setInsertionPointToStart(passed);
+    LLVM::ReturnOp::create(builder, loc, ValueRange());
+    return created;
+  }
+
+  RuntimeCalls runtime;
+  LLVM::LLVMFuncOp function;
+};
 
 Value asI64(OpBuilder &builder, Location loc, Value index) {
   return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
 }
 
-/// Opens `scf.if` for the case that a check fails, and moves into it.
-void enterFailure(OpBuilder &builder, Location loc, Value holds) {
-  Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  Value fails = arith::XOrIOp::create(builder, loc, holds, yes);
-  auto branch = scf::IfOp::create(builder, loc, fails);
-  builder.setInsertionPointToStart(branch.thenBlock());
-}
+/// The checks that have been seen. After one that has passed, an equal one
+/// passes as well.
+class PassedChecks {
+public:
+  explicit PassedChecks(DominanceInfo &dominance) : dominance(dominance) {}
+
+  /// Whether an equal check comes before `op` on every way; if not, adds `op`.
+  bool contain(CheckOp op) {
+    Operation *&known = last[{op.getValue(), op.getBound()}];
+    if (known && dominance.properlyDominates(known, op))
+      return true;
+    known = op;
+    return false;
+  }
+
+private:
+  DominanceInfo &dominance;
+  llvm::DenseMap<std::pair<Value, Value>, Operation *> last;
+};
 
 struct ConvertKVCacheChecks
     : kvcache::impl::ConvertKVCacheChecksBase<ConvertKVCacheChecks> {
@@ -65,57 +118,71 @@ struct ConvertKVCacheChecks
     }
     // Modules may nest, and each needs strings and a declaration of its own.
     llvm::MapVector<ModuleOp, SmallVector<Operation *>> checksOf;
+    PassedChecks passed(getAnalysis<DominanceInfo>());
     module.walk([&](Operation *op) {
-      if (isa<CheckOp>(op) || (isa<cf::AssertOp>(op) && !isInGPUCode(op)))
+      if (auto check = dyn_cast<CheckOp>(op); check && passed.contain(check))
+        check.erase();
+      else if (check || (isa<cf::AssertOp>(op) && !isInGPUCode(op)))
         checksOf[op->getParentOfType<ModuleOp>()].push_back(op);
     });
     for (auto &[nested, checks] : checksOf) {
-      RuntimeCalls host(nested);
+      HostChecks host(nested);
       for (Operation *op : checks) {
-        if (auto check = dyn_cast<CheckOp>(op))
-          lowerCheck(check, host);
+        OpBuilder builder(op);
+        if (auto assertion = dyn_cast<cf::AssertOp>(op))
+          lowerAssert(builder, assertion, host);
+        else if (auto check = cast<CheckOp>(op); isInGPUCode(check))
+          lowerOnGPU(builder, check);
         else
-          lowerAssert(cast<cf::AssertOp>(op), host);
+          lowerOnHost(builder, check, host);
+        op->erase();
       }
     }
   }
 
 private:
-  static void lowerCheck(CheckOp op, RuntimeCalls &host) {
-    OpBuilder builder(op);
+  static std::string getFormat(CheckOp op) {
+    std::string what = (op.getWhat() + " is out of range: ").str();
+    return getMessage(op.getLoc(), what) + "%lld is not in [0, %lld)";
+  }
+
+  static void lowerOnHost(OpBuilder &builder, CheckOp op, HostChecks &host) {
+    Location loc = op.getLoc();
+    Value value = asI64(builder, loc, op.getValue());
+    Value bound = asI64(builder, loc, op.getBound());
+    host.create(builder, loc, getFormat(op), value, bound);
+  }
+
+  /// Zero is below one.
+  static void lowerAssert(OpBuilder &builder, cf::AssertOp op,
+                          HostChecks &host) {
+    Location loc = op.getLoc();
+    Value one = arith::ConstantIntOp::create(builder, loc, 1, 64);
+    Value holds =
+        arith::ExtUIOp::create(builder, loc, one.getType(), op.getArg());
+    Value fails = arith::SubIOp::create(builder, loc, one, holds);
+    host.create(builder, loc, getMessage(loc, op.getMsg()), fails, one);
+  }
+
+  static void lowerOnGPU(OpBuilder &builder, CheckOp op) {
     Location loc = op.getLoc();
     Value holds = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                         op.getValue(), op.getBound());
-    std::string format =
-        getMessage(loc, (op.getWhat() + " is out of range: ").str());
-    format += "%lld is not in [0, %lld)";
+    Value yes = arith::ConstantIntOp::create(builder, loc, 1, 1);
+    Value fails = arith::XOrIOp::create(builder, loc, holds, yes);
+    auto branch = scf::IfOp::create(builder, loc, fails);
     {
       OpBuilder::InsertionGuard guard(builder);
-      enterFailure(builder, loc, holds);
+      builder.setInsertionPointToStart(branch.thenBlock());
       Value value = asI64(builder, loc, op.getValue());
       Value bound = asI64(builder, loc, op.getBound());
-      if (isInGPUCode(op))
-        gpu::PrintfOp::create(builder, loc, format + "\n",
-                              ValueRange{value, bound});
-      else
-        createCall(host, builder, loc, format, value, bound);
+      gpu::PrintfOp::create(builder, loc, getFormat(op) + "\n",
+                            ValueRange{value, bound});
     }
-    if (isInGPUCode(op)) {
-      // The assertion's own message has a position only for a plain location.
-      FileLineColLoc position = findFileLoc(loc);
-      cf::AssertOp::create(builder, position ? Location(position) : loc, holds,
-                           (op.getWhat() + " is out of range").str());
-    }
-    op.erase();
-  }
-
-  static void lowerAssert(cf::AssertOp op, RuntimeCalls &host) {
-    OpBuilder builder(op);
-    Location loc = op.getLoc();
-    enterFailure(builder, loc, op.getArg());
-    Value zero = arith::ConstantIntOp::create(builder, loc, 0, 64);
-    createCall(host, builder, loc, getMessage(loc, op.getMsg()), zero, zero);
-    op.erase();
+    // The assertion's own message has a position only for a plain location.
+    FileLineColLoc position = findFileLoc(loc);
+    cf::AssertOp::create(builder, position ? Location(position) : loc, holds,
+                         (op.getWhat() + " is out of range").str());
   }
 };
 

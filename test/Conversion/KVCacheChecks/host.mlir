@@ -13,15 +13,10 @@
 
 // CHECK-LABEL: func.func @check_calls_the_runtime(
 // CHECK-SAME:      %[[VALUE:.*]]: index, %[[BOUND:.*]]: index)
-// CHECK:         %[[HOLDS:.*]] = arith.cmpi ult, %[[VALUE]], %[[BOUND]] : index
-// CHECK:         %[[TRUE:.*]] = arith.constant true
-// CHECK:         %[[FAILS:.*]] = arith.xori %[[HOLDS]], %[[TRUE]] : i1
-// CHECK:         scf.if %[[FAILS]] {
-// CHECK-DAG:       %[[VALUE64:.*]] = arith.index_cast %[[VALUE]] : index to i64
-// CHECK-DAG:       %[[BOUND64:.*]] = arith.index_cast %[[BOUND]] : index to i64
-// CHECK-DAG:       %[[FORMAT:.*]] = llvm.mlir.addressof @[[PAGE]] : !llvm.ptr
-// CHECK:           llvm.call @kvcacheCheckFailed(%[[FORMAT]], %[[VALUE64]], %[[BOUND64]])
-// CHECK-NEXT:    }
+// CHECK-DAG:     %[[VALUE64:.*]] = arith.index_cast %[[VALUE]] : index to i64
+// CHECK-DAG:     %[[BOUND64:.*]] = arith.index_cast %[[BOUND]] : index to i64
+// CHECK-DAG:     %[[FORMAT:.*]] = llvm.mlir.addressof @[[PAGE]] : !llvm.ptr
+// CHECK:         llvm.call @kvcache_check(%[[FORMAT]], %[[VALUE64]], %[[BOUND64]])
 // CHECK-NEXT:    return
 func.func @check_calls_the_runtime(%value: index, %bound: index) {
   kvcache.check %value below %bound, "page id" loc("pages.mlir":12:5)
@@ -32,10 +27,10 @@ func.func @check_calls_the_runtime(%value: index, %bound: index) {
 // CHECK:         llvm.mlir.addressof @[[FUSED]]
 // CHECK:         llvm.mlir.addressof @[[CALLEE]]
 // CHECK:         llvm.mlir.addressof @[[NOWHERE]]
-func.func @position_of_wrapped_locations(%value: index, %bound: index) {
-  kvcache.check %value below %bound, "head" loc(fused["fused.mlir":3:4, "other.mlir":9:9])
-  kvcache.check %value below %bound, "token" loc(callsite("name"("callee.mlir":5:6) at "caller.mlir":7:8))
-  kvcache.check %value below %bound, "layer" loc(unknown)
+func.func @position_of_wrapped_locations(%head: index, %token: index, %layer: index, %bound: index) {
+  kvcache.check %head below %bound, "head" loc(fused["fused.mlir":3:4, "other.mlir":9:9])
+  kvcache.check %token below %bound, "token" loc(callsite("name"("callee.mlir":5:6) at "caller.mlir":7:8))
+  kvcache.check %layer below %bound, "layer" loc(unknown)
   return
 }
 
@@ -57,11 +52,11 @@ func.func @messages_are_shared(%value: index, %bound: index) {
 
 // CHECK-LABEL: func.func @assert_calls_the_runtime(
 // CHECK-SAME:      %[[CONDITION:.*]]: i1)
-// CHECK:         %[[FAILS:.*]] = arith.xori %[[CONDITION]], %{{.*}} : i1
-// CHECK:         scf.if %[[FAILS]] {
-// CHECK-DAG:       %[[ZERO:.*]] = arith.constant 0 : i64
-// CHECK-DAG:       %[[FORMAT:.*]] = llvm.mlir.addressof @[[ASSERT]]
-// CHECK:           llvm.call @kvcacheCheckFailed(%[[FORMAT]], %[[ZERO]], %[[ZERO]])
+// CHECK:         %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK:         %[[HOLDS:.*]] = arith.extui %[[CONDITION]] : i1 to i64
+// CHECK:         %[[FAILS:.*]] = arith.subi %[[ONE]], %[[HOLDS]] : i64
+// CHECK:         %[[FORMAT:.*]] = llvm.mlir.addressof @[[ASSERT]]
+// CHECK:         llvm.call @kvcache_check(%[[FORMAT]], %[[FAILS]], %[[ONE]])
 func.func @assert_calls_the_runtime(%condition: i1) {
   cf.assert %condition, "at least 100%" loc("assert.mlir":7:8)
   return
@@ -69,11 +64,9 @@ func.func @assert_calls_the_runtime(%condition: i1) {
 
 // CHECK-LABEL: func.func @checks_in_loops_and_branches(
 // CHECK:         scf.for
-// CHECK:           scf.if
-// CHECK:             llvm.call @kvcacheCheckFailed
+// CHECK:           llvm.call @kvcache_check
 // CHECK:         cf.br
-// CHECK:         scf.if
-// CHECK:           llvm.call @kvcacheCheckFailed
+// CHECK:         llvm.call @kvcache_check
 func.func @checks_in_loops_and_branches(%value: index, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -85,3 +78,34 @@ func.func @checks_in_loops_and_branches(%value: index, %n: index) {
   kvcache.check %value below %n, "token"
   return
 }
+
+// After a check that passed, an equal one passes as well.
+
+// CHECK-LABEL: func.func @repeated_checks(
+// CHECK:         scf.if
+// CHECK:           llvm.call @kvcache_check
+// CHECK-NEXT:    }
+// CHECK:         llvm.call @kvcache_check
+// CHECK-NOT:     llvm.call
+// CHECK:         return
+func.func @repeated_checks(%value: index, %bound: index, %condition: i1) {
+  scf.if %condition {
+    kvcache.check %value below %bound, "token"
+  }
+  kvcache.check %value below %bound, "token"
+  kvcache.check %value below %bound, "page id"
+  scf.if %condition {
+    kvcache.check %value below %bound, "token"
+  }
+  return
+}
+
+// CHECK-LABEL: llvm.func internal @kvcache_check(
+// CHECK-SAME:      %[[FORMAT:.*]]: !llvm.ptr, %[[VALUE:.*]]: i64, %[[BOUND:.*]]: i64)
+// CHECK:         %[[HOLDS:.*]] = llvm.icmp "ult" %[[VALUE]], %[[BOUND]] : i64
+// CHECK:         llvm.cond_br %[[HOLDS]], ^[[PASSED:.*]], ^[[FAILED:.*]]
+// CHECK:       ^[[FAILED]]:
+// CHECK:         llvm.call @kvcacheCheckFailed(%[[FORMAT]], %[[VALUE]], %[[BOUND]])
+// CHECK-NEXT:    llvm.unreachable
+// CHECK:       ^[[PASSED]]:
+// CHECK-NEXT:    llvm.return
