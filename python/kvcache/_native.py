@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
+from . import bytecode
 from .checks import check_path
 from .errors import CompileError, CompileWarning, Diagnostic, RawDiagnostic
 
@@ -38,7 +39,10 @@ def extension() -> ModuleType:
 
 
 def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
-    """Returns the contents of a source and its name in locations."""
+    """Returns the contents of a source and its name in locations.
+
+    Raises ``CompileError`` for bytecode that can't be read.
+    """
     if isinstance(source, str):
         contents, name = source.encode(errors="surrogatepass"), "<string>"
     elif isinstance(source, bytes | bytearray | memoryview):
@@ -57,7 +61,18 @@ def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
     if filename is not None:
         check_path(filename=filename)
         name = os.fsdecode(filename)
-    return contents, name.encode(errors="replace").decode()
+    name = name.encode(errors="replace").decode()
+    return _rewrite_bytecode(contents, name), name
+
+
+def _rewrite_bytecode(contents: bytes, name: str) -> bytes:
+    """Returns text as it is, and bytecode so that it can be read without danger."""
+    if not bytecode.is_bytecode(contents):
+        return contents
+    written, diagnostics = bytecode.rewrite(contents, name, extension().__file__ or "")
+    if not written:
+        raise CompileError(map(Diagnostic.from_raw, diagnostics))
+    return written
 
 
 def _is_file_name(contents: bytes) -> bool:
