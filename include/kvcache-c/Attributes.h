@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function that ends in GetChecked returns null and reports an error at `loc`
-// where its arguments break a rule of the attribute, or where the dialect is
-// not loaded into the context. Getters expect an attribute of their kind. Roles
-// and extents are integer attributes of type i32 in the IR, and have no type
-// id.
+// A function whose name ends in GetChecked returns null and reports an error at
+// `loc` if its arguments violate a constraint of the attribute, or if the
+// context has not loaded the dialect. Getters expect an attribute of their
+// kind. Roles and extents are integer attributes of type i32 in the IR, and
+// have no type id.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ mlirKVCacheRoleAttrGetValue(MlirAttribute attr);
 // ExtentAttr
 //===----------------------------------------------------------------------===//
 
-/// A size that is known at run time.
+/// A size of a cache, known at run time.
 typedef enum MlirKVCacheExtent {
   MlirKVCacheExtentBatch = 0,
   MlirKVCacheExtentLayers = 1,
@@ -74,7 +74,7 @@ mlirKVCacheExtentAttrGetValue(MlirAttribute attr);
 // SwizzleAttr
 //===----------------------------------------------------------------------===//
 
-/// How a tile lies in shared memory: the span of its swizzle in bytes.
+/// The layout of a tile in shared memory: the span of its swizzle in bytes.
 typedef enum MlirKVCacheSwizzle {
   MlirKVCacheSwizzleNone = 0,
   MlirKVCacheSwizzle32B = 1,
@@ -93,7 +93,7 @@ mlirKVCacheSwizzleAttrGetValue(MlirAttribute attr);
 // MajorAttr
 //===----------------------------------------------------------------------===//
 
-/// Which index of a matrix product runs along the rows of a tile.
+/// The index of a matrix product that runs along the rows of a tile.
 typedef enum MlirKVCacheMajor {
   MlirKVCacheMajorK = 0,
   MlirKVCacheMajorMN = 1,
@@ -110,7 +110,7 @@ mlirKVCacheMajorAttrGetValue(MlirAttribute attr);
 // EvictionAttr
 //===----------------------------------------------------------------------===//
 
-/// When the L2 cache gives up what a copy touched.
+/// The eviction priority in the L2 cache.
 typedef enum MlirKVCacheEviction {
   MlirKVCacheEvictionNormal = 0,
   MlirKVCacheEvictionFirst = 1,

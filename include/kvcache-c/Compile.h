@@ -19,41 +19,41 @@ extern "C" {
 // Options
 //===----------------------------------------------------------------------===//
 
-/// How kernels are compiled. Owned by the caller.
+/// Options for the compilation of kernels. The caller owns them.
 typedef struct MlirKVCacheCompileOptions {
   void *ptr;
 } MlirKVCacheCompileOptions;
 
-/// No chips, PTX, optimization level 3, no checks.
+/// Creates the default options: no chips, PTX, optimization level 3, no checks.
 MLIR_CAPI_EXPORTED MlirKVCacheCompileOptions
 mlirKVCacheCompileOptionsCreate(void);
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsDestroy(MlirKVCacheCompileOptions options);
-/// Adds a chip, such as sm_90a, to those that a gpu.module without targets of
-/// its own is compiled for.
+/// Adds a chip, such as sm_90a, to the targets of every gpu.module that has
+/// none.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsAddChip(MlirKVCacheCompileOptions options,
                                  MlirStringRef chip);
-/// ptx, cubin or fatbin. The latter two run ptxas.
+/// Sets the format: ptx, cubin or fatbin. The latter two run ptxas.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetFormat(MlirKVCacheCompileOptions options,
                                    MlirStringRef format);
-/// 0 to 3, for LLVM and for ptxas.
+/// Sets the optimization level of LLVM and ptxas, 0 to 3.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetOptLevel(MlirKVCacheCompileOptions options,
                                      int level);
-/// Whether kernels trap with a message on a bad page id, token, head or
-/// misaligned index.
+/// Sets whether kernels trap with a message on an invalid page id, token or
+/// head, or on a misaligned index.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetBoundsChecks(MlirKVCacheCompileOptions options,
                                          bool enable);
-/// The folder of the CUDA toolkit, with bin/ptxas. Without one, it is looked
-/// for on PATH and where CUDA_HOME, CUDA_ROOT or CUDA_PATH points.
+/// Sets the folder of the CUDA toolkit, with bin/ptxas. By default, the
+/// compiler searches PATH, CUDA_HOME, CUDA_ROOT and CUDA_PATH.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetToolkit(MlirKVCacheCompileOptions options,
                                     MlirStringRef toolkit);
 
-/// The chips that kernels can be compiled for. `index` is below their number.
+/// The supported chips. `index` is below their number.
 MLIR_CAPI_EXPORTED intptr_t mlirKVCacheGetNumChips(void);
 MLIR_CAPI_EXPORTED MlirStringRef mlirKVCacheGetChipName(intptr_t index);
 
@@ -61,25 +61,24 @@ MLIR_CAPI_EXPORTED MlirStringRef mlirKVCacheGetChipName(intptr_t index);
 // Results
 //===----------------------------------------------------------------------===//
 
-/// What a compilation gave. Owned by the caller; all that it is asked for below
-/// lives as long as it does, and indices are below the number of what they
-/// count.
+/// The result of a compilation. The caller owns it. The objects that the
+/// functions below return live as long as the result. Indices are below the
+/// number of the objects that they count.
 typedef struct MlirKVCacheCompileResult {
   void *ptr;
 } MlirKVCacheCompileResult;
 
-/// Compiles the kernels of MLIR text or bytecode, of which nothing is kept.
-/// `filename` is the source's name in diagnostics. Never fails to return a
-/// result: what the source or the options get wrong is among its diagnostics.
-/// Any number of threads may compile at a time. The first call installs LLVM's
-/// handler of fatal errors, so that what a back end can't compile becomes a
-/// diagnostic, too.
+/// Compiles the kernels of MLIR text or bytecode. `filename` is the name of the
+/// source in diagnostics. The function always returns a result, whose
+/// diagnostics have the errors of the source and the options. It keeps no
+/// reference to the source, and is thread-safe. The first call installs LLVM's
+/// handler of fatal errors, so that errors of the back end become diagnostics.
 MLIR_CAPI_EXPORTED MlirKVCacheCompileResult
 mlirKVCacheCompile(MlirStringRef source, MlirStringRef filename,
                    MlirKVCacheCompileOptions options);
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileResultDestroy(MlirKVCacheCompileResult result);
-/// Without success there are errors among the diagnostics, and no objects.
+/// Returns false if the diagnostics have errors; then there are no objects.
 MLIR_CAPI_EXPORTED bool
 mlirKVCacheCompileResultSucceeded(MlirKVCacheCompileResult result);
 
@@ -87,7 +86,7 @@ mlirKVCacheCompileResultSucceeded(MlirKVCacheCompileResult result);
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-/// What the compiler reports. A note follows what it belongs to.
+/// A diagnostic of the compiler. Notes follow their diagnostic.
 typedef struct MlirKVCacheDiagnostic {
   const void *ptr;
 } MlirKVCacheDiagnostic;
@@ -100,7 +99,7 @@ MLIR_CAPI_EXPORTED MlirDiagnosticSeverity
 mlirKVCacheDiagnosticGetSeverity(MlirKVCacheDiagnostic diagnostic);
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheDiagnosticGetMessage(MlirKVCacheDiagnostic diagnostic);
-/// Empty, with line and column 0, where the place is not known.
+/// Empty, with line and column 0, if the location is unknown.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheDiagnosticGetFilename(MlirKVCacheDiagnostic diagnostic);
 /// Lines and columns count from 1.
@@ -108,7 +107,7 @@ MLIR_CAPI_EXPORTED unsigned
 mlirKVCacheDiagnosticGetLine(MlirKVCacheDiagnostic diagnostic);
 MLIR_CAPI_EXPORTED unsigned
 mlirKVCacheDiagnosticGetColumn(MlirKVCacheDiagnostic diagnostic);
-/// Prints all diagnostics, a line each: `file:line:column: error: message`.
+/// Prints all diagnostics, one per line: `file:line:column: error: message`.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileResultPrintDiagnostics(MlirKVCacheCompileResult result,
                                          MlirStringCallback callback,
@@ -131,12 +130,13 @@ MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheObjectGetModule(MlirKVCacheObject object);
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheObjectGetChip(MlirKVCacheObject object);
-/// PTX, with a zero byte behind it, or the bytes of a cubin or fat binary: what
-/// cuModuleLoadData takes.
+/// PTX, followed by a zero byte, or the bytes of a cubin or fat binary, as
+/// cuModuleLoadData takes them.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheObjectGetData(MlirKVCacheObject object);
-/// All that is known of the object, as JSON: under "kvcache.kernels" what the
-/// functions below return, and the descriptors that a host has to make.
+/// The properties of the object as JSON. The entry "kvcache.kernels" has the
+/// values that the functions below return, and the descriptors that the host
+/// must create.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheObjectGetProperties(MlirKVCacheObject object);
 
@@ -155,18 +155,18 @@ mlirKVCacheObjectGetKernel(MlirKVCacheObject object, intptr_t index);
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheKernelGetName(MlirKVCacheKernel kernel);
 /// Writes the threads of a block along x, y and z. Returns false, and writes
-/// nothing, where they are known only at the launch.
+/// nothing, if they are known only at the launch.
 MLIR_CAPI_EXPORTED bool mlirKVCacheKernelGetBlockSize(MlirKVCacheKernel kernel,
                                                       int32_t blockSize[3]);
-/// Bytes that a launch has to ask for.
+/// The bytes of dynamic shared memory that a launch must pass.
 MLIR_CAPI_EXPORTED int64_t
 mlirKVCacheKernelGetDynamicSharedMemory(MlirKVCacheKernel kernel);
 MLIR_CAPI_EXPORTED intptr_t
 mlirKVCacheKernelGetNumParameters(MlirKVCacheKernel kernel);
-/// Such as key.page_stride.
+/// The name, such as key.page_stride.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheKernelGetParameterName(MlirKVCacheKernel kernel, intptr_t index);
-/// Such as !llvm.ptr, i32 or index, which has 64 bits.
+/// The type, such as !llvm.ptr, i32 or index, which has 64 bits.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheKernelGetParameterType(MlirKVCacheKernel kernel, intptr_t index);
 

@@ -15,12 +15,12 @@
 extern "C" {
 #endif
 
-/// Declares mlirGetDialectHandle__kvcache__, the handle with which the dialect
-/// alone is registered or loaded.
+/// Declares mlirGetDialectHandle__kvcache__, the handle that registers or loads
+/// only the dialect.
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(KVCache, kvcache);
 
-/// Registers the kvcache dialect, all upstream dialects and extensions, and the
-/// translations to LLVM IR: what our pipelines need.
+/// Registers the dialects that our pipelines need: kvcache, all upstream
+/// dialects and extensions, and the translations to LLVM IR.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheRegisterAllDialects(MlirDialectRegistry registry);
 

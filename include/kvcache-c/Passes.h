@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each pass there is a function that creates it with its default options,
-// such as mlirCreateKVCacheTransformsHoistLookups, and one that registers it
-// under its name. Passes with other options, and pipelines, are added by name:
+// Each pass has a function that creates it with default options, such as
+// mlirCreateKVCacheTransformsHoistLookups, and a function that registers it.
+// Add passes with other options, and pipelines, by name:
 // mlirOpPassManagerAddPipeline(manager, "kvcache-to-ptx{chip=sm_90a}", …).
 //
 //===----------------------------------------------------------------------===//
@@ -24,12 +24,12 @@
 extern "C" {
 #endif
 
-/// Registers our passes and pipelines, and all upstream passes, under their
-/// names in the table of the process. Any number of times.
+/// Registers our passes and pipelines, and all upstream passes, in the
+/// process-wide registry. May be called several times.
 MLIR_CAPI_EXPORTED void mlirKVCacheRegisterAllPasses(void);
 
-/// Registers the pipelines kvcache-to-ptx, kvcache-to-cpu and
-/// kvcache-to-emulator alone.
+/// Registers only the pipelines kvcache-to-ptx, kvcache-to-cpu and
+/// kvcache-to-emulator.
 MLIR_CAPI_EXPORTED void mlirKVCacheRegisterPipelines(void);
 
 #ifdef __cplusplus

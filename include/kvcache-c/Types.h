@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function that ends in GetChecked returns null and reports an error at `loc`
-// where its arguments break a rule of the type, or where the dialect is not
-// loaded into the context. Getters expect a type of their kind.
+// A function whose name ends in GetChecked returns null and reports an error at
+// `loc` if its arguments violate a constraint of the type, or if the context
+// has not loaded the dialect. Getters expect a type of their kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ extern "C" {
 // scales
 //===----------------------------------------------------------------------===//
 
-/// Whether a type is one of those below, for which all getters have an answer.
+/// Whether a type is one of the types below, which have the following getters.
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheCacheType(MlirType type);
 /// The type of the elements, or of the scales.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetElementType(MlirType type);
@@ -78,7 +78,7 @@ MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheScalesType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheScalesTypeGetTypeID(void);
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheScalesTypeGetChecked(MlirLocation loc,
                                                             MlirType cache);
-/// The cache that the scales belong to.
+/// The cache of the scales.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheScalesTypeGetCache(MlirType type);
 
 //===----------------------------------------------------------------------===//
@@ -87,7 +87,7 @@ MLIR_CAPI_EXPORTED MlirType mlirKVCacheScalesTypeGetCache(MlirType type);
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheRowIndicesType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheRowIndicesTypeGetTypeID(void);
-/// `pageSize` is 0 over a continuous cache, `mlirShapedTypeGetDynamicSize` for
+/// `pageSize` is 0 for a continuous cache, `mlirShapedTypeGetDynamicSize` for
 /// `?`.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheRowIndicesTypeGetChecked(
     MlirLocation loc, int64_t rows, int64_t pageSize);
@@ -142,7 +142,7 @@ MLIR_CAPI_EXPORTED int64_t mlirKVCachePipeTypeGetProducers(MlirType type);
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheTMATileType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheTMATileTypeGetTypeID(void);
-/// The sides of the box come innermost first; `l2Promotion` is in bytes, 0 for
+/// The sides of the box are innermost first. `l2Promotion` is in bytes, 0 for
 /// none.
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheTMATileTypeGetChecked(
     MlirLocation loc, intptr_t rank, const int64_t *box, MlirType elementType,

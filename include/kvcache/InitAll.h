@@ -14,19 +14,19 @@ class DialectRegistry;
 
 namespace kvcache {
 
-/// Registers the kvcache dialect with all of its interfaces, and what its
-/// pipelines take from upstream: the translations of LLVM dialects, and NVVM
-/// as a target.
+/// Registers the kvcache dialect with all of its interfaces, and the upstream
+/// interfaces that its pipelines need: the translations of LLVM dialects, and
+/// the NVVM target.
 void registerDialect(DialectRegistry &registry);
 
-/// Registers our passes and pipelines. Any number of times.
+/// Registers our passes and pipelines. May be called several times.
 void registerPasses();
 
 /// Registers the kvcache dialect, and all upstream dialects and extensions.
 void registerAllDialects(DialectRegistry &registry);
 
-/// Registers our passes and pipelines, and all upstream passes, in the table of
-/// the process. Any number of times.
+/// Registers our passes and pipelines, and all upstream passes, in the
+/// process-wide registry. May be called several times.
 void registerAllPasses();
 
 } // namespace kvcache

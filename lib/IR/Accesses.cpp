@@ -1,4 +1,4 @@
-//===- Accesses.cpp - What ops that address a cache share -----------------===//
+//===- Accesses.cpp - Common parts of ops that address a cache ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,8 +26,9 @@ LogicalResult kvcache::verifyWidth(Operation *op, StringRef name, Type type,
     bool ofScales = isa<ScalesType>(cache);
     return op->emitOpError("expects '")
            << name << "' to have at most "
-           << (ofScales ? "a head's groups (" : "head_size (")
-           << cache.getLanesPerHead() << ") lanes, got " << lanes;
+           << (ofScales ? "one lane per group of a head (" : "head_size (")
+           << cache.getLanesPerHead()
+           << (ofScales ? "), got " : ") lanes, got ") << lanes;
   }
   if (lanes % cache.getLanesPerStored() != 0)
     return op->emitOpError("expects '")
@@ -59,11 +60,11 @@ LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
     return op->emitOpError("expects 'tile' to have at most ")
            << cache.getStoredHeadSize() << " columns, got "
            << tile.getDimSize(1);
-  // (C3); that of a page size known at run time is up to the caller
+  // (C3); the caller must keep it for a dynamic page size
   if (cache.hasStaticPageSize() && cache.getPageSize() % tokens != 0)
     return op->emitOpError("expects page_size (")
            << cache.getPageSize()
-           << ") to be a multiple of the tokens of 'tile', got " << tokens;
+           << ") to be a multiple of the rows of 'tile', got " << tokens;
   return success();
 }
 
@@ -141,7 +142,7 @@ bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
       !isConstantBelow(batch, table.getDimSize(0)))
     return false;
   int64_t pageSize = collection.getPageSize();
-  // All in terms that can't overflow: tokens are fewer than 2^31 pages.
+  // No term overflows, because the tokens lie in fewer than 2^31 pages.
   int64_t lastPage =
       *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;
   return lastPage < table.getDimSize(1);

@@ -1,4 +1,4 @@
-//===- Accesses.h - What ops that address a cache share ---------*- C++ -*-===//
+//===- Accesses.h - Common parts of ops that address a cache ----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,7 +11,8 @@
 
 #include "kvcache/IR/KVCache.h"
 
-/// The interface methods of an op with a cache, batch, head, token and element.
+/// Defines the interface methods of an op with the operands cache, batch, head,
+/// token and element.
 #define KVCACHE_DEFINE_INDICES(OpTy)                                           \
   TypedValue<CacheTypeInterface> OpTy::getAccessedCache() {                    \
     return asCache(getCache());                                                \
@@ -21,7 +22,8 @@
   Value OpTy::getAccessedToken() { return getToken(); }                        \
   Value OpTy::getAccessedElement() { return getElement(); }
 
-/// Those of an op that takes the page of its elements, or of its scales.
+/// Defines the interface methods of an op with an operand for the page of its
+/// elements, or of its scales.
 #define KVCACHE_DEFINE_PAGE(OpTy)                                              \
   std::optional<MutableOperandRange> OpTy::getPageOperand() {                  \
     return getPageMutable();                                                   \
@@ -34,39 +36,39 @@
 
 namespace mlir::kvcache {
 
-/// The cache as the type that the access interface gives.
+/// Casts a cache to the type that the access interface returns.
 inline TypedValue<CacheTypeInterface> asCache(Value cache) {
   return cast<TypedValue<CacheTypeInterface>>(cache);
 }
 
-/// Checks that the value or result `name` of an op has at most as many lanes as
-/// a head, and whole bytes of a 4-bit cache.
+/// Checks that the operand or result `name` of an op has at most the number of
+/// lanes of a head, and an even number for a 4-bit cache.
 LogicalResult verifyWidth(Operation *op, StringRef name, Type type,
                           CacheTypeInterface cache);
 
-/// Checks (C1) to (C3) of the ops that give a tile of `cache`.
+/// Checks (C1) to (C3) of the ops that return a tile of `cache`.
 LogicalResult verifyTile(Operation *op, MemRefType tile,
                          CacheTypeInterface cache);
 
-/// Checks that a scale of the whole tensor goes with scales of f8E4M3FN.
+/// Checks that an op has `tensorScale` only with scales of f8E4M3FN.
 LogicalResult verifyTensorScale(Operation *op, Value tensorScale, Type scale);
 
 /// Whether the length of sequence `batch` provably exists: `batch` is a
 /// constant below the static size of the lengths behind `cache`.
 bool isLengthInRange(Value cache, Value batch);
 
-/// The same for the entries of the lookup table, or of that of the scales, for
-/// `tokens` tokens of sequence `batch` from `token` on.
+/// Whether the entries for `tokens` tokens of sequence `batch` from `token` on
+/// provably exist in the lookup table, or in that of the scales.
 bool areEntriesInRange(Value cache, Value batch, Value token, int64_t tokens,
                        bool ofScales = false);
 
 /// The range `[0, max]` of an index.
 ConstantIntRanges getRangeUpTo(uint64_t max);
-/// That of table entries, lengths and sizes: unsigned 32-bit numbers.
+/// The range of table entries, lengths and sizes: unsigned 32-bit numbers.
 ConstantIntRanges getEntryRange();
-/// That of rows in a page of `cache`, a paged one.
+/// The range of rows in a page of `cache`, which must be paged.
 ConstantIntRanges getRowInPageRange(CacheTypeInterface cache);
-/// That of rows: they are not negative.
+/// The range of rows: nonnegative numbers.
 ConstantIntRanges getRowRange();
 
 inline Speculation::Speculatability speculateIf(bool inRange) {

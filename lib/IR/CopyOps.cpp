@@ -19,7 +19,8 @@ TypedValue<CacheTypeInterface> AsyncGatherTileOp::getAccessedCache() {
 Value AsyncGatherTileOp::getAccessedHead() { return getHead(); }
 Value AsyncGatherTileOp::getAccessedElement() { return getElement(); }
 
-/// The width that elements are a multiple of: the 16 bytes that move at once.
+/// Returns the number of elements in 16 bytes, the unit of a copy, of which the
+/// first element must be a multiple.
 static int64_t getUnit(CacheTypeInterface cache) {
   return 16 * 8 / cache.getElementType().getIntOrFloatBitWidth();
 }
@@ -36,14 +37,13 @@ static LogicalResult verifyCopy(Operation *op, CacheTypeInterface cache,
                                 TileType tile) {
   Type stored = cache.getStorageType();
   if (tile.getElementType() != stored)
-    return op->emitOpError("expects 'tile' to have the cache's element type, "
-                           "as it is stored (")
+    return op->emitOpError("expects 'tile' to have the stored element type of "
+                           "'cache' (")
            << stored << "), got " << tile.getElementType();
   if (tile.getColumns() > cache.getStoredHeadSize())
-    return op->emitOpError("expects 'tile' to have at most the stored elements "
-                           "of a head (")
-           << cache.getStoredHeadSize() << ") as columns, got "
-           << tile.getColumns();
+    return op->emitOpError("expects 'tile' to have at most one column per "
+                           "stored element of a head (")
+           << cache.getStoredHeadSize() << "), got " << tile.getColumns();
   return success();
 }
 

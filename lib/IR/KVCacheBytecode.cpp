@@ -19,7 +19,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The version of what is written. A patch changes nothing about it.
+/// The version of the bytecode, which does not depend on the patch version.
 struct Version : DialectVersion {
   uint64_t major = KVCACHE_VERSION_MAJOR;
   uint64_t minor = KVCACHE_VERSION_MINOR;
@@ -30,7 +30,7 @@ struct Version : DialectVersion {
   std::string str() const { return (Twine(major) + "." + Twine(minor)).str(); }
 };
 
-/// Reads the number of a case, which `symbolize` knows.
+/// Reads the number of an enum case, which `symbolize` must know.
 template <typename Enum>
 LogicalResult readEnum(DialectBytecodeReader &reader, Enum &value,
                        std::optional<Enum> (*symbolize)(uint32_t)) {
@@ -40,19 +40,20 @@ LogicalResult readEnum(DialectBytecodeReader &reader, Enum &value,
   std::optional<Enum> known =
       llvm::isUInt<32>(number) ? symbolize(number) : std::nullopt;
   if (!known)
-    return reader.emitError("expects a case of an enum, got ") << number;
+    return reader.emitError("expects the number of an enum case, got ")
+           << number;
   value = *known;
   return success();
 }
 
-/// A parameter as its attribute or type takes it.
+/// Converts a parameter to the form that its attribute or type takes.
 template <typename T> const T &asParameter(const T &value) { return value; }
 template <typename T> ArrayRef<T> asParameter(const SmallVector<T> &values) {
   return values;
 }
 
-/// The attribute or type with these parameters, verified; null with an error
-/// if there is none.
+/// Returns the attribute or type with these parameters. If they are invalid,
+/// emits an error and returns null.
 template <typename T, typename... Args>
 T getChecked(DialectBytecodeReader &reader, MLIRContext *context,
              const Args &...args) {

@@ -47,8 +47,8 @@ struct KVCacheAsmInterface : OpAsmDialectInterface {
   }
 };
 
-/// All ops may be inlined anywhere, and anything into their regions: verifiers
-/// say what these may hold.
+/// All ops may be inlined anywhere, and any op into their regions; verifiers
+/// check the contents of regions.
 struct KVCacheInlinerInterface : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
-// Page sizes: `64`, or `?` for one that is known only at run time
+// Page sizes: `64`, or `?` for a page size known only at run time
 //===----------------------------------------------------------------------===//
 
 static ParseResult parsePageSize(AsmParser &parser, int64_t &pageSize) {
@@ -26,7 +26,7 @@ static ParseResult parsePageSize(AsmParser &parser, int64_t &pageSize) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(pageSize))
     return failure();
-  // The number that stands for an open page size is none that text may say.
+  // Text must use `?` instead of the number that represents a dynamic size.
   if (ShapedType::isDynamic(pageSize))
     return parser.emitError(loc, "expects page_size to be positive, got ")
            << pageSize;
@@ -57,7 +57,7 @@ static ParseResult parseQuantization(AsmParser &parser, Type &scale,
     } else if (keyword == "granularity" && !granularity) {
       if (parser.parseInteger(granularity))
         return failure();
-      // 0 stands for an absent granularity.
+      // 0 represents an absent granularity.
       if (granularity == 0)
         return parser.emitError(loc,
                                 "expects granularity to be positive, got 0");
@@ -101,7 +101,7 @@ static ParseResult parseRows(AsmParser &parser, int64_t &rows,
   } while (succeeded(parser.parseOptionalComma()));
   if (!hasRows)
     return parser.emitError(start, "expects 'rows'");
-  // 0 stands for an absent page size.
+  // 0 represents an absent page size.
   if (hasPageSize && pageSize == 0)
     return parser.emitError(start, "expects page_size to be positive, got 0");
   return success();
@@ -151,7 +151,7 @@ static ParseResult parsePipeTiles(AsmParser &parser,
     if (succeeded(parser.parseOptionalKeyword("producers"))) {
       if (parser.parseEqual() || parser.parseInteger(producers))
         return failure();
-      // 0 stands for all threads.
+      // 0 represents all threads.
       if (producers == 0)
         return parser.emitError(loc, "expects producers to be positive, got 0");
       return success();
@@ -249,8 +249,8 @@ void KVCacheDialect::registerTypes() {
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
-/// Element counts in a page stay below this, so that offsets in it take 32
-/// bits.
+/// The exclusive limit of elements in a page, so that offsets inside a page fit
+/// into 32 bits.
 static constexpr int64_t kMaxElements = int64_t(1) << 31;
 
 LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
@@ -375,7 +375,7 @@ LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
   // (C1)
   auto paged = dyn_cast<PagedCacheType>(cache);
   if (!paged || !paged.isQuantized())
-    return emitError() << "expects the view of a quantized paged cache, got "
+    return emitError() << "expects a view of a quantized paged cache, got "
                        << cache;
   return success();
 }
@@ -429,8 +429,8 @@ LogicalResult PipeType::verify(EmitError emitError, int64_t stages,
     return emitError() << "expects at least one tile";
   for (Type tile : tiles)
     if (!isa<TileType>(tile))
-      return emitError() << "expects tiles, got " << tile;
-  // (C2); 0 stands for all threads
+      return emitError() << "expects a tile type, got " << tile;
+  // (C2); 0 represents all threads
   if (producers < 0 || producers > maxProducers)
     return emitError() << "expects producers to be 1 to " << maxProducers
                        << " warps, got " << producers;
@@ -445,7 +445,7 @@ LogicalResult TMATileType::verify(EmitError emitError, ArrayRef<int64_t> box,
   // (C1)
   if (box.empty() || box.size() > tma::OpenTensorMap::kMaxRank)
     return emitError() << "expects a box of 1 to 5 sides, got " << box.size();
-  // (C1), (C3): what is not of the box breaks no limit.
+  // (C1), (C3): use valid sizes and strides, which the type does not have.
   tma::OpenTensorMap map;
   map.elementBytes = elementType.getIntOrFloatBitWidth() / 8;
   map.swizzle = static_cast<tma::Swizzle>(swizzle);
@@ -453,7 +453,7 @@ LogicalResult TMATileType::verify(EmitError emitError, ArrayRef<int64_t> box,
     map.add(/*dim=*/1, /*stride=*/map.rank == 0 ? 1 : 16, side);
   if (std::optional<std::string> broken = tma::findBrokenLimit(map))
     return emitError() << *broken;
-  // (C4); 0 stands for none
+  // (C4); 0 represents none
   if (!llvm::is_contained({0, 64, 128, 256}, l2Promotion))
     return emitError() << "expects l2_promotion to be 64, 128 or 256, got "
                        << l2Promotion;
@@ -479,7 +479,7 @@ LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
                        << pageSize << "), got " << rows;
   constexpr int64_t maxPages = 1024;
   if (pageSize != 0 && rows / pageSize > maxPages) // (C3)
-    return emitError() << "expects rows in at most " << maxPages
+    return emitError() << "expects rows of at most " << maxPages
                        << " pages, got " << rows / pageSize;
   return success();
 }

@@ -47,7 +47,7 @@ int64_t PopulateOp::getReadWidth() {
                    int64_t(8)});
 }
 
-/// What a diagnostic calls the page size of row indices.
+/// Formats the page size of row indices for a diagnostic.
 static std::string describePageSize(int64_t pageSize) {
   if (pageSize == 0)
     return "none";
@@ -55,13 +55,13 @@ static std::string describePageSize(int64_t pageSize) {
 }
 
 LogicalResult PopulateOp::verify() {
-  // (C1); 0 stands for the absent page size of a continuous cache
+  // (C1); 0 represents the absent page size of a continuous cache
   RowIndicesType rows = getRows().getType();
   CacheTypeInterface cache = getCache().getType();
   int64_t pageSize = cache.isPaged() ? cache.getPageSize() : 0;
   if (rows.getPageSize() != pageSize) {
     if (!pageSize)
-      return emitOpError("expects 'rows' to have no page_size over a "
+      return emitOpError("expects 'rows' not to have a page_size for a "
                          "continuous cache, got ")
              << describePageSize(rows.getPageSize());
     return emitOpError("expects 'rows' to have the cache's page_size (")
@@ -76,7 +76,7 @@ LogicalResult PopulateOp::verify() {
   if (rows.getNumPages() > 1 && alignment % pageSize != 0)
     return emitOpError("expects 'base_alignment' to be a multiple of page_size "
                        "(")
-           << pageSize << ") over several pages, got " << alignment;
+           << pageSize << ") for rows of several pages, got " << alignment;
   return success();
 }
 
@@ -85,7 +85,8 @@ LogicalResult PopulateOp::verify() {
 //===----------------------------------------------------------------------===//
 
 Speculation::Speculatability GetRowOp::getSpeculatability() {
-  // One page needs no lookup, and a constant offset takes what was read.
+  // Rows of one page need no lookup, and a constant offset uses an entry that
+  // `populate` read.
   RowIndicesType rows = getRows().getType();
   std::optional<int64_t> offset = getConstantIntValue(getOffset());
   bool isKnown = offset && *offset >= 0 && *offset < rows.getRows();

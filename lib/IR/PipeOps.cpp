@@ -1,4 +1,4 @@
-//===- PipeOps.cpp - Tiles in flight --------------------------------------===//
+//===- PipeOps.cpp - Pipes of tiles ---------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,7 +19,7 @@ using namespace mlir::kvcache;
 // Verifiers
 //===----------------------------------------------------------------------===//
 
-/// The function or the launch that an op is in.
+/// Returns the enclosing function or launch of an op.
 static Operation *getCode(Operation *op) {
   Operation *code = op->getParentOp();
   while (code && !isa<FunctionOpInterface, gpu::LaunchOp>(code))
@@ -28,24 +28,26 @@ static Operation *getCode(Operation *op) {
 }
 
 LogicalResult PipeOp::verify() {
-  // (C1); a kernel may be launched in a loop, or be the body of a parallel one
+  // (C1); a launch may be in a loop, and the body of a parallel loop may become
+  // a kernel
   Operation *code = getCode(*this);
   for (Operation *op = *this; op && op != code; op = op->getParentOp())
     if (isa<LoopLikeOpInterface>(op) && !isa<scf::ParallelOp>(op))
-      return emitOpError("expects to be in no loop");
+      return emitOpError("expects not to be in a loop");
   return success();
 }
 
-/// Checks that the region takes the tiles of the pipe: (C1).
+/// Checks (C1): the arguments of the region are the tiles of the pipe.
 static LogicalResult verifyTiles(Operation *op, PipeType pipe, Region &body) {
   TypeRange types = body.getArgumentTypes();
   if (llvm::equal(types, pipe.getTiles()))
     return success();
-  return op->emitOpError("expects the region to take the tiles of ")
+  return op->emitOpError("expects the arguments of the region to be the tiles "
+                         "of ")
          << pipe << ", got (" << types << ")";
 }
 
-/// Checks that the pipe and its barriers can be found.
+/// Checks that the op that creates the pipe is in the same function.
 static LogicalResult verifySource(Operation *op, Value pipe) {
   auto source = pipe.getDefiningOp<PipeOp>();
   if (source && getCode(source) == getCode(op))
@@ -61,7 +63,7 @@ LogicalResult ProduceOp::verify() {
   return verifySource(*this, getPipe());
 }
 
-/// Whether the op may write memory; checks may stand anywhere.
+/// Whether the op may write memory. `kvcache.check` is allowed everywhere.
 static bool writesMemory(Operation *op) {
   WalkResult result = op->walk([](Operation *nested) {
     if (isa<CheckOp>(nested) ||
@@ -79,7 +81,7 @@ static bool writesMemory(Operation *op) {
 
 LogicalResult ProduceOp::verifyRegions() {
   if (getBody().front().getTerminator()->getNumOperands() != 0) // (C1)
-    return emitOpError("expects the region to yield nothing");
+    return emitOpError("expects the region not to yield values");
   // (C2)
   for (Operation &op : getBody().front().without_terminator()) {
     if (isa<AsyncLoadTileOp, AsyncGatherTileOp>(op)) {
@@ -87,14 +89,14 @@ LogicalResult ProduceOp::verifyRegions() {
                        ? Value(cast<AsyncLoadTileOp>(op).getTile())
                        : Value(cast<AsyncGatherTileOp>(op).getTile());
       if (!llvm::is_contained(getBody().getArguments(), tile))
-        return op.emitOpError("expects to copy into a tile of the region that "
-                              "it is in");
+        return op.emitOpError("expects 'tile' to be an argument of the region "
+                              "of 'kvcache.produce'");
       continue;
     }
     if (writesMemory(&op))
-      return op.emitOpError("can't be in the region of 'kvcache.produce', "
-                            "which holds copies and code that writes no "
-                            "memory");
+      return op.emitOpError("is not allowed in the region of "
+                            "'kvcache.produce', which may contain only copies "
+                            "and ops that do not write memory");
   }
   return success();
 }

@@ -21,7 +21,7 @@ KVCACHE_DEFINE_SCALE_PAGE(StoreQuantizedOp)
 // QuantizeOp and DequantizeOp
 //===----------------------------------------------------------------------===//
 
-/// Checks that one value has as many lanes as another.
+/// Checks that two values have the same number of lanes.
 static LogicalResult verifySameLanes(Operation *op, StringRef name, Type type,
                                      StringRef otherName, Type other) {
   if (getNumLanes(type) == getNumLanes(other) &&
@@ -32,7 +32,7 @@ static LogicalResult verifySameLanes(Operation *op, StringRef name, Type type,
          << "), got " << type;
 }
 
-/// Checks that lanes divide into as many groups as there are scales.
+/// Checks that the number of lanes is a multiple of the number of scales.
 static LogicalResult verifyGroups(Operation *op, StringRef name, Type type,
                                   Type scale) {
   if (getNumLanes(type) % getNumLanes(scale) == 0)
@@ -42,7 +42,7 @@ static LogicalResult verifyGroups(Operation *op, StringRef name, Type type,
          << getNumLanes(scale) << "), got " << getNumLanes(type);
 }
 
-/// Whether a group is spread over several threads, which then exchange values.
+/// Whether several threads share a group, and exchange values.
 static bool isSpread(QuantizeOp op) { return op.getLanes().value_or(1) > 1; }
 
 void QuantizeOp::getEffects(
@@ -79,8 +79,7 @@ LogicalResult QuantizeOp::verify() {
       return emitOpError("expects 'lanes' to be a power of two from 1 to ")
              << warp << ", got " << *lanes;
     if (getNumLanes(scale) != 1)
-      return emitOpError("expects one scale for a group over several lanes, "
-                         "got ")
+      return emitOpError("expects 'scale' to be one scale with 'lanes', got ")
              << scale;
   }
   // (C4)
@@ -132,8 +131,8 @@ LogicalResult StoreQuantizedOp::verify() {
     return failure();
   int64_t lanes = getNumLanes(value);
   if (lanes % cache.getGranularity() != 0 && lanes != cache.getHeadSize())
-    return emitOpError("expects 'value' to be whole groups of granularity (")
-           << cache.getGranularity() << ") or a head of head_size ("
+    return emitOpError("expects 'value' to have a multiple of granularity (")
+           << cache.getGranularity() << ") or head_size ("
            << cache.getHeadSize() << ") lanes, got " << lanes;
   // (C3)
   return verifyTensorScale(*this, getTensorScale(), cache.getScale());

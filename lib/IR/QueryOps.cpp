@@ -129,8 +129,7 @@ OpFoldResult ColIndexOp::fold(FoldAdaptor adaptor) {
 
 namespace {
 
-/// A fact about a view is a fact about its collection, and there one of the
-/// collection's operands.
+/// Replaces a query of a view by the query of its collection.
 template <typename OpTy, typename ViewTy>
 struct FactOfView : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
@@ -139,13 +138,13 @@ struct FactOfView : OpRewritePattern<OpTy> {
                                 PatternRewriter &rewriter) const override {
     auto view = op.getCache().template getDefiningOp<ViewTy>();
     if (!view)
-      return rewriter.notifyMatchFailure(op, "not of a view in sight");
+      return rewriter.notifyMatchFailure(op, "no view op defines the operand");
     rewriter.replaceOpWithNewOp<OpTy>(op, view.getCollection());
     return success();
   }
 };
 
-/// The longest cache is no less that of the scales.
+/// Replaces the query of a view of scales by the query of its cache.
 struct FactOfScales : OpRewritePattern<MaxContextLengthOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -153,13 +152,15 @@ struct FactOfScales : OpRewritePattern<MaxContextLengthOp> {
                                 PatternRewriter &rewriter) const override {
     auto view = op.getCache().getDefiningOp<ScalesViewOp>();
     if (!view)
-      return rewriter.notifyMatchFailure(op, "not of scales in sight");
+      return rewriter.notifyMatchFailure(
+          op, "no 'scales_view' defines the operand");
     rewriter.replaceOpWithNewOp<MaxContextLengthOp>(op, view.getCache());
     return success();
   }
 };
 
-/// The operand of the op that made the collection behind `cache`, or null.
+/// Returns the maximum that the op `CollectionTy` bundled into `cache`, or null
+/// if another op defines `cache`.
 template <typename CollectionTy>
 Value getMaxLength(Value cache, bool ofPrompt) {
   auto collection = cache.getDefiningOp<CollectionTy>();
@@ -169,7 +170,8 @@ Value getMaxLength(Value cache, bool ofPrompt) {
                   : collection.getMaxCacheLength();
 }
 
-/// The maximum that `op` asks for, where the collection is in sight.
+/// Returns the maximum that `op` queries, or null if no collection op defines
+/// its operand.
 template <typename OpTy> Value getMaxLength(OpTy op) {
   bool ofPrompt = std::is_same_v<OpTy, MaxPromptLengthOp>;
   if (Value max = getMaxLength<PagedCollectionOp>(op.getCache(), ofPrompt))
@@ -184,7 +186,8 @@ template <typename OpTy> struct MaxOfCollection : OpRewritePattern<OpTy> {
                                 PatternRewriter &rewriter) const override {
     Value max = getMaxLength(op);
     if (!max)
-      return rewriter.notifyMatchFailure(op, "not of a collection in sight");
+      return rewriter.notifyMatchFailure(
+          op, "no collection op defines the operand");
     if constexpr (std::is_same_v<OpTy, EmptyCacheOp>) {
       Value zero = arith::ConstantIntOp::create(rewriter, op.getLoc(), 0, 32);
       rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::eq,

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// The view of a cache's scales.
+/// Returns the type of the view of the scales of a cache.
 static ScalesType getScalesType(PagedCacheType cache) {
   return ScalesType::get(cache.getContext(), cache);
 }
@@ -34,8 +34,8 @@ KVCACHE_DEFINE_SCALES(ScaleRowIndexOp)
 // Views
 //===----------------------------------------------------------------------===//
 
-/// The quantized cache that the operand of an op must be, or null with the
-/// diagnostic that the op's verifier would give.
+/// Returns the type of the operand, which must be a quantized cache. Otherwise
+/// returns null and emits the diagnostic of the verifier.
 template <typename OpTy>
 static PagedCacheType getQuantized(Type type, std::optional<Location> loc) {
   auto cache = dyn_cast<PagedCacheType>(type);

@@ -1,5 +1,4 @@
-//===- TMAOps.cpp - Tensor copies
-//--------------------------------------------===//
+//===- TMAOps.cpp - Tensor copies -----------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Checks (C1) of the ops with all coordinates.
+/// Checks (C1): the number of coordinates.
 static LogicalResult verifyCoordinates(Operation *op, size_t number,
                                        size_t expected) {
   if (number == expected)
@@ -21,7 +20,7 @@ static LogicalResult verifyCoordinates(Operation *op, size_t number,
          << expected << " coordinates for the box, got " << number;
 }
 
-/// Checks (C2): what the hardware writes is the layout of the tile.
+/// Checks (C2): the hardware writes the layout of the tile.
 static LogicalResult verifyLayout(Operation *op, TMATileType descriptor,
                                   TileType tile) {
   if (descriptor.getSwizzle() != tile.getSwizzle())
@@ -33,12 +32,12 @@ static LogicalResult verifyLayout(Operation *op, TMATileType descriptor,
   int64_t rowBytes = layout.getChunkColumns() * layout.elementBytes;
   if (descriptor.getInnerBytes() != rowBytes)
     return op->emitOpError("expects the inner side of the box to have the "
-                           "bytes of a row of the tile's chunks (")
+                           "bytes of a row of a chunk of 'tile' (")
            << rowBytes << "), got " << descriptor.getInnerBytes();
   return success();
 }
 
-/// Checks that the box has the rows of the tile: (C3).
+/// Checks (C3): the box has the rows of the tile.
 static LogicalResult verifyRows(Operation *op, TMATileType descriptor,
                                 TileType tile) {
   if (descriptor.getRows() == tile.getRows())
@@ -47,8 +46,8 @@ static LogicalResult verifyRows(Operation *op, TMATileType descriptor,
          << tile.getRows() << "), got " << descriptor.getRows();
 }
 
-/// Checks that boxes lie below each other in the tile, each at an address that
-/// tensor copies can write to.
+/// Checks that the rows of the tile are whole boxes, and that each box starts
+/// at an address that tensor copies can write to.
 static LogicalResult verifyPartOfRows(Operation *op, TMATileType descriptor,
                                       int64_t rows) {
   int64_t boxRows = descriptor.getRows();
@@ -127,7 +126,7 @@ LogicalResult TMALoadRowsOp::verify() {
            << rows.getRowsPerPage() << "), got " << descriptor.getRows();
   // (C6)
   if (getPairCta() != bool(getLeader()))
-    return emitOpError("expects 'leader' exactly with 'pair_cta'");
+    return emitOpError("expects 'leader' if and only if 'pair_cta' is given");
   return success();
 }
 
@@ -142,7 +141,7 @@ static LogicalResult verifyGather(Operation *op, TMATileType descriptor,
   if (tile.getRows() % 4 != 0)
     return op->emitOpError("expects 'tile' to have a multiple of 4 rows, got ")
            << tile.getRows();
-  // Four rows end at 128 bytes, where the next copy begins.
+  // Four rows have a multiple of 128 bytes, so the next copy is aligned.
   if (descriptor.getInnerBytes() % 32 != 0)
     return op->emitOpError("expects a row of a chunk to be a multiple of 32 "
                            "bytes, got ")

@@ -1,5 +1,4 @@
-//===- TensorMapOps.cpp - Descriptors of caches
-//----------------------------===//
+//===- TensorMapOps.cpp - Descriptors of caches ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,7 +13,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
-// What all descriptors of views share
+// Common to all descriptors of views
 //===----------------------------------------------------------------------===//
 
 /// The enums have the same cases.
@@ -22,7 +21,7 @@ static tma::Swizzle toTMA(Swizzle swizzle) {
   return static_cast<tma::Swizzle>(swizzle);
 }
 
-/// Gives the type of a descriptor, if the hardware allows it: (C1).
+/// Infers the type of a descriptor, and checks the hardware limits (C1).
 static LogicalResult inferDescriptor(StringRef name,
                                      std::optional<Location> loc,
                                      const tma::OpenTensorMap &map,
@@ -36,7 +35,8 @@ static LogicalResult inferDescriptor(StringRef name,
   return success();
 }
 
-/// Checks that the page size, on which a descriptor's shape depends, is static.
+/// Checks that the page size is static, because the shape of the descriptor
+/// depends on it.
 static LogicalResult checkPageSize(StringRef name, std::optional<Location> loc,
                                    CacheTypeInterface cache) {
   if (!cache.isPaged() || cache.hasStaticPageSize())
@@ -46,8 +46,8 @@ static LogicalResult checkPageSize(StringRef name, std::optional<Location> loc,
       cache);
 }
 
-/// The interface methods of an op, from functions `getMap` and `getElementType`
-/// of its adaptor.
+/// Defines the interface methods of an op with the functions `getMap` and
+/// `getElementType` of its adaptor.
 #define KVCACHE_DEFINE_TENSOR_MAP(OpTy, usesPageSize)                          \
   TypedValue<CacheTypeInterface> OpTy::getViewed() {                           \
     return asCache(getCache());                                                \
@@ -65,17 +65,17 @@ static LogicalResult checkPageSize(StringRef name, std::optional<Location> loc,
                            types);                                             \
   }
 
-/// The elements that the descriptors of most views count in.
+/// The element type of most descriptors.
 template <typename AdaptorTy> static Type getElementType(AdaptorTy adaptor) {
   return asCache(adaptor.getCache()).getType().getStorageType();
 }
 
-/// Checks that the view is not one of scales.
+/// Checks that the view is not a view of scales.
 static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
   if (!isa<ScalesType>(cache))
     return success();
-  return op->emitOpError("expects 'cache' to be no view of scales: these "
-                         "support only 'kvcache.create_scale_tma_tile'");
+  return op->emitOpError("expects 'cache' not to be a view of scales, which "
+                         "needs 'kvcache.create_scale_tma_tile'");
 }
 
 /// Checks (C3) of the ops on rope.
@@ -86,7 +86,7 @@ static LogicalResult verifyRope(Operation *op, CacheTypeInterface cache,
     return op->emitOpError("expects 'cache' to have one head of one-byte "
                            "elements, got ")
            << cache;
-  // The attributes may be so large that their sum is not.
+  // The sum of the attributes may overflow.
   int64_t rope = cache.getHeadSize() - paddedDepth;
   if (rope % 2 != 0 || rope / 2 != columns)
     return op->emitOpError("expects padded_depth + 2 bytes of rope for each "
@@ -126,7 +126,7 @@ LogicalResult CreateTMATileOp::verify() {
   // (C3)
   bool isMN = getMajor() == Major::MN;
   if (cache.isPaged() && (isMN || getColumns() != 0))
-    return emitOpError("expects 'columns' and 'mn_major' only of a continuous "
+    return emitOpError("expects 'columns' and 'mn_major' only for a continuous "
                        "cache");
   if (isMN && getSwizzle() != Swizzle::Span128)
     return emitOpError("expects 'swizzle_128b' with 'mn_major', got '")
@@ -194,7 +194,7 @@ static tma::OpenTensorMap getMap(CreateRopeTMATileOp::Adaptor op) {
                           toTMA(op.getSwizzle()));
 }
 
-/// Rope is bf16 whatever the cache is.
+/// Rope is always bf16.
 static Type getElementType(CreateRopeTMATileOp::Adaptor op) {
   return BFloat16Type::get(op.getCache().getContext());
 }
@@ -218,7 +218,7 @@ static Type getElementType(CreateGather4TMATileOp::Adaptor op) {
   return asCache(op.getCache()).getType().getStorageType();
 }
 
-/// Bytes of an element of the descriptor; 0 if there is no such type.
+/// The bytes of an element of the descriptor; 0 if its type is invalid.
 static int64_t getElementBytes(CreateGather4TMATileOp::Adaptor op) {
   Type type = getElementType(op);
   unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
@@ -237,7 +237,7 @@ static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
   int64_t row = bytes ? getRowBytes(cache) / bytes : 0;
   return tma::getGather4Tile(getShape(cache), bytes, op.getTileWidth(),
                              op.getTileStride().value_or(row),
-                             // The span of no element is no number.
+                             // A span has no size in invalid elements.
                              bytes ? toTMA(op.getSwizzle())
                                    : tma::Swizzle::None);
 }

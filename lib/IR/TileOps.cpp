@@ -32,7 +32,7 @@ static LogicalResult verifyElements(Operation *op, StringRef name, Type type,
   if (!llvm::isPowerOf2_64(lanes) ||
       lanes * tile.getLayout().elementBytes > unit)
     return op->emitOpError("expects '")
-           << name << "' to have a power of two of lanes in at most " << unit
+           << name << "' to have a power of two of lanes, and at most " << unit
            << " bytes, got " << type;
   return success();
 }
@@ -65,7 +65,7 @@ void TileOffsetOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                  getRangeUpTo(getTile().getType().getLayout().getBytes() - 1));
 }
 
-/// Checks (C1) of the ops between a tile and its memory.
+/// Checks (C1) of `tile_memory` and `tile_view`.
 static LogicalResult verifyMemory(Operation *op, Type memory, TileType tile) {
   if (memory == tile.getMemoryType())
     return success();

@@ -17,7 +17,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The range that an op gives a result, whatever its operands are.
+/// Returns the range of a result for unknown operands.
 std::optional<ConstantIntRanges> getRange(InferIntRangeInterface op,
                                           Value result) {
   SmallVector<ConstantIntRanges> operands(

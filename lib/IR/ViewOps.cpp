@@ -26,17 +26,17 @@ static void printShape(InFlightDiagnostic &diag, ArrayRef<int64_t> shape) {
   diag << "]";
 }
 
-/// Lowering takes addresses in the default memory space.
+/// Checks the default memory space, which the lowering assumes.
 static LogicalResult verifyMemorySpace(Operation *op, StringRef name,
                                        MemRefType type) {
   if (type.getMemorySpace())
     return op->emitOpError("expects '")
-           << name << "' in the default memory space, got " << type;
+           << name << "' to be in the default memory space, got " << type;
   return success();
 }
 
-/// Checks that the strides 0 to 2 that the type says keep pages as aligned as
-/// accesses count on. Its rows are packed.
+/// Checks that the static strides 0 to 2 keep the alignment of pages on which
+/// accesses depend. Rows are packed.
 static LogicalResult verifyDistances(Operation *op, StringRef name,
                                      MemRefType type,
                                      ArrayRef<int64_t> strides) {
@@ -50,9 +50,9 @@ static LogicalResult verifyDistances(Operation *op, StringRef name,
   return success();
 }
 
-/// Checks that the blocks or scales of a collection have the element type and
-/// the sizes `expected` (dynamic ones are free, and may be static), and that
-/// their rows are packed.
+/// Checks that the blocks or scales of a collection have this element type and
+/// the sizes `expected`, and that their rows are packed. A dynamic expected
+/// size allows any size.
 static LogicalResult verifyTensor(Operation *op, StringRef name,
                                   MemRefType type, Type elementType,
                                   ArrayRef<int64_t> expected) {
@@ -162,8 +162,8 @@ LogicalResult ContinuousCollectionOp::verify() {
 template <typename OpTy> static LogicalResult verifyRole(OpTy op) {
   if (op.getRole() == Role::Value &&
       op.getCollection().getType().getParams().getIsMla())
-    return op.emitOpError("expects the keys of an MLA collection: it has one "
-                          "latent cache and no values");
+    return op.emitOpError("expects 'role' to be key for an MLA collection, "
+                          "which has one latent cache and no values");
   return success();
 }
 

@@ -11,7 +11,7 @@
 // A case that is none, in #kvcache.eviction<evict_last>.
 // RUN: %python %S/Inputs/patch.py %t.mlirbc %t.case "\x51\x00\x07(\x05)" 9
 // RUN: not kvcache-opt %t.case 2>&1 | FileCheck %s --check-prefix=CASE
-// CASE: error: expects a case of an enum, got 4
+// CASE: error: expects the number of an enum case, got 4
 
 // An unknown type instead of !kvcache.tile<24x40xf32>.
 // RUN: %python %S/Inputs/patch.py %t.mlirbc %t.type "(\x11)\x61\xa1" 99

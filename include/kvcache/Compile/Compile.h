@@ -13,33 +13,33 @@
 
 namespace mlir::kvcache {
 
-/// How kernels are compiled.
+/// Options for the compilation of kernels.
 struct CompileOptions {
-  /// For a gpu.module that names no targets itself, such as sm_90a.
+  /// The chips, such as sm_90a, of every gpu.module without targets.
   std::vector<std::string> chips;
   /// ptx, cubin or fatbin; the latter two run ptxas.
   std::string format = "ptx";
-  /// 0 to 3, for LLVM and for ptxas.
+  /// The optimization level of LLVM and ptxas, 0 to 3.
   int optLevel = 3;
-  /// Whether kernels trap with a message on a bad page id, token, head or
-  /// misaligned index.
+  /// Whether kernels trap with a message on an invalid page id, token or head,
+  /// or on a misaligned index.
   bool boundsChecks = false;
-  /// The folder of the CUDA toolkit, with bin/ptxas; empty to look for one.
+  /// The folder of the CUDA toolkit, with bin/ptxas; empty to search for one.
   std::string toolkit;
 };
 
-/// What others need to know of a kernel in order to launch it.
+/// The properties of a kernel that a launch needs.
 struct CompiledKernel {
   struct Parameter {
     std::string name;
-    /// In MLIR's syntax, such as `!llvm.ptr`.
+    /// The type in MLIR syntax, such as `!llvm.ptr`.
     std::string type;
   };
   std::string name;
   std::vector<Parameter> parameters;
-  /// Threads along x, y and z; empty where they are not known.
+  /// Threads along x, y and z; empty if not known.
   std::vector<int32_t> blockSize;
-  /// Bytes that a launch has to ask for.
+  /// The bytes of dynamic shared memory that a launch must pass.
   int64_t dynamicSharedMemory = 0;
 };
 
@@ -49,7 +49,7 @@ struct CompiledObject {
   std::string chip;
   /// PTX as text, or the bytes of a cubin or a fat binary.
   std::string data;
-  /// The object's properties as JSON.
+  /// The properties of the object as JSON.
   std::string properties;
   std::vector<CompiledKernel> kernels;
 };
@@ -60,8 +60,8 @@ struct CompileResult {
   std::vector<DiagnosticRecord> diagnostics;
 };
 
-/// Compiles the kernels of MLIR text or bytecode. `filename` is its name in
-/// locations. Any number of threads may compile at a time.
+/// Compiles the kernels of MLIR text or bytecode. `filename` is the name of the
+/// source in locations. The function is thread-safe.
 CompileResult compile(std::string source, std::string filename,
                       CompileOptions options);
 

@@ -23,7 +23,7 @@ StringRef stringifySeverity(DiagnosticSeverity severity);
 struct DiagnosticRecord {
   DiagnosticSeverity severity = DiagnosticSeverity::Error;
   std::string message;
-  /// Empty, with line and column 0, where the location names no file.
+  /// Empty, with line and column 0, if the location has no file.
   std::string filename;
   unsigned line = 0;
   unsigned column = 0;
@@ -33,7 +33,7 @@ struct DiagnosticRecord {
   static DiagnosticRecord makeError(const llvm::Twine &message);
 };
 
-/// Collects what is reported in a context while the collector lives.
+/// Collects the diagnostics of a context during its lifetime.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(MLIRContext *context);

@@ -18,14 +18,14 @@
 
 namespace mlir::kvcache {
 
-/// Runs `body` in a thread of its own and waits for it. LLVM's back ends end
-/// the process on what they can't compile, "Cannot select" for example; here,
-/// the thread stops for good instead, with all that it holds, and LLVM's
-/// message is returned. `body` should own what it uses.
+/// Runs `body` in a new thread and waits for it. LLVM's back ends end the
+/// process on a fatal error, such as "Cannot select". Here, the thread stops
+/// forever instead, keeps its resources, and the function returns LLVM's
+/// message. `body` should own the objects that it uses.
 std::optional<std::string> runGuarded(std::function<void()> body);
 
-/// The same for a compilation, whose result has diagnostics: LLVM's message
-/// becomes one.
+/// Runs a compilation in this way. LLVM's message becomes a diagnostic of the
+/// result.
 template <typename Result> Result runGuarded(std::function<Result()> compile) {
   auto result = std::make_shared<Result>();
   std::optional<std::string> fatalError = runGuarded(

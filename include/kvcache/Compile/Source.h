@@ -22,31 +22,32 @@ class PassManager;
 
 namespace mlir::kvcache {
 
-/// All dialects, in one registry that contexts copy.
+/// Returns the registry of all dialects, which contexts copy.
 const DialectRegistry &getRegistry();
 
 /// Returns the first bracket in a text that is nested too deep for the parser,
-/// or null. Strings and comments are skipped.
+/// or null. Skips strings and comments.
 const char *findDeepNesting(StringRef text);
 
-/// What is to be said of such a bracket.
+/// Returns the message for such a bracket.
 std::string getNestingError();
 
-/// A module parsed into a context of its own, so that any number of threads can
-/// compile at a time.
+/// A module with its own context, so that several threads can compile at the
+/// same time.
 class Source {
 public:
-  /// Parses MLIR text or bytecode. `filename` is its name in locations. The
-  /// names of function arguments in a text become attributes `kvcache.name`.
+  /// Parses MLIR text or bytecode. `filename` is the name of the source in
+  /// locations. In text, the names of function arguments become attributes
+  /// `kvcache.name`.
   Source(StringRef contents, StringRef filename);
 
   /// The module; null if the source has errors.
   ModuleOp getModule() { return *module; }
   /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module.
-  /// A failure always leaves an error among the diagnostics.
+  /// On failure, the diagnostics have at least one error.
   LogicalResult run(StringRef passes);
-  /// The same with the passes that `build` adds, which verify what they make
-  /// where they have to.
+  /// Runs the passes that `build` adds. The pass manager does not verify after
+  /// each pass; the passes must verify where needed.
   LogicalResult run(function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }

@@ -1,4 +1,4 @@
-//===- KVCacheToLLVM.h - Lower what is left to LLVM -------------*- C++ -*-===//
+//===- KVCacheToLLVM.h - Lower remaining kvcache ops to LLVM ----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,13 +20,13 @@ class LLVMFuncOp;
 
 namespace kvcache {
 
-/// Lets `convert-to-llvm`, `convert-gpu-to-nvvm`, `gpu-to-llvm` and what is
-/// made of them lower what `convert-kvcache-to-memref` leaves: checks,
-/// descriptors and tensor copies.
+/// Registers the interface with which `convert-to-llvm`, `convert-gpu-to-nvvm`,
+/// `gpu-to-llvm` and pipelines of these passes lower the ops that
+/// `convert-kvcache-to-memref` does not: checks, descriptors and tensor copies.
 void registerConvertKVCacheToLLVMInterface(DialectRegistry &registry);
 
-/// Makes a pointer argument of a kernel the 128 bytes of a descriptor, which
-/// tensor copies read where they are.
+/// Marks a pointer argument of a kernel as a descriptor, passed by value in 128
+/// bytes of the parameter space, from where tensor copies read it.
 void markDescriptor(LLVM::LLVMFuncOp kernel, unsigned argument);
 
 } // namespace kvcache

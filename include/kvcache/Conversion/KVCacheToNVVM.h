@@ -17,16 +17,16 @@ class ConversionTarget;
 
 namespace mlir::kvcache {
 
-/// Lowers the ops of `TMAOps.td` for the chip of their module. With `mayLoop`
-/// many copies become an `scf.for`.
+/// Adds the patterns that lower the ops of `TMAOps.td` for the chip of their
+/// module. With `mayLoop`, a large number of copies becomes an `scf.for`.
 void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                    bool mayLoop = true);
 
-/// Makes these ops, and the waits for stores, illegal.
+/// Marks these ops, and waits for stores, illegal.
 void addTensorCopyLegality(ConversionTarget &target);
 
-/// Whether the chip that `op`, of `TMAOps.td`, is compiled for has it: if not,
-/// there is an error that says which do.
+/// Checks that the target chip of `op`, an op of `TMAOps.td`, supports it.
+/// Otherwise emits an error that names the required chips.
 LogicalResult checkTensorCopy(Operation *op);
 
 } // namespace mlir::kvcache

@@ -19,11 +19,12 @@ struct Chip;
 
 /// Adds the patterns that lower `arith.extf` from and `arith.truncf` to
 /// f8E4M3FN, f8E5M2, f6E2M3FN, f6E3M2FN, f4E2M1FN and f8E8M0FNU, on scalars and
-/// vectors, and those that take conversions between bf16 and f64 through f32.
+/// vectors, and the patterns that split conversions between bf16 and f64 at
+/// f32.
 ///
-/// An op in a `gpu.module` with one chip uses that chip's instructions, others
-/// those of the chip `fallback`. Where both are unknown, or null, and on
-/// vectors of several dimensions, the result is integer arithmetic.
+/// An op in a `gpu.module` with one chip uses the instructions of that chip,
+/// other ops those of `fallback`. Ops without a chip, and ops on
+/// multi-dimensional vectors, use integer arithmetic.
 void populateNarrowFloatsPatterns(RewritePatternSet &patterns,
                                   const Chip *fallback = nullptr);
 

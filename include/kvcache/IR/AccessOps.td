@@ -16,31 +16,32 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
   let summary = "Reads consecutive elements of a head";
   let description = [{
-    Reads the element `(b, h, t, d)`, or as many consecutive ones from it on as
-    the result vector has lanes; `d` is a multiple of their number. A result of
-    another float type converts, to nearest even.
+    Reads the element `(b, h, t, d)`. If the result is a vector of n lanes, the
+    op reads n consecutive elements from there, and `d` must be a multiple of n.
+    If the result has another float type than the cache, the op converts the
+    elements with rounding to nearest even.
 
-    On a quantized cache it dequantizes: elements are multiplied by the scale
-    of their own group as in `dequantize`, also where they span several groups.
-    In a view of scales the lanes are consecutive scales, from that of group
-    `d div granularity` on, which is a multiple of their number.
+    On a quantized cache, the op dequantizes as `dequantize` does: it multiplies
+    each element by the scale of its group. The elements may span several
+    groups. On a view of scales, the lanes are consecutive scales from group
+    `d div granularity` on, and this group must be a multiple of n.
 
-    The read is as wide as its alignment allows: the largest power of two that
-    divides its width, a head's and a row's bytes, and the alignment of pages.
-    This is 16 bytes, and 32 on sm_100 and newer where the collection is made in
-    the same function of a tensor whose type says distances that are multiples
-    of 32 bytes: by static strides, or by no layout at all.
+    The access width is the largest power of two that divides the bytes of the
+    vector, of a head and of a row, and the alignment of the pages. This
+    alignment is 16 bytes. On sm_100 and newer, it is 32 bytes if the same
+    function creates the collection, from a tensor whose type proves that the
+    strides are multiples of 32 bytes: it has static strides or no layout.
 
-    `nontemporal` says that nothing reads these elements again soon, so that
-    they should not take the place of others in the chip's caches. It is a hint,
-    and does not extend to scales.
+    `nontemporal` is a hint that no thread reads these elements again soon, so
+    that they need not stay in the caches of the chip. It does not apply to
+    scales.
 
     Constraints:
-    - (C1) the result's element type is the cache's, or the cache holds floats
-      and it is f64, f32, f16, bf16, f8E4M3FN or f8E5M2; that of a quantized
-      cache is f64, f32, f16 or bf16.
-    - (C2) the result has at most as many lanes as a head has elements, or
-      scales, and an even number of 4-bit ones.
+    - (C1) the element type of the result is that of the cache, or, for a cache
+      of floats, f64, f32, f16, bf16, f8E4M3FN or f8E5M2; for a quantized cache
+      it is f64, f32, f16 or bf16.
+    - (C2) the number of lanes is at most the number of elements, or scales, of
+      a head, and even for 4-bit elements.
     - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
       only for one with scales of f8E4M3FN.
 
@@ -74,16 +75,16 @@ def KVCache_StoreOp : KVCache_Op<"store", [
     KVCache_IndexedAccess<>, MemoryEffects<[MemWrite]>]> {
   let summary = "Writes consecutive elements of a head";
   let description = [{
-    Writes the element `(b, h, t, d)`, or as many consecutive ones from it on
-    as the vector has lanes; `d` is a multiple of their number. In a view of
-    scales the lanes are scales, as in `load`. The write is as wide as `load`
-    reads, and `nontemporal` means the same. Elements of a quantized cache are
-    written as they are: `store_quantized` writes their scales as well.
+    Writes the element `(b, h, t, d)`. If the value is a vector of n lanes, the
+    op writes n consecutive elements from there, and `d` must be a multiple of
+    n. On a view of scales, the lanes are scales, as in `load`. The access width
+    and `nontemporal` are those of `load`. On a quantized cache, the op writes
+    quantized elements and no scales; use `store_quantized` to write both.
 
     Constraints:
-    - (C1) the value's element type is the cache's.
-    - (C2) the value has at most as many lanes as a head has elements, or
-      scales, and an even number of 4-bit ones.
+    - (C1) the element type of the value is that of the cache.
+    - (C2) the number of lanes is at most the number of elements, or scales, of
+      a head, and even for 4-bit elements.
 
     Example:
 
@@ -114,18 +115,19 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "A window of tokens of one head inside a page";
   let description = [{
-    The memory of consecutive tokens of one head, from `(b, h, t, d)` on: a row
-    per token, `H * E` elements apart. The window lies inside one page, so `t`
-    is a multiple of its number of tokens, and `d` of its number of elements per
-    token. In a view of scales its columns are those of the groups from
-    `d div granularity` on, which is a multiple of their number.
+    Gives the memory of consecutive tokens of one head, from `(b, h, t, d)` on:
+    one row per token, with a row stride of `H * E` elements. The window lies
+    inside one page: `t` must be a multiple of its number of tokens, and `d` of
+    its number of elements per token. On a view of scales, the columns are
+    groups from `d div granularity` on, and this group must be a multiple of the
+    number of columns.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
-      stored element type, strides `[H * E, 1]` and a dynamic offset, where E
-      counts a head's stored elements, or scales.
+      stored element type, strides `[H * E, 1]` and a dynamic offset, where E is
+      the number of stored elements, or scales, of a head.
     - (C2) the tile has at most E columns.
-    - (C3) the page size is a multiple of the tile's tokens.
+    - (C3) the page size is a multiple of the number of rows of the tile.
 
     Example:
 

@@ -1,4 +1,4 @@
-//===- CacheShape.h - What is known of a cache's shape ----------*- C++ -*-===//
+//===- CacheShape.h - Shape and alignment of a cache ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,28 +13,31 @@
 
 namespace mlir::kvcache {
 
-/// The bytes that the blocks and the scales of a cache start at a multiple of,
-/// and that all distances in them are a multiple of if the rows are.
+/// The alignment in bytes of the blocks and the scales of a cache, and of all
+/// strides between pages, layers and roles if the rows have it.
 constexpr int64_t kPromisedAlignment = 16;
 
-/// The shape of a view for the geometry of its descriptors, in stored elements.
+/// Returns the shape of a view, in stored elements, from which descriptors
+/// derive their geometry.
 tma::CacheShape getShape(CacheTypeInterface cache);
 
-/// The op that bundled the tensors behind a view or a collection; null where it
-/// is not in sight.
+/// Returns the op that defines the collection of a view, or null if a block
+/// argument or an unknown op defines it.
 Operation *getCollectionOp(Value cache);
 
-/// The elements that the strides 0 to 2 of a collection's blocks or scales are
-/// promised to be a multiple of: `kPromisedAlignment`, or what rows are.
+/// Returns the number of elements of which the strides 0 to 2 of the blocks or
+/// scales of a collection must be multiples: `kPromisedAlignment` in elements,
+/// or a smaller alignment if rows have only that.
 int64_t getDistanceUnit(MemRefType tensor);
 
-/// The alignment in bytes, a power of two, of the first row of every page of a
-/// view, or of every page of its scales, given that of the tensor: as the
-/// strides say, and `kPromisedAlignment` at most where they are open.
+/// Returns the alignment in bytes, a power of two, of the first row of every
+/// page of a view, or of its scales, from the alignment `ofTensor` of the
+/// tensor and the static strides. It is at most `kPromisedAlignment` if a
+/// stride is dynamic.
 uint64_t getPageAlignment(Value view, bool ofScales, uint64_t ofTensor);
 
-/// Whether the distance between the pages of a view is a multiple of a row, so
-/// that rows can be counted through all pages; none where it is open.
+/// Whether the page stride of a view is a multiple of a row, so that row
+/// numbers run through all pages. `nullopt` for a dynamic stride.
 std::optional<bool> arePagesWholeRowsApart(Value view);
 
 } // namespace mlir::kvcache

@@ -11,15 +11,15 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// No memory effects are declared, so that passes assume all of them: nothing
-// moves across a check.
+// The op declares no memory effects, so that passes assume all of them and move
+// nothing across a check.
 def KVCache_CheckOp : KVCache_Op<"check"> {
-  let summary = "Stops with a message unless a value is below a bound";
+  let summary = "Fails with a message unless a value is below a bound";
   let description = [{
-    Compares as unsigned, so that a negative value is out of range as well. The
-    message carries the op's source location, the value and the bound. On the
-    CPU it reaches the caller as an error; on a GPU it is printed and the kernel
-    traps. `kvcache-bounds-checks` makes these.
+    Compares value and bound as unsigned integers, so that a negative value
+    fails as well. The message has the source location of the op, the value and
+    the bound. On the CPU, the caller gets the message as an error. On a GPU,
+    the kernel prints it and traps. `kvcache-bounds-checks` inserts this op.
 
     Example:
 
@@ -32,7 +32,7 @@ def KVCache_CheckOp : KVCache_Op<"check"> {
   }];
   let arguments = (ins
     Arg<Index, "the value">:$value,
-    Arg<Index, "the first value that is too large">:$bound,
+    Arg<Index, "the exclusive upper bound">:$bound,
     StrAttr:$what
   );
   let assemblyFormat = "$value `below` $bound `,` $what attr-dict";

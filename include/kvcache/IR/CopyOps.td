@@ -11,8 +11,8 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// Chip-neutral: `kvcache-expand-copies` chooses how a chip does it. All threads
-// of a block take part, in the copy and in the wait.
+// These ops do not depend on the chip: `kvcache-expand-copies` chooses the
+// instructions. All threads of a block execute the copy and the wait.
 
 def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     KVCache_Access<["getAccessedBatch", "getAccessedHead", "getAccessedToken",
@@ -20,21 +20,23 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Copies consecutive tokens of a head into a tile";
   let description = [{
-    Starts to copy the tokens `t, t + 1, …` of a head, from element `d` on, into
-    the rows of a tile, through the lookup table: the rows need not lie in one
-    page. With `valid n` only the first n rows are read, and the others are
-    zero. The tile may be read after `wait`.
+    Starts a copy of the tokens `t, t + 1, …` of a head, from element `d` on, to
+    the rows of a tile. The tokens may lie in several pages, which the op finds
+    through the lookup table. With `valid n`, the op reads only the first n rows
+    and fills the others with zeros. Threads may read the tile after `wait`.
 
-    With `base_alignment` the first token is promised to be a multiple of it,
-    as by an author who knows it while the compiler does not: tensor copies take
-    whole parts of pages.
+    `base_alignment` asserts that the first token is a multiple of this number.
+    A tensor copy needs a box that lies inside one page; the attribute proves
+    this where the compiler cannot.
 
-    A quantized cache is copied as it is stored.
+    The op copies the stored elements of a quantized cache and does not
+    dequantize.
 
     Constraints:
-    - (C1) the tile's element type is the cache's: i8, which holds two
-      elements, for a 4-bit cache.
-    - (C2) the tile has at most as many columns as a head has stored elements.
+    - (C1) the element type of the tile is that of the cache; for a 4-bit cache
+      it is i8, which holds two elements.
+    - (C2) the number of columns of the tile is at most the number of stored
+      elements of a head.
 
     Example:
 
@@ -57,10 +59,11 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
   }];
   let arguments = !con((ins Arg<KVCache_AnyCache, "the cache">:$cache),
                        KVCache_IndexArguments, (ins
-    Arg<Optional<Index>, "the rows that are read; all if absent">:$valid,
+    Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid,
     Arg<KVCache_TileType, "the tile">:$tile,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment));
-  let results = (outs Res<KVCache_TokenType, "what to wait for">:$token_of_copy);
+  let results = (outs
+    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
     `to` $tile attr-dict `:` qualified(type($cache)) `,` qualified(type($tile))
@@ -72,18 +75,20 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     KVCache_Access<["getAccessedHead", "getAccessedElement",
                     "getAccessedWidth"]>,
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Copies any rows of a head into a tile";
+  let summary = "Copies arbitrary rows of a head into a tile";
   let description = [{
-    Starts to copy a row of the cache for each row of the tile, from element `d`
-    of a head on. A row id is encoded as for `tma_row`: `page * P + offset`, and
-    the row itself in a continuous cache. A row that the cache does not have,
-    such as -1, is zero. The tile may be read after `wait`.
+    Starts a copy of one row of the cache to each row of the tile, from element
+    `d` of a head on. A row id has the encoding of `tma_row`: `page * P +
+    offset` in a paged cache, the row in a continuous one. If a row is out of
+    bounds, such as -1, the op fills the row of the tile with zeros. Threads may
+    read the tile after `wait`.
 
     Constraints:
-    - (C1) the tile's element type is the cache's: i8, which holds two
-      elements, for a 4-bit cache.
-    - (C2) the tile has at most as many columns as a head has stored elements.
-    - (C3) there is an id for each row of the tile.
+    - (C1) the element type of the tile is that of the cache; for a 4-bit cache
+      it is i8, which holds two elements.
+    - (C2) the number of columns of the tile is at most the number of stored
+      elements of a head.
+    - (C3) the number of row ids is the number of rows of the tile.
 
     Example:
 
@@ -109,7 +114,8 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     Arg<Index, "the first element of the head">:$element,
     Arg<MemRefRankOf<[I32], [1]>, "the encoded row ids, signed">:$rows,
     Arg<KVCache_TileType, "the tile">:$tile);
-  let results = (outs Res<KVCache_TokenType, "what to wait for">:$token_of_copy);
+  let results = (outs
+    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
   let assemblyFormat = [{
     $cache `[` $head `,` $element `]` `rows` $rows `to` $tile attr-dict `:`
     qualified(type($cache)) `,` type($rows) `,` qualified(type($tile))
@@ -120,7 +126,8 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
 def KVCache_WaitOp : KVCache_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits for a copy into a tile";
   let description = [{
-    Afterwards every thread of the block sees what was copied.
+    After the wait, the copied elements are visible to every thread of the
+    block.
 
     Example:
 

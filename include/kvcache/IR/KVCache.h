@@ -32,16 +32,16 @@ namespace mlir::kvcache {
 class ParamsAttr;
 class TMATileType;
 
-/// What a value of a bundle is.
+/// The kind of a value in a bundle.
 enum class PartKind {
-  Blocks,         ///< base of the blocks, or of the view's window
+  Blocks,         ///< base of the blocks, or of the window of a view
   NumPages,       ///< pages (or blocks of a continuous cache)
   NumLayers,      ///< layers of a collection
   RoleStride,     ///< elements from keys to values
   LayerStride,    ///< elements from a layer to the next
   PageStride,     ///< elements from a page to the next: S0
-  PageSize,       ///< tokens in a page, where the type leaves them open
-  BlockTokens,    ///< tokens of a continuous cache's block
+  PageSize,       ///< tokens in a page, if known only at run time
+  BlockTokens,    ///< tokens in a block of a continuous cache
   Lengths,        ///< base of the cache lengths
   Batch,          ///< sequences in the batch
   Table,          ///< base of the lookup table
@@ -49,7 +49,7 @@ enum class PartKind {
   TableStride,    ///< entries from a row of the lookup table to the next
   MaxSeqLength,   ///< longest prompt
   MaxCacheLength, ///< longest cache
-  Scales,         ///< as above, of the scales
+  Scales,         ///< this and the next six: the same parts of the scales
   ScalePages,
   ScaleRoleStride,
   ScaleLayerStride,
@@ -57,9 +57,9 @@ enum class PartKind {
   ScaleTable,
   ScaleColumns,
   ScaleTableStride,
-  TableEntry,  ///< base of the table entries behind row indices
+  TableEntry,  ///< base of the table entries of row indices
   RowsPerPage, ///< rows from a page to the next: S
-  Row,         ///< the row of a page's first token, once per page
+  Row,         ///< the row of the first token of a page, once per page
   TileMemory,  ///< the memory of a tile
 };
 
@@ -72,13 +72,15 @@ struct Part {
 /// The name of a part in a kernel's parameter list, such as `page_stride`.
 StringRef stringifyPartKind(PartKind kind);
 
-/// The type of a stored element: `i8`, which holds two, for 4-bit elements.
+/// The type of a stored element: `i8`, which holds two elements, for 4-bit
+/// types, else the element type.
 Type getStorageType(Type elementType);
 
-/// The lane type of a scalar or vector, and its number of lanes.
+/// The lane type of a scalar or vector type.
 Type getLaneType(Type type);
+/// The number of lanes of a vector type; 1 for a scalar type.
 int64_t getNumLanes(Type type);
-/// A scalar or vector type like `type`, with other lanes.
+/// The scalar or vector type `type` with another lane type.
 Type withLane(Type type, Type lane);
 
 } // namespace mlir::kvcache

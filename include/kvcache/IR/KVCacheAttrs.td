@@ -17,13 +17,13 @@ def KVCache_ParamsAttr : AttrDef<KVCache_Dialect, "Params"> {
   let mnemonic = "params";
   let summary = "Heads and head size of a cache";
   let description = [{
-    What a cache's dtype and layout do not say: `num_heads` key-value heads of
-    `head_size` elements each. `is_mla = true` is multi-head latent attention:
-    one latent cache per layer, and no values.
+    The shape of a token in a cache: `num_heads` key-value heads of `head_size`
+    elements each. `is_mla = true` means multi-head latent attention: each layer
+    has one latent cache and no values.
 
     Constraints:
-    - (C1) `num_heads` and `head_size` are positive, and a row of
-      `num_heads * head_size` elements has fewer than 2^31.
+    - (C1) `num_heads` and `head_size` are positive, and their product, the
+      number of elements of a row, is below 2^31.
 
     Example:
 
@@ -63,7 +63,8 @@ def KVCache_SwizzleNone : I32EnumAttrCase<"None", 0, "none">;
 def KVCache_Swizzle32B : I32EnumAttrCase<"Span32", 1, "swizzle_32b">;
 def KVCache_Swizzle64B : I32EnumAttrCase<"Span64", 2, "swizzle_64b">;
 def KVCache_Swizzle128B : I32EnumAttrCase<"Span128", 3, "swizzle_128b">;
-def KVCache_Swizzle : I32EnumAttr<"Swizzle", "how tiles lie in shared memory", [
+def KVCache_Swizzle : I32EnumAttr<"Swizzle",
+    "layout of tiles in shared memory", [
     KVCache_SwizzleNone, KVCache_Swizzle32B, KVCache_Swizzle64B,
     KVCache_Swizzle128B]> {
   let cppNamespace = "::mlir::kvcache";
@@ -76,7 +77,7 @@ def KVCache_SwizzleAttr : EnumAttr<KVCache_Dialect, KVCache_Swizzle, "swizzle"> 
 def KVCache_KMajor : I32EnumAttrCase<"K", 0, "k_major">;
 def KVCache_MNMajor : I32EnumAttrCase<"MN", 1, "mn_major">;
 def KVCache_Major : I32EnumAttr<"Major",
-    "which index of a matrix product runs along the rows of a tile", [
+    "index of a matrix product that runs along the rows of a tile", [
     KVCache_KMajor, KVCache_MNMajor]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
@@ -89,7 +90,7 @@ def KVCache_EvictNormal : I32EnumAttrCase<"Normal", 0, "evict_normal">;
 def KVCache_EvictFirst : I32EnumAttrCase<"First", 1, "evict_first">;
 def KVCache_EvictLast : I32EnumAttrCase<"Last", 2, "evict_last">;
 def KVCache_Eviction : I32EnumAttr<"Eviction",
-    "when the L2 cache gives up what a copy touched", [
+    "eviction priority in the L2 cache", [
     KVCache_EvictNormal, KVCache_EvictFirst, KVCache_EvictLast]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;

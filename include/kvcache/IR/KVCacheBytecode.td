@@ -11,12 +11,12 @@
 
 include "mlir/IR/BytecodeBase.td"
 
-// The bytes are a promise: later versions read what earlier ones wrote. The
-// position of an encoding in the lists below is its code. What changes gets an
-// encoding of its own at the end of its list; the old one stays, but is no
-// longer written (`printerPredicate = "false"`).
+// Later versions must read the bytes that earlier versions wrote. The position
+// of an encoding in the lists below is its code. To change an encoding, add a
+// new one at the end of its list; keep the old one for reading, with
+// `printerPredicate = "false"`.
 
-/// An enum as its number, which the reader checks.
+/// Encodes an enum as its number, which the reader checks.
 class Enum<string enum> :
   WithParser <"succeeded(readEnum($_reader, $_var, symbolize" # enum # "))",
   WithBuilder<"$_args",
@@ -26,7 +26,7 @@ def Swizzle : Enum<"Swizzle">;
 def Major : Enum<"Major">;
 def Eviction : Enum<"Eviction">;
 
-// What a file holds is verified like what a user writes.
+// Run the same verifiers on bytecode as on text.
 defvar build = "getChecked<$_resultType>(reader, context, $_args)";
 
 //===----------------------------------------------------------------------===//

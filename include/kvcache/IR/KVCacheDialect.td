@@ -16,19 +16,19 @@ def KVCache_Dialect : Dialect {
   let cppNamespace = "::mlir::kvcache";
   let summary = "Reads and writes of key-value caches";
   let description = [{
-    The `kvcache` dialect says what a kernel does with the key-value cache of a
-    transformer: paged or continuous, plain or quantized. A *collection* holds
-    the cache of all layers; a *view* of it is one layer's keys or values, a
-    four-dimensional window `[page, row in page, head, element]`. Ops address a
-    view by `(b, h, t, d)`: sequence in the batch, head, token in the sequence,
-    and element of the head.
+    The `kvcache` dialect describes the accesses of a kernel to the key-value
+    cache of a transformer. The cache is paged or continuous, plain or
+    quantized. A *collection* holds the cache of all layers. A *view* holds the
+    keys or values of one layer; it is a four-dimensional window
+    `[page, row in page, head, element]`. Ops address a view by `(b, h, t, d)`:
+    sequence in the batch, head, token in the sequence, and element of the head.
 
     Collections and views are bundles of SSA values. They expand 1:N when
     `convert-kvcache-to-memref` lowers the dialect to memref, vector, arith and
     scf, also across functions, calls, kernels, regions and branches.
 
-    Lookup tables and cache lengths must not be written while a value built on
-    them is in use: the ops that only read them have no memory effects.
+    A program must not write lookup tables and cache lengths while a value built
+    on them is in use, because ops that only read them have no memory effects.
   }];
 
   let dependentDialects = [
@@ -41,20 +41,20 @@ def KVCache_Dialect : Dialect {
   let hasRegionArgAttrVerify = 1;
 
   let extraClassDeclaration = [{
-    /// The name of a function or kernel argument, a discardable string
-    /// attribute: kernel parameters are named after it.
+    /// A discardable string attribute: the name of a function or kernel
+    /// argument. Kernel parameters take their names from it.
     static constexpr ::llvm::StringLiteral kArgNameAttr{"kvcache.name"};
     /// The parameters of a flattened kernel: an array of dictionaries with
     /// the entries `name` and `type`, in order.
     static constexpr ::llvm::StringLiteral kParametersAttr{
         "kvcache.parameters"};
 
-    /// On a kernel's argument: what view of which other argument the descriptor
-    /// is of, for hosts that launch the kernel from elsewhere.
+    /// On a descriptor argument of a kernel: the view, of another argument,
+    /// that it describes. Hosts outside of the module need it to launch the kernel.
     static constexpr ::llvm::StringLiteral kDescriptorAttr{
         "kvcache.descriptor"};
 
-    /// On a gpu.module cloned for another target: the module it is a clone of.
+    /// On a gpu.module cloned for another target: the name of the original.
     static constexpr ::llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
 
     /// A property of an object of a gpu.binary for the emulator: the constant

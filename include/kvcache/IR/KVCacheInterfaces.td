@@ -14,14 +14,15 @@ include "mlir/IR/OpBase.td"
 def KVCache_ExpandableTypeInterface : TypeInterface<"ExpandableTypeInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    A type that `convert-kvcache-to-memref` expands into several values: the
-    parts of its bundle. A part has a kind, unique in its type, and a type.
+    A type that `convert-kvcache-to-memref` expands into several values, the
+    parts of its bundle. A part has a type and a kind, which is unique in the
+    bundle.
   }];
   let methods = [
     InterfaceMethod<
       "The parts that a value of this type expands to, in order. Pointers are "
-      "rank-0 memrefs; counts and table strides are `i32`, distances between "
-      "pages and layers are `index`, because they may pass 2^31 elements.",
+      "rank-0 memrefs. Counts and table strides are `i32`. Strides between "
+      "pages and layers are `index`, because they may exceed 2^31 elements.",
       "::llvm::SmallVector<::mlir::kvcache::Part>", "getParts">
   ];
 }
@@ -30,7 +31,7 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     [KVCache_ExpandableTypeInterface]> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    A collection of caches, the view of one layer's keys or values, or of their
+    A collection, a view of the keys or values of one layer, or a view of their
     scales.
   }];
   let methods = [
@@ -38,20 +39,21 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       "::mlir::Type", "getElementType">,
     InterfaceMethod<"Heads, head size, and whether the cache is latent (MLA).",
       "::mlir::kvcache::ParamsAttr", "getParams">,
-    InterfaceMethod<"Whether tokens lie in pages found through a lookup table, "
-      "and not in one block per sequence.",
+    InterfaceMethod<"Whether tokens lie in pages of a lookup table, and not in "
+      "one block of rows per sequence.",
       "bool", "isPaged", (ins), "", "return true;">,
-    InterfaceMethod<"The page size in tokens; `ShapedType::kDynamic` where it "
-      "is known only at run time, as that of a continuous cache's blocks is.",
+    InterfaceMethod<"The page size in tokens; `ShapedType::kDynamic` if it is "
+      "known only at run time, as for the blocks of a continuous cache.",
       "int64_t", "getPageSize">,
     InterfaceMethod<"The element type of the scales; null if not quantized.",
       "::mlir::Type", "getScale">,
-    InterfaceMethod<"Elements that share a scale; 0 if not quantized.",
+    InterfaceMethod<"The number of elements that share a scale; 0 if not "
+      "quantized.",
       "int64_t", "getGranularity">,
     InterfaceMethod<"Whether this is a collection of all layers.",
       "bool", "isCollection">,
-    InterfaceMethod<"Elements of a head that one lane of an access stands for: "
-      "1, and the granularity in a view of scales.",
+    InterfaceMethod<"The number of elements of a head per lane of an access: "
+      "1, or the granularity in a view of scales.",
       "int64_t", "getElementsPerLane", (ins), "", "return 1;">
   ];
   let extraSharedClassDeclaration = [{
@@ -64,12 +66,12 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     bool isMLA() const { return $_type.getParams().getIsMla(); }
     /// 2 for keys and values, 1 for the one latent cache of MLA.
     int64_t getNumKV() const { return isMLA() ? 1 : 2; }
-    /// The type of a stored element: `i8`, holding two elements, for 4-bit
+    /// The type of a stored element: `i8`, which holds two elements, for 4-bit
     /// caches, else the element type.
     ::mlir::Type getStorageType() const {
       return ::mlir::kvcache::getStorageType($_type.getElementType());
     }
-    /// Lanes that one stored element holds: 2 for 4-bit caches, else 1.
+    /// Lanes per stored element: 2 for 4-bit caches, else 1.
     int64_t getLanesPerStored() const {
       return getStorageType().getIntOrFloatBitWidth() /
              $_type.getElementType().getIntOrFloatBitWidth();
@@ -92,9 +94,9 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
 def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    An op that addresses a cache, its scales, or both, by sequence, head, token
-    and element, any of which may be absent, so that passes need not list op
-    names.
+    An op that addresses a cache, its scales, or both by sequence, head, token
+    and element. Each of these may be absent. Passes use this interface instead
+    of lists of op names.
   }];
   let methods = [
     InterfaceMethod<"The cache.",
@@ -110,19 +112,19 @@ def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
       "::mlir::Value", "getAccessedElement", (ins), "", "return {};">,
     InterfaceMethod<"Whether the op addresses the scales of the cache.",
       "bool", "accessesScales", (ins), "", "return false;">,
-    InterfaceMethod<"Whether the op addresses the cache itself, and not only "
-      "its scales.",
+    InterfaceMethod<"Whether the op addresses the elements of the cache, and "
+      "not only its scales.",
       "bool", "accessesElements", (ins), "", "return true;">,
-    InterfaceMethod<"How many consecutive elements of a head are accessed, or "
-      "scales, where only these are.",
+    InterfaceMethod<"The number of consecutive elements of a head that the op "
+      "accesses, or of scales if it accesses only scales.",
       "int64_t", "getAccessedWidth", (ins), "", "return 1;">,
-    InterfaceMethod<"How many consecutive tokens are accessed.",
+    InterfaceMethod<"The number of consecutive tokens that the op accesses.",
       "int64_t", "getAccessedTokens", (ins), "", "return 1;">,
-    InterfaceMethod<"The operand that holds the page id when it was looked up "
-      "beforehand; null for an op that has no such operand.",
+    InterfaceMethod<"The optional operand with the page id, if the page was "
+      "looked up before; `nullopt` for an op without such an operand.",
       "::std::optional<::mlir::MutableOperandRange>", "getPageOperand",
       (ins), "", "return ::std::nullopt;">,
-    InterfaceMethod<"The same for the page of the scales.",
+    InterfaceMethod<"The same operand for the page of the scales.",
       "::std::optional<::mlir::MutableOperandRange>", "getScalePageOperand",
       (ins), "", "return ::std::nullopt;">
   ];
@@ -131,13 +133,14 @@ def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
 def KVCache_TensorMapOpInterface : OpInterface<"TensorMapOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
-    An op that makes a descriptor of a view.
+    An op that creates the descriptor (tensor map) of a view.
   }];
   let methods = [
     InterfaceMethod<"The view.",
       "::mlir::TypedValue<::mlir::kvcache::CacheTypeInterface>",
       "getViewed">,
-    InterfaceMethod<"The geometry, whose extents are those of the view.",
+    InterfaceMethod<"The geometry of the descriptor, whose extents are those "
+      "of the view.",
       "::mlir::kvcache::tma::OpenTensorMap", "getTensorMap">,
     InterfaceMethod<"The descriptor.",
       "::mlir::TypedValue<::mlir::kvcache::TMATileType>",

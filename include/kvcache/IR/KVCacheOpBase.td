@@ -17,22 +17,22 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class KVCache_Op<string mnemonic, list<Trait> traits = []>
     : Op<KVCache_Dialect, mnemonic, traits>;
 
-/// An op that addresses a cache; names the methods it overrides.
+/// An op that addresses a cache, and the interface methods that it overrides.
 class KVCache_Access<list<string> methods>
     : DeclareOpInterfaceMethods<KVCache_AccessOpInterface,
         !listconcat(["getAccessedCache"], methods)>;
 
-/// The optional page operands of an access. A page of the scales is one of
-/// their own lookup table.
+/// The optional page operands of an access. Scales have their own lookup table,
+/// hence their own page.
 defvar KVCache_PageArgument = (ins
-  Arg<Optional<Index>, "the token's page, if looked up already">:$page
+  Arg<Optional<Index>, "the page of the token, if already known">:$page
 );
 defvar KVCache_ScalePageArgument = (ins
-  Arg<Optional<Index>, "the page of the token's scales, if looked up already">
+  Arg<Optional<Index>, "the page of the token's scales, if already known">
       :$scale_page
 );
 
-/// The indices (b, h, t, d) that accesses share.
+/// The indices (b, h, t, d) of an access.
 defvar KVCache_IndexArguments = (ins
   Arg<Index, "the sequence in the batch">:$batch,
   Arg<Index, "the head">:$head,
@@ -40,12 +40,12 @@ defvar KVCache_IndexArguments = (ins
   Arg<Index, "the element of the head">:$element
 );
 
-/// The scale of the whole tensor that NVFP4 has above those of the groups.
+/// The per-tensor scale of NVFP4, in addition to the scales of the groups.
 defvar KVCache_TensorScaleArgument = (ins
-  Arg<Optional<F32>, "what all scales are multiplied by">:$tensor_scale
+  Arg<Optional<F32>, "a factor of all scales">:$tensor_scale
 );
 
-/// A hint of the accesses to elements, as upstream's loads and stores have it.
+/// The nontemporal hint, as on the loads and stores of `memref` and `vector`.
 defvar KVCache_NontemporalArgument = (ins
   DefaultValuedOptionalAttr<BoolAttr, "false">:$nontemporal
 );
@@ -57,7 +57,7 @@ class KVCache_IndexedAccess<list<string> methods = []>
          "getAccessedElement", "getAccessedWidth", "getPageOperand"],
         methods)>;
 
-/// An indexed access to nothing but the scales.
+/// An indexed access to scales only.
 class KVCache_ScalesAccess<list<string> methods = []>
     : KVCache_Access<!listconcat(
         ["getAccessedBatch", "getAccessedHead", "getAccessedToken",
@@ -65,12 +65,12 @@ class KVCache_ScalesAccess<list<string> methods = []>
          "accessesElements", "getScalePageOperand"],
         methods)>;
 
-/// Reads the lookup table or the lengths: no memory effects, because they are
-/// immutable while in use, and speculatable where the entry provably exists.
+/// Reads the lookup table or the lengths. Has no memory effects, because these
+/// are immutable while in use. Is speculatable if the entry provably exists.
 defvar KVCache_TableRead = [
   NoMemoryEffect, DeclareOpInterfaceMethods<ConditionallySpeculatable>];
 
-/// Gives the range of its integer results.
+/// Infers the range of its integer results.
 defvar KVCache_Ranged =
   DeclareOpInterfaceMethods<InferIntRangeInterface, ["inferResultRanges"]>;
 

@@ -65,21 +65,24 @@ def KVCache_PagedCollectionType
     : KVCache_PagedType<"PagedCollection", "paged_collection", 1> {
   let summary = "paged cache of all layers";
   let description = [{
-    Keys and values of all layers in pages of `page_size` tokens, found through
-    a lookup table. With `scale` and `granularity` the cache is quantized:
-    every `granularity` elements of a head share a scale of type `scale`.
+    Keys and values of all layers in pages of `page_size` tokens. A lookup table
+    gives the pages of each sequence. With `scale` and `granularity`, the cache
+    is quantized: every `granularity` elements of a head share a scale of type
+    `scale`.
 
-    A `page_size` of `?` is dimension 3 of the blocks, known only at run time:
-    one kernel serves all page sizes. Then what this and ops demand of the page
-    size is up to the caller, and `kvcache-bounds-checks` checks it. Descriptors
-    whose shape depends on it need a number.
+    `page_size = ?` means that the page size is dimension 3 of the blocks and
+    known only at run time, so that one kernel serves all page sizes. The caller
+    must then keep the constraints of this type and of ops on the page size;
+    `kvcache-bounds-checks` checks them at run time. Descriptors whose shape
+    depends on the page size need a static one.
 
     Constraints:
-    - (C1) `page_size` is positive, and if it is a number, a page of that many
-      rows has fewer than 2^31 elements.
-    - (C2) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2, or with
-      scales also i8 or f4E2M1FN.
-    - (C3) `granularity` is positive and given exactly when `scale` is.
+    - (C1) a static `page_size` is positive, and a page has fewer than 2^31
+      elements.
+    - (C2) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2; with scales
+      also i8 or f4E2M1FN.
+    - (C3) `granularity` is positive; the type has `granularity` if and only if
+      it has `scale`.
     - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, the element
       type has at most 8 bits, and a 4-bit cache has the granularity and scales
       of NVFP4 (16, f8E4M3FN) or MX (32, f8E8M0FNU).
@@ -101,8 +104,8 @@ def KVCache_PagedCacheType : KVCache_PagedType<"PagedCache", "paged", 0> {
   let summary = "paged cache of one layer's keys or values";
   let description = [{
     A view of one layer's keys or values: a window `[pages, page_size,
-    num_heads, head_size]` with a distance between pages that is known only at
-    run time. Parameters and constraints are those of `paged_collection`.
+    num_heads, head_size]` whose page stride is known only at run time.
+    Parameters and constraints are those of `paged_collection`.
 
     Example:
 
@@ -118,8 +121,8 @@ def KVCache_ContinuousCollectionType
                              1> {
   let summary = "continuous cache of all layers";
   let description = [{
-    Keys and values of all layers, one block of rows for each sequence. The
-    lookup table names each sequence's block.
+    Keys and values of all layers, with one block of rows for each sequence. The
+    lookup table gives the block of each sequence.
 
     Constraints:
     - (C1) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2.
@@ -157,21 +160,21 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
     DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
                                 ["getElementsPerLane"]>]> {
-  let summary = "scales of a quantized cache";
+  let summary = "view of the scales of a quantized cache";
   let description = [{
-    A view of the scales behind a quantized cache, as an attention operand of
-    its own: a window `[pages, page_size, num_heads, groups]` of the scale type,
-    with its own lookup table and distance between pages. Elements are still
-    counted as in the cache: element `d` finds the scale of group
-    `d div granularity`, and a row is the `num_heads * groups` scales of a
+    A view of the scales of a quantized cache, as a separate operand of an
+    attention kernel: a window `[pages, page_size, num_heads, groups]` of the
+    scale type, with its own lookup table and page stride. Indices count
+    elements of the cache: element `d` selects the scale of group
+    `d div granularity`. A row consists of the `num_heads * groups` scales of a
     token.
 
-    What the scales support: `load`, `store`, `block_tile`, `cache_length`,
+    A view of scales supports `load`, `store`, `block_tile`, `cache_length`,
     `max_context_length`, `num_kv_rows`, `row_index`, `tma_row`, `tma_coords`,
     `page_id`, `populate` and `extent`.
 
     Constraints:
-    - (C1) the cache is the view of a quantized paged cache.
+    - (C1) the cache is a view of a quantized paged cache.
 
     Example:
 
@@ -185,7 +188,7 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
   let parameters = (ins "::mlir::Type":$cache);
   let assemblyFormat = "`<` $cache `>`";
   let extraClassDeclaration = [{
-    /// The cache that the scales belong to.
+    /// The cache of the scales.
     ::mlir::kvcache::PagedCacheType getPagedCache() const {
       return ::llvm::cast<::mlir::kvcache::PagedCacheType>(getCache());
     }
@@ -198,16 +201,18 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
 
 def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
-  let summary = "cache rows of consecutive tokens";
+  let summary = "row indices of consecutive tokens";
   let description = [{
-    The cache rows of `rows` consecutive tokens of a sequence, read from the
-    lookup table once per page. No `page_size` over a continuous cache. Over a
-    cache with `page_size = ?` the rows have the same, and lie in one page.
+    The cache rows of `rows` consecutive tokens of a sequence, with one read of
+    the lookup table per page. For a continuous cache, the type has no
+    `page_size`. For a cache with `page_size = ?`, the type has `page_size = ?`
+    as well, and all rows lie in one page.
 
     Constraints:
-    - (C1) `rows` is positive, and `page_size`, if it is a number, too.
+    - (C1) `rows` and a static `page_size` are positive.
     - (C2) `rows` is at most `page_size` or a multiple of it.
-    - (C3) the rows lie in at most 1024 pages: each is a value.
+    - (C3) the rows lie in at most 1024 pages, because each page is an SSA
+      value.
 
     Example:
 
@@ -223,11 +228,11 @@ def KVCache_RowIndicesType : KVCache_Type<"RowIndices", "row_indices", [
   let extraClassDeclaration = [{
     /// Rows that one entry of the lookup table covers.
     int64_t getRowsPerPage() const {
-      // A page size that is absent or open is not positive.
+      // An absent or dynamic page size is not positive.
       return getPageSize() > 0 && getPageSize() < getRows() ? getPageSize()
                                                             : getRows();
     }
-    /// Entries of the lookup table behind the rows.
+    /// Entries of the lookup table that the rows need.
     int64_t getNumPages() const { return getRows() / getRowsPerPage(); }
   }];
 }
@@ -240,19 +245,20 @@ def KVCache_TileType : KVCache_Type<"Tile", "tile", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
   let summary = "tile of a cache in shared memory";
   let description = [{
-    Rows and columns of elements in the shared memory of a block, on the CPU in
-    the function's frame. A tile lies in chunks of as many columns as the span
-    of its swizzle has, 32, 64 or 128 bytes, each of them all rows; without a
-    swizzle in one chunk. The byte at offset a from the tile is stored at
-    `a ^ (((a >> 7) & m) << 4)`, with m = 1, 3 or 7 for the three spans and 0
-    for none: as tensor copies store it, and matrix instructions read it.
+    A matrix in the shared memory of a block; on the CPU, in the stack frame of
+    the function. The tile consists of chunks, each with all rows and with as
+    many columns as the swizzle spans: 32, 64 or 128 bytes. Without a swizzle,
+    the tile is one chunk. The byte at offset a from the start of the tile is
+    stored at `a ^ (((a >> 7) & m) << 4)`, where m is 1, 3 or 7 for the three
+    swizzles and 0 for none. Tensor copies write this layout, and matrix
+    instructions read it.
 
     Constraints:
     - (C1) rows and columns are positive, and a tile has fewer than 2^31 bytes.
     - (C2) the element type is an integer or a float of 1, 2, 4 or 8 bytes.
     - (C3) a row is a multiple of 16 bytes.
-    - (C4) the rows of several chunks are a multiple of 8, after which the
-      swizzle repeats.
+    - (C4) a tile of several chunks has a multiple of 8 rows, the period of the
+      swizzle.
 
     Example:
 
@@ -271,9 +277,9 @@ def KVCache_TileType : KVCache_Type<"Tile", "tile", [
   let assemblyFormat =
       "`<` custom<TileShape>($rows, $columns, $elementType) (`,` $swizzle^)? `>`";
   let extraClassDeclaration = [{
-    /// How the tile lies in memory.
+    /// The layout of the tile in memory.
     ::mlir::kvcache::tma::TileLayout getLayout() const;
-    /// The memory of the tile: bytes, shared by the threads of a block.
+    /// The type of the tile's memory: bytes in the workgroup memory space.
     ::mlir::MemRefType getMemoryType() const;
   }];
 }
@@ -281,9 +287,10 @@ def KVCache_TileType : KVCache_Type<"Tile", "tile", [
 def KVCache_TokenType : TypeDef<KVCache_Dialect, "Token", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
   let mnemonic = "token";
-  let summary = "copy on its way into a tile";
+  let summary = "token of an asynchronous tile copy";
   let description = [{
-    What `wait` waits for. It expands to no value.
+    The result of an asynchronous copy, and the operand of `wait`. The type
+    expands to zero values.
 
     Example:
 
@@ -294,15 +301,16 @@ def KVCache_TokenType : TypeDef<KVCache_Dialect, "Token", [
 }
 
 def KVCache_PipeType : KVCache_Type<"Pipe", "pipe", []> {
-  let summary = "tiles in flight";
+  let summary = "pipe of tiles";
   let description = [{
-    A ring of `stages` slots in the shared memory of a block, each with the
-    tiles given, and the barriers that tell when a slot is full and when it is
-    free. With `producers = n` the first n warps of the block fill the slots,
-    and the others read them; without, all threads do both.
+    A ring of `stages` slots in the shared memory of a block. Each slot has the
+    given tiles, a barrier that completes when the slot is full, and a barrier
+    that completes when it is free. With `producers = n`, the first n warps of
+    the block fill the slots, and the other warps read them. Without
+    `producers`, all threads do both.
 
     Constraints:
-    - (C1) there are 1 to 64 stages, and at least one tile.
+    - (C1) the pipe has 1 to 64 stages and at least one tile.
     - (C2) `producers`, if given, is from 1 to 31.
 
     Example:
@@ -327,20 +335,20 @@ def KVCache_PipeType : KVCache_Type<"Pipe", "pipe", []> {
 //===----------------------------------------------------------------------===//
 
 def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
-  let summary = "descriptor of the boxes that tensor copies move";
+  let summary = "TMA descriptor (tensor map)";
   let description = [{
-    A tensor map: how the hardware views a cache, and the box of elements that
-    one copy moves. The type says the box, innermost side first, the elements,
-    the swizzle, and, with `l2_promotion`, how many bytes the L2 cache fetches
-    at least: 64, 128 or 256. The sizes and strides of the view are in the
-    descriptor, which is made on the host, and reaches a kernel as a parameter
-    of 128 bytes.
+    A tensor map describes a tensor to the hardware, and the box of elements
+    that one copy moves. The type has the sides of the box, innermost first, the
+    element type, the swizzle, and optionally `l2_promotion`, the minimum number
+    of bytes that the L2 cache fetches: 64, 128 or 256. The descriptor itself
+    has the sizes and strides of the view. The host creates it and passes it to
+    a kernel as a parameter of 128 bytes.
 
     Constraints:
     - (C1) the box has 1 to 5 sides, each from 1 to 256.
     - (C2) the element type is an integer or a float of 1, 2, 4 or 8 bytes.
-    - (C3) the inner side is a multiple of 16 bytes, and with a swizzle the
-      swizzle's span.
+    - (C3) the inner side is a multiple of 16 bytes; with a swizzle, it is the
+      span of the swizzle.
     - (C4) `l2_promotion`, if given, is 64, 128 or 256.
 
     Example:
@@ -366,10 +374,10 @@ def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
     int64_t getElementBytes() const {
       return getElementType().getIntOrFloatBitWidth() / 8;
     }
-    /// Bytes of the box, and of its inner side.
+    /// The size in bytes of the box, and of its inner side.
     int64_t getBytes() const;
     int64_t getInnerBytes() const { return getBox()[0] * getElementBytes(); }
-    /// Rows of the box: all of its sides but the inner one.
+    /// The number of rows of the box: the product of all sides but the inner.
     int64_t getRows() const { return getBytes() / getInnerBytes(); }
   }];
 }
@@ -392,7 +400,7 @@ def KVCache_AnyPagedView : Type<
 def KVCache_AnyCache : Type<
     CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
           "::mlir::kvcache::ContinuousCacheType>($_self)">,
-    "view of a paged or continuous cache (and not of scales)",
+    "view of a paged or continuous cache, not of scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyView : Type<
@@ -409,7 +417,7 @@ def KVCache_Barriers : Type<
 def KVCache_AnyCacheOrCollection : Type<
     CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self) && "
           "!::llvm::isa<::mlir::kvcache::ScalesType>($_self)">,
-    "cache view or collection (and no view of scales)",
+    "cache view or collection, not a view of scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyViewOrCollection : Type<
@@ -424,7 +432,7 @@ def KVCache_FixedVector1D : Type<
           "::llvm::cast<::mlir::VectorType>($_self).getElementType())">,
     "1-D vector of fixed length">;
 
-/// Floats or integers that an access moves: one, or a vector of them.
+/// A float or an integer, or a vector of them: the elements of an access.
 def KVCache_Elements : AnyTypeOf<[AnyFloat, AnySignlessInteger,
                                   KVCache_FixedVector1D]>;
 

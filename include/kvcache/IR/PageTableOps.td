@@ -16,18 +16,20 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
       "getAccessedBatch", "getAccessedToken", "getAccessedTokens"]>])> {
   let summary = "Reads the rows of consecutive tokens from the lookup table";
   let description = [{
-    The rows of the tokens `base, base + 1, …` of a sequence, with one entry of
-    the lookup table for each page. Several entries are read at once, as wide
-    as the alignment of `base` allows: with n pages,
+    Gives the rows of the tokens `base, base + 1, …` of a sequence, with one
+    entry of the lookup table for each page. One load reads several entries, as
+    the alignment of `base` allows: for n pages,
     `min(lowpow2(n), lowpow2(base_alignment / P), 8)` entries, where lowpow2(x)
-    is the largest power of two that divides x. Without `base_alignment`, base
-    is a multiple of the number of rows. Rows that are fewer than a page's lie
-    in one page, as all do where the page size is known only at run time.
+    is the largest power of two that divides x. Without `base_alignment`, `base`
+    must be a multiple of the number of rows. Fewer rows than a page has must
+    lie in one page; so must all rows if the page size is known only at run
+    time.
 
     Constraints:
-    - (C1) the page size of `rows` is the cache's; none over a continuous cache.
-    - (C2) `base_alignment`, if given, is positive, and over several pages a
-      multiple of the page size.
+    - (C1) the page size of `rows` is that of the cache; for a continuous cache,
+      `rows` has no page size.
+    - (C2) `base_alignment`, if given, is positive; for rows of several pages,
+      it is a multiple of the page size.
 
     Example:
 
@@ -46,7 +48,7 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
   let arguments = (ins
     Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
-    Arg<Index, "the first token; page-aligned over several pages">:$base,
+    Arg<Index, "the first token; page-aligned for several pages">:$base,
     OptionalAttr<I64Attr>:$base_alignment
   );
   let results = (outs Res<KVCache_RowIndicesType, "the rows">:$rows);
@@ -55,9 +57,9 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
     qualified(type($rows))
   }];
   let extraClassDeclaration = [{
-    /// What `base` is a multiple of: the attribute, or the number of rows.
+    /// The known alignment of `base`: the attribute, or the number of rows.
     int64_t getKnownBaseAlignment();
-    /// Entries of the lookup table that one read takes.
+    /// Entries of the lookup table that one load reads.
     int64_t getReadWidth();
   }];
   let hasVerifier = 1;
@@ -65,11 +67,12 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
 
 def KVCache_GetRowOp : KVCache_Op<"get_row", [NoMemoryEffect,
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
-  let summary = "The row of one of consecutive tokens";
+  let summary = "The row of one token of populated rows";
   let description = [{
-    The row of token `base + offset`. A constant offset takes the entry that
-    `populate` read. Any other reads its entry of the lookup table again: it is
-    in the cache, and an index into registers would cost local memory.
+    Gives the row of token `base + offset`. If the offset is constant, the op
+    uses the entry that `populate` read. Otherwise it reads the entry from the
+    lookup table again: the entry is in the L1 cache, whereas an index into
+    registers would need local memory.
 
     Example:
 
@@ -84,7 +87,8 @@ def KVCache_GetRowOp : KVCache_Op<"get_row", [NoMemoryEffect,
   }];
   let arguments = (ins
     Arg<KVCache_RowIndicesType, "the rows">:$rows,
-    Arg<Index, "the token after the first, below the number of rows">:$offset
+    Arg<Index, "the offset from the first token, below the number of rows">
+        :$offset
   );
   let results = (outs Res<Index, "the row in the view">:$row);
   let assemblyFormat = [{

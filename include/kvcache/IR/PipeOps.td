@@ -1,4 +1,4 @@
-//===- PipeOps.td - Tiles in flight -*- tablegen -*-===//
+//===- PipeOps.td - Pipes of tiles -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,15 +12,15 @@
 include "kvcache/IR/KVCacheOpBase.td"
 
 def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "A ring of tiles in flight";
+  let summary = "Allocates a pipe of tiles";
   let description = [{
-    Shared memory for the tiles of all stages, and their barriers. All threads
-    of the block take part. `kvcache-expand-copies` says what of this becomes
-    which instructions.
+    Allocates shared memory for the tiles of all stages, and their barriers. All
+    threads of the block execute the op. The description of
+    `kvcache-expand-copies` lists the generated instructions.
 
     Constraints:
-    - (C1) it is in no loop but parallel ones, which become kernels: its
-      barriers are set up once.
+    - (C1) the op is not in a loop, except for parallel loops, which become
+      kernels: a kernel initializes its barriers once.
 
     Example:
 
@@ -53,7 +53,7 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
-  let results = (outs Res<KVCache_PipeType, "the ring">:$pipe);
+  let results = (outs Res<KVCache_PipeType, "the pipe">:$pipe);
   let assemblyFormat = "attr-dict `:` qualified(type($pipe))";
   let hasVerifier = 1;
 }
@@ -69,23 +69,26 @@ class KVCache_PipeRegionOp<string mnemonic, list<Trait> traits>
 def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
   let summary = "Fills a slot of a pipe";
   let description = [{
-    Waits until the slot `index mod stages` is free, and starts the copies of
-    its region into the slot's tiles. Every `produce` of a pipe has an index of
-    its own: 0, 1, 2 and so on, in this order; so has every `consume`.
+    Waits until the slot `index mod stages` is free, then starts the copies of
+    its region into the tiles of the slot. The indices of the executions of
+    `produce` for a pipe are 0, 1, 2 and so on, in this order; the same holds
+    for `consume`.
 
-    All producer threads of the pipe take part, and no others: those of the
-    first n warps for `producers = n`, which the author branches on, else all
-    threads of the block. A thread that produces as well as consumes fills at
-    most as many slots ahead as there are stages.
+    All producer threads of the pipe must execute the op, and no other threads.
+    With `producers = n`, these are the threads of the first n warps, and the
+    kernel must branch on the warp. Otherwise these are all threads of the
+    block. A thread that both produces and consumes may fill at most `stages`
+    slots ahead.
 
-    The region holds copies and the code for their addresses. It may run in all
-    producer threads or in one of them.
+    The region contains copies and the computation of their addresses. It may
+    run in all producer threads or in only one of them.
 
     Constraints:
-    - (C1) the region takes the tiles of the pipe, and yields nothing.
-    - (C2) the region's ops are copies into these tiles, and ops that write no
+    - (C1) the arguments of the region are the tiles of the pipe, and the region
+      yields no values.
+    - (C2) the ops of the region are copies into these tiles, or do not write
       memory.
-    - (C3) the pipe comes from `pipe` in the same function.
+    - (C3) the pipe is the result of `pipe` in the same function.
 
     Example:
 
@@ -107,8 +110,8 @@ def KVCache_ProduceOp : KVCache_PipeRegionOp<"produce", []> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
-                       Arg<Index, "the number of this filling">:$index);
+  let arguments = (ins Arg<KVCache_PipeType, "the pipe">:$pipe,
+                       Arg<Index, "the index of this production">:$index);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $pipe `[` $index `]` `:` qualified(type($pipe)) $body attr-dict
@@ -119,13 +122,14 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
   let summary = "Uses a slot of a pipe";
   let description = [{
     Waits until the slot `index mod stages` is full, runs the region on its
-    tiles, and frees the slot. All consumer threads of the pipe take part: for
-    `producers = n` those of all warps but the first n, else all threads of the
-    block.
+    tiles, and frees the slot. All consumer threads of the pipe must execute the
+    op. With `producers = n`, these are the threads of all warps but the first
+    n; otherwise these are all threads of the block.
 
     Constraints:
-    - (C1) the region takes the tiles of the pipe, and yields the results.
-    - (C2) the pipe comes from `pipe` in the same function.
+    - (C1) the arguments of the region are the tiles of the pipe, and the region
+      yields the results of the op.
+    - (C2) the pipe is the result of `pipe` in the same function.
 
     Example:
 
@@ -144,8 +148,8 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_PipeType, "the ring">:$pipe,
-                       Arg<Index, "the number of this use">:$index);
+  let arguments = (ins Arg<KVCache_PipeType, "the pipe">:$pipe,
+                       Arg<Index, "the index of this consumption">:$index);
   let results = (outs Res<Variadic<AnyType>, "the values that the region yields">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -159,8 +163,8 @@ def KVCache_YieldOp : KVCache_Op<"yield", [
     ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp"]>]> {
   let summary = "Ends the region of a produce or consume";
   let description = [{
-    Its operands become the results of `consume`. It may be left out where
-    there are none.
+    The operands become the results of `consume`. Without operands, the op is
+    optional in the text.
 
     Example:
 

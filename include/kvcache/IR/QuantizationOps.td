@@ -15,7 +15,7 @@ include "kvcache/IR/KVCacheOpBase.td"
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Types of quantized elements, of scales, and of what they stand for.
+/// Types of quantized elements, of scales, and of dequantized values.
 class KVCache_LanesOf<Type lane, string lanes>
     : Type<And<[KVCache_Elements.predicate,
                 SubstLeaves<"$_self", "::mlir::kvcache::getLaneType($_self)",
@@ -34,40 +34,42 @@ def KVCache_UnquantizedLanes : KVCache_LanesOf<
     AnyTypeOf<[F32, F16, BF16]>,
     "f32, f16 or bf16, or a 1-D vector of them">;
 
-// Pure without `lanes`. With it the threads of a warp meet in the op, so that it
-// must not move into or out of a branch that only some of them take.
+// Pure without `lanes`. With `lanes`, the threads of a warp exchange values, so
+// the op must not move into or out of divergent control flow.
 def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "Quantizes groups of values and computes their scales";
   let description = [{
-    The values form one group, or with a vector of n scales n groups of
-    neighbouring lanes. For each group, in f32:
+    The values form one group. With a vector of n scales, they form n groups of
+    adjacent lanes. The op computes for each group, in f32:
 
-    - amax is the largest magnitude.
-    - The scale is `amax / max`, where max is the largest number of the
-      quantized type: 448 for f8E4M3FN, 57344 for f8E5M2, 127 for i8, 6 for
-      f4E2M1FN. With `tensor_scale` this is divided by it. It is rounded to the
-      scale type, to nearest even, and to f8E8M0FNU up to the next power of two.
-      It is at least the smallest positive number of the scale type and at most
-      the largest, 1 where amax is 0, and NaN where the group holds a NaN or an
+    - amax, the largest magnitude.
+    - The scale `amax / max`, where max is the largest number of the quantized
+      type: 448 for f8E4M3FN, 57344 for f8E5M2, 127 for i8, 6 for f4E2M1FN. With
+      `tensor_scale`, the scale is `amax / max / tensor_scale`. The op rounds it
+      to nearest even in the scale type, or up to the next power of two for
+      f8E8M0FNU, and clamps it to the positive finite numbers of the scale type.
+      The scale is 1 if amax is 0, and NaN if the group has a NaN or an
       infinity.
-    - Values are divided by the rounded scale, times `tensor_scale`, saturated,
-      and rounded to nearest even. i8 is within 127 of 0. A divisor of 0, which
-      only a tiny `tensor_scale` gives, counts as 1.
+    - The quantized values: the values divided by the rounded scale times
+      `tensor_scale`, saturated, and rounded to nearest even. i8 values are from
+      -127 to 127. If the divisor is 0, which needs a tiny `tensor_scale`, the
+      op divides by 1.
 
-    `tensor_scale` is positive and finite.
+    `tensor_scale` must be positive and finite.
 
-    With `lanes = n` a group is spread over n neighbouring threads of a warp,
-    n a power of two: each passes its part, and all get the scale. All of them
-    take part, and so do all threads of their warp. GPU code only.
+    With `lanes = n`, n adjacent threads of a warp share a group. Each thread
+    passes its part of the group, and all threads get the scale. All threads of
+    the warp must execute the op. The attribute is for GPU code only.
 
     Constraints:
-    - (C1) `quantized` has as many lanes as `value`, and an even number of
-      4-bit ones.
-    - (C2) the lanes of `value` are a multiple of those of `scale`.
-    - (C3) `lanes`, if given, is a power of two up to 32, with one scale.
-    - (C4) `tensor_scale` is given only with scales of f8E4M3FN.
+    - (C1) `quantized` has the number of lanes of `value`, which is even for
+      4-bit elements.
+    - (C2) the number of lanes of `value` is a multiple of that of `scale`.
+    - (C3) `lanes`, if given, is a power of two up to 32, and `scale` has one
+      lane.
+    - (C4) `tensor_scale` requires scales of f8E4M3FN.
 
     Example:
 
@@ -98,16 +100,17 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
 def KVCache_DequantizeOp : KVCache_Op<"dequantize", [Pure]> {
   let summary = "Multiplies quantized values by their scales";
   let description = [{
-    Values are cast to the scale type, multiplied by the scale there, and cast
-    to the result type, to nearest even. Scales of 8 bits are widened to f32
-    together with the values. Each of n scales belongs to an n-th of the lanes.
-    With `tensor_scale` each scale is first multiplied by it. Products with
-    scales of f16 are f16: those beyond 65504 become infinite.
+    Casts the values to the scale type, multiplies them by the scale in this
+    type, and casts the products to the result type with rounding to nearest
+    even. If scales have 8 bits, the op multiplies in f32 instead. If there are
+    n scales, each applies to one n-th of the lanes. With `tensor_scale`, the op
+    first multiplies each scale by it. Products with scales of f16 are f16, so
+    those beyond 65504 become infinite.
 
     Constraints:
-    - (C1) `result` has as many lanes as `quantized`.
-    - (C2) the lanes of `quantized` are a multiple of those of `scale`.
-    - (C3) `tensor_scale` is given only with scales of f8E4M3FN.
+    - (C1) `result` has the number of lanes of `quantized`.
+    - (C2) the number of lanes of `quantized` is a multiple of that of `scale`.
+    - (C3) `tensor_scale` requires scales of f8E4M3FN.
 
     Example:
 
@@ -137,16 +140,16 @@ def KVCache_DequantizeOp : KVCache_Op<"dequantize", [Pure]> {
 
 def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
     KVCache_IndexedAccess<>, MemoryEffects<[MemRead]>]> {
-  let summary = "Reads elements of a quantized cache as they are stored";
+  let summary = "Reads elements of a quantized cache without dequantization";
   let description = [{
-    Reads the element `(b, h, t, d)`, or as many consecutive ones from it on as
-    the result vector has lanes, without their scales; `d` is a multiple of
-    their number. `nontemporal` is that of `load`.
+    Reads the stored element `(b, h, t, d)`, without its scale. If the result is
+    a vector of n lanes, the op reads n consecutive elements from there, and `d`
+    must be a multiple of n. `nontemporal` is that of `load`.
 
     Constraints:
-    - (C1) the result's element type is the cache's.
-    - (C2) the result has at most `head_size` lanes, and an even number of
-      4-bit ones.
+    - (C1) the element type of the result is that of the cache.
+    - (C2) the number of lanes is at most `head_size`, and even for 4-bit
+      elements.
 
     Example:
 
@@ -180,14 +183,14 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
   let summary = "Quantizes whole groups and writes elements and scales";
   let description = [{
     Quantizes the values as `quantize` does, group by group, and writes the
-    elements from `(b, h, t, d)` on, and their scales; `d` is a multiple of the
-    number of values. `nontemporal` is that of `load`.
+    elements from `(b, h, t, d)` on, and their scales. `d` must be a multiple of
+    the number of values. `nontemporal` is that of `load`.
 
     Constraints:
     - (C1) the number of values is a multiple of the granularity and at most
-      `head_size`, or is `head_size`, whose last group may be shorter.
-    - (C2) an even number of 4-bit elements is written.
-    - (C3) `tensor_scale` is given only for scales of f8E4M3FN.
+      `head_size`; or it is `head_size`, whose last group may be shorter.
+    - (C2) the number of values is even for 4-bit elements.
+    - (C3) `tensor_scale` requires scales of f8E4M3FN.
 
     Example:
 

@@ -11,18 +11,18 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// Notation in the formulas: LUT is the lookup table, P the page size, H and E
-// heads and head size, S the distance between pages in rows of H * E elements,
-// NB the number of pages. Results are 64-bit.
+// Notation: LUT is the lookup table, P the page size, H the number of heads, E
+// the head size, S the page stride in rows of H * E elements, and NB the number
+// of pages. Results have 64 bits.
 
 //===----------------------------------------------------------------------===//
 // Facts about the whole cache
 //===----------------------------------------------------------------------===//
 
 def KVCache_EmptyCacheOp : KVCache_Op<"empty_cache", [Pure]> {
-  let summary = "Whether no sequence has tokens in the cache";
+  let summary = "Whether the cache is empty for all sequences";
   let description = [{
-    `max_cache_length == 0`: whether the whole batch is new.
+    `max_cache_length == 0`: all sequences of the batch are new.
 
     Example:
 
@@ -43,9 +43,9 @@ def KVCache_EmptyCacheOp : KVCache_Op<"empty_cache", [Pure]> {
 }
 
 def KVCache_MaxPromptLengthOp : KVCache_Op<"max_prompt_length", [Pure, KVCache_Ranged]> {
-  let summary = "The longest prompt of the batch";
+  let summary = "The length of the longest prompt of the batch";
   let description = [{
-    The collection's `max_seq_length`, read as unsigned.
+    The operand `max_seq_length` of the collection, as an unsigned number.
 
     Example:
 
@@ -66,9 +66,9 @@ def KVCache_MaxPromptLengthOp : KVCache_Op<"max_prompt_length", [Pure, KVCache_R
 }
 
 def KVCache_MaxContextLengthOp : KVCache_Op<"max_context_length", [Pure, KVCache_Ranged]> {
-  let summary = "The longest cache of the batch";
+  let summary = "The length of the longest cache of the batch";
   let description = [{
-    The collection's `max_cache_length`, read as unsigned.
+    The operand `max_cache_length` of the collection, as an unsigned number.
 
     Example:
 
@@ -89,11 +89,11 @@ def KVCache_MaxContextLengthOp : KVCache_Op<"max_context_length", [Pure, KVCache
 }
 
 def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
-  let summary = "Rows from the first to the last of a view";
+  let summary = "The number of rows from the first to the last of a view";
   let description = [{
-    `(NB - 1) * S + P`: a row is `H * E` consecutive elements, and the rows
-    between a view's pages, which belong to other layers, count. In a
-    continuous cache P is the size of a block.
+    `(NB - 1) * S + P`, where a row has `H * E` consecutive elements. The number
+    includes the rows between the pages of the view, which belong to other
+    layers. In a continuous cache, P is the number of tokens of a block.
 
     Example:
 
@@ -118,10 +118,10 @@ def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
 
 def KVCache_CacheLengthOp : KVCache_Op<"cache_length", !listconcat(KVCache_TableRead, [
     KVCache_Ranged, KVCache_Access<["getAccessedBatch"]>])> {
-  let summary = "Tokens of a sequence in the cache";
+  let summary = "The number of tokens of a sequence in the cache";
   let description = [{
-    `cache_lengths[b]`, read as unsigned: tokens in the cache before this
-    step's are appended.
+    `cache_lengths[b]`, as an unsigned number: the tokens in the cache before
+    this step appends its tokens.
 
     Example:
 
@@ -149,9 +149,9 @@ def KVCache_PageIdOp : KVCache_Op<"page_id", !listconcat(KVCache_TableRead, [
     KVCache_Ranged, KVCache_Access<["getAccessedBatch", "getAccessedToken"]>])> {
   let summary = "The page of a token";
   let description = [{
-    `LUT[b, t div P]`; in a continuous cache `LUT[b]`, the sequence's block.
-    Read as unsigned. `kvcache-hoist-lookups` makes this op when a page is
-    looked up before the op that reads it.
+    `LUT[b, t div P]`; in a continuous cache `LUT[b]`, the block of the
+    sequence. The entry is an unsigned number. `kvcache-hoist-lookups` creates
+    this op to look a page up before the op that accesses it.
 
     Example:
 
@@ -182,7 +182,8 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
   let summary = "The row of a token";
   let description = [{
     `LUT[b, t div P] * S + t mod P`; in a continuous cache `LUT[b] * S + t`.
-    For a known page `page * S + t mod P` without reading the table.
+    With `page`, the op computes `page * S + t mod P` and does not read the
+    table.
 
     Example:
 
@@ -200,7 +201,7 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
     Arg<KVCache_AnyView, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token,
-    Arg<Optional<Index>, "the token's page, if looked up already">:$page
+    Arg<Optional<Index>, "the page of the token, if already known">:$page
   );
   let results = (outs Res<Index, "the row in the view">:$row);
   let assemblyFormat = [{
@@ -211,11 +212,11 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
 
 def KVCache_TMACoordsOp : KVCache_Op<"tma_coords", !listconcat(KVCache_TableRead, [
     KVCache_Ranged, KVCache_Access<["getAccessedBatch", "getAccessedToken"]>])> {
-  let summary = "The row in its page, and the page, of a token";
+  let summary = "The row of a token in its page, and the page";
   let description = [{
-    `(t mod P, LUT[b, t div P])`, in the order of a tensor map's coordinates.
-    Unlike a row these stay small, whatever the size of the cache. Of scales the
-    row is rounded down as in `scale_tma_coords`.
+    `(t mod P, LUT[b, t div P])`, in the order of the coordinates of a tensor
+    map. Unlike rows, these coordinates fit into 32 bits for caches of any size.
+    For a view of scales, the op rounds the row down as `scale_tma_coords` does.
 
     Example:
 
@@ -234,7 +235,8 @@ def KVCache_TMACoordsOp : KVCache_Op<"tma_coords", !listconcat(KVCache_TableRead
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   );
-  let results = (outs Res<Index, "the row in the page, below P">:$row, Res<Index, "the page, below NB">:$page);
+  let results = (outs Res<Index, "the row in the page, below P">:$row,
+                      Res<Index, "the page, below NB">:$page);
   let assemblyFormat = [{
     $cache `[` $batch `,` $token `]` attr-dict `:` qualified(type($cache))
   }];
@@ -248,8 +250,8 @@ def KVCache_TMARowOp : KVCache_Op<"tma_row", [Pure]> {
   let summary = "The row of an encoded row id";
   let description = [{
     `(e div P) * S + e mod P`, where `e = page * P + offset`; `e` itself in a
-    continuous cache. A negative id comes back unchanged: a sentinel -1 stays
-    out of bounds, where a tensor map reads zeros.
+    continuous cache. The op returns a negative id unchanged: the sentinel -1
+    stays out of bounds, where a tensor copy reads zeros.
 
     Example:
 
@@ -303,17 +305,22 @@ def KVCache_ColIndexOp : KVCache_Op<"col_index", [Pure, KVCache_Ranged]> {
 }
 
 def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
-  let summary = "A size that is known at run time";
+  let summary = "A size of a cache, known at run time";
   let description = [{
-    The number of sequences in the `batch`, of `layers` of a collection, of
-    `pages` (blocks of a continuous cache), of `tokens` that a sequence's row of
-    the lookup table has room for, or of tokens in a page, its `page_size` (in a
-    block of a continuous cache). `kvcache-bounds-checks` compares indices with
-    these.
+    The extent selects the size:
+
+    - `batch`: the number of sequences in the batch.
+    - `layers`: the number of layers of a collection.
+    - `pages`: the number of pages, or blocks of a continuous cache.
+    - `tokens`: the capacity in tokens of a row of the lookup table.
+    - `page_size`: the number of tokens in a page, or in a block of a continuous
+      cache.
+
+    `kvcache-bounds-checks` compares indices with these sizes.
 
     Constraints:
-    - (C1) `layers` is asked of a collection, `pages`, `tokens` and `page_size`
-      of a view.
+    - (C1) `layers` requires a collection; `pages`, `tokens` and `page_size`
+      require a view.
 
     Example:
 

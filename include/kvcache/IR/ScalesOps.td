@@ -11,8 +11,8 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// Notation in the formulas: SLUT is the lookup table of the scales, S their
-// distance between pages in rows of H * hg scales, and hg a head's groups,
+// Notation: SLUT is the lookup table of the scales, S their page stride in rows
+// of H * hg scales, and hg the number of groups of a head,
 // ceildiv(head_size, granularity).
 
 //===----------------------------------------------------------------------===//
@@ -21,10 +21,10 @@ include "kvcache/IR/KVCacheOpBase.td"
 
 def KVCache_ScalesViewOp : KVCache_Op<"scales_view", [
     Pure, InferTypeOpAdaptor]> {
-  let summary = "The scales of a quantized cache as an operand of their own";
+  let summary = "A view of the scales of a quantized cache";
   let description = [{
-    A view of the scales behind a cache, for kernels that read them by
-    themselves. Nothing is copied.
+    Gives a view of the scales of a cache, for kernels that read scales and
+    elements separately. The op copies no data.
 
     Example:
 
@@ -41,17 +41,18 @@ def KVCache_ScalesViewOp : KVCache_Op<"scales_view", [
     ```
   }];
   let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
-  let results = (outs Res<KVCache_ScalesType, "its scales">:$scales);
+  let results = (outs
+    Res<KVCache_ScalesType, "the view of its scales">:$scales);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
 }
 
 def KVCache_ScalesBaseOp : KVCache_Op<"scales_base", [
     Pure, InferTypeOpAdaptor]> {
-  let summary = "The memory of a cache's scales";
+  let summary = "The memory of the scales of a cache";
   let description = [{
-    The window `[pages, page_size, num_heads, groups]` of the scales that the
-    view of one layer's keys or values has, for code that does its own
-    addressing.
+    Gives the scales of a view of one layer's keys or values as a memref
+    `[pages, page_size, num_heads, groups]`, for code that computes its own
+    addresses.
 
     Example:
 
@@ -79,16 +80,17 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
     DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
   let summary = "A window of the scales of one head inside a page";
   let description = [{
-    The memory of the scales of consecutive tokens of one head, from that of
-    `(b, h, t, d)` on: a row per token, `H * hg` scales apart, and a column per
-    group. The window lies inside one page, so `t` is a multiple of its number
-    of tokens, and the first group of its number of columns.
+    Gives the memory of the scales of consecutive tokens of one head, from the
+    scale of `(b, h, t, d)` on: one row per token, with a row stride of `H * hg`
+    scales, and one column per group. The window lies inside one page: `t` must
+    be a multiple of its number of tokens, and the first group of its number of
+    columns.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
       scale type, strides `[H * hg, 1]` and a dynamic offset.
     - (C2) the tile has at most hg columns.
-    - (C3) the page size is a multiple of the tile's tokens.
+    - (C3) the page size is a multiple of the number of rows of the tile.
 
     Example:
 
@@ -123,15 +125,15 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
 
 def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
     KVCache_ScalesAccess<>, MemoryEffects<[MemRead]>]> {
-  let summary = "Reads scales as they are stored";
+  let summary = "Reads scales";
   let description = [{
-    Reads the scale of the element `(b, h, t, d)`, that of group
-    `d div granularity`, or as many consecutive ones from it on as the result
-    vector has lanes; the group is a multiple of their number.
+    Reads the scale of the element `(b, h, t, d)`, which is the scale of group
+    `d div granularity`. If the result is a vector of n lanes, the op reads n
+    consecutive scales from there, and the group must be a multiple of n.
 
     Constraints:
-    - (C1) the result's element type is the scale type of the cache.
-    - (C2) the result has at most as many lanes as a head has groups.
+    - (C1) the element type of the result is the scale type of the cache.
+    - (C2) the number of lanes is at most the number of groups of a head.
 
     Example:
 
@@ -160,15 +162,15 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
 
 def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
     KVCache_ScalesAccess<>, MemoryEffects<[MemWrite]>]> {
-  let summary = "Writes scales as they are";
+  let summary = "Writes scales";
   let description = [{
-    Writes the scale of the element `(b, h, t, d)`, that of group
-    `d div granularity`, or as many consecutive ones from it on as the vector
-    has lanes; the group is a multiple of their number.
+    Writes the scale of the element `(b, h, t, d)`, which is the scale of group
+    `d div granularity`. If the operand is a vector of n lanes, the op writes n
+    consecutive scales from there, and the group must be a multiple of n.
 
     Constraints:
-    - (C1) the scale's element type is the scale type of the cache.
-    - (C2) the scale has at most as many lanes as a head has groups.
+    - (C1) the element type of `scale` is the scale type of the cache.
+    - (C2) the number of lanes is at most the number of groups of a head.
 
     Example:
 
@@ -200,10 +202,11 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
 //===----------------------------------------------------------------------===//
 
 def KVCache_NumScaleRowsOp : KVCache_Op<"num_scale_rows", [Pure]> {
-  let summary = "Rows from the first to the last of a view's scales";
+  let summary = "The number of rows from the first to the last of the scales";
   let description = [{
-    `(NB - 1) * S + P`: a row is the `H * hg` scales of a token, and the rows
-    between a view's pages, which belong to other layers, count.
+    `(NB - 1) * S + P`, where a row has the `H * hg` scales of a token. The
+    number includes the rows between the pages of the view, which belong to
+    other layers.
 
     Example:
 
@@ -229,8 +232,8 @@ def KVCache_ScaleRowIndexOp : KVCache_Op<"scale_row_index", !listconcat(KVCache_
       "accessesElements", "getScalePageOperand"]>])> {
   let summary = "The row of a token's scales";
   let description = [{
-    `SLUT[b, t div P] * S + t mod P`. For a known page `page * S + t mod P`
-    without reading the table.
+    `SLUT[b, t div P] * S + t mod P`. With `scale_page`, the op computes
+    `scale_page * S + t mod P` and does not read the table.
 
     Example:
 
@@ -250,7 +253,7 @@ def KVCache_ScaleRowIndexOp : KVCache_Op<"scale_row_index", !listconcat(KVCache_
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   ), KVCache_ScalePageArgument);
-  let results = (outs Res<Index, "the row in the view's scales">:$row);
+  let results = (outs Res<Index, "the row in the scales of the view">:$row);
   let assemblyFormat = [{
     $cache `[` $batch `,` $token `]` (`scale_page` $scale_page^)? attr-dict `:`
     qualified(type($cache))
@@ -261,11 +264,11 @@ def KVCache_ScaleTMACoordsOp : KVCache_Op<"scale_tma_coords", !listconcat(KVCach
     KVCache_Ranged, KVCache_Access<[
       "getAccessedBatch", "getAccessedToken", "accessesScales",
       "accessesElements"]>])> {
-  let summary = "The row in its page, and the page, of a token's scales";
+  let summary = "The row of a token's scales in their page, and the page";
   let description = [{
-    `(t mod P, SLUT[b, t div P])`, the row rounded down to a multiple of the
-    scales in 16 bytes: where a tensor map whose rows are single scales may
-    start to read.
+    `(t mod P, SLUT[b, t div P])`, with the row rounded down to a multiple of
+    the number of scales in 16 bytes. A tensor map whose rows are single scales
+    requires this alignment.
 
     Example:
 

@@ -11,22 +11,23 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// The instructions themselves, on sm_90 and newer. They run in the calling
-// thread: electing one is the author's business. A load completes on a barrier,
-// which must expect its bytes: those of the tile, with the padding that
-// swizzled tiles have, also where the load zeroes some.
+// These ops are single TMA instructions of sm_90 and newer. The calling thread
+// executes the instruction; the kernel must elect this thread. A load completes
+// on a barrier, which must expect all bytes of the tile, including the padding
+// of a swizzled tile and the bytes that the load fills with zeros.
 
 defvar KVCache_BarrierArguments = (ins
   Arg<KVCache_Barriers, "the barriers">:$barriers,
-  Arg<Index, "which of them">:$barrier
+  Arg<Index, "the index of the barrier">:$barrier
 );
 defvar KVCache_L2Hint = (ins OptionalAttr<KVCache_EvictionAttr>:$l2_hint);
 
 def KVCache_TMAPrefetchOp : KVCache_Op<"tma_prefetch", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Fetches a descriptor ahead of its first use";
+  let summary = "Prefetches a descriptor";
   let description = [{
-    A copy then need not wait for its descriptor.
+    Fetches the descriptor before its first use, so that a copy does not wait
+    for it.
 
     Example:
 
@@ -45,9 +46,10 @@ def KVCache_TMAPrefetchOp : KVCache_Op<"tma_prefetch", [
 
 def KVCache_TMAExpectOp : KVCache_Op<"tma_expect", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Tells a barrier how many bytes will come";
+  let summary = "Announces the bytes of a phase to a barrier, and arrives";
   let description = [{
-    Adds the bytes to those that the current phase waits for, and arrives once.
+    Adds the bytes to the transaction count of the current phase, and arrives
+    once at the barrier.
 
     Example:
 
@@ -62,8 +64,8 @@ def KVCache_TMAExpectOp : KVCache_Op<"tma_expect", [
     }
     ```
   }];
-  let arguments = !con(KVCache_BarrierArguments,
-                       (ins Arg<Index, "the bytes, below 2^20">:$bytes));
+  let arguments = !con(KVCache_BarrierArguments, (ins
+    Arg<Index, "the number of bytes, below 2^20">:$bytes));
   let assemblyFormat = [{
     $barriers `[` $barrier `]` `bytes` $bytes attr-dict `:` type($barriers)
   }];
@@ -73,17 +75,18 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Loads a tile at coordinates";
   let description = [{
-    A copy for each chunk of the tile: chunk j at j times the box's inner side
-    after the first coordinate. What lies outside of the tensor is zero. A box
-    of fewer rows than the tile goes to its rows from `row` on, a multiple of
-    the box's.
+    Starts one copy for each chunk of the tile. The first coordinate of chunk j
+    is the given one plus j times the inner side of the box. The copy fills
+    elements outside of the tensor with zeros. A box with fewer rows than the
+    tile goes to the rows from `row` on, which must be a multiple of the rows of
+    the box.
 
     Constraints:
-    - (C1) there is a coordinate for each side of the box.
+    - (C1) the number of coordinates is the number of sides of the box.
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
-      of the box the bytes of a chunk's row.
-    - (C3) the box has the rows of the tile, or with `at` rows that divide them
-      and fill a multiple of 128 bytes.
+      of the box has the bytes of a row of a chunk.
+    - (C3) the box has the rows of the tile; with `at`, the rows of the box
+      divide those of the tile, and the box has a multiple of 128 bytes.
 
     Example:
 
@@ -118,28 +121,28 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
 
 def KVCache_TMALoadRowsOp : KVCache_Op<"tma_load_rows", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Loads a tile page by page";
+  let summary = "Loads populated rows into a tile";
   let description = [{
-    The rows of `populate`, in boxes of the descriptor: the coordinates given,
-    and as last one the row of each box.
+    Loads the rows of a `populate` op, in boxes of the descriptor. The row of
+    each box is the last coordinate; the operands give the others.
 
-    With `valid n` and a ragged descriptor only the first n rows are read, and
-    the others are zero; the barrier counts the same bytes.
+    With `valid n` and a ragged descriptor, the op reads only the first n rows
+    and fills the others with zeros. The number of bytes for the barrier stays
+    the same.
 
-    With `pair_cta` two blocks share the rows, and each loads half of them into
-    a tile of its own: the leader the first half, the peer the second.
+    With `pair_cta`, two blocks share the rows. The leader loads the first half
+    into its own tile, the peer the second half.
 
     Constraints:
-    - (C1) there is a coordinate for each side of the box but the last, which
-      has the rows; with `valid` one less than that, for a ragged box (span,
-      rows, 1, 1).
+    - (C1) the number of coordinates is the number of sides of the box minus
+      one, and the last side has the rows; with `valid`, it is the number of
+      sides minus two, and the box is ragged: (span, rows, 1, 1).
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
-      of the box the bytes of a chunk's row.
-    - (C3) the tile has as many rows as there are indices, or half of them with
-      `pair_cta`.
+      of the box has the bytes of a row of a chunk.
+    - (C3) the tile has all rows of `rows`, or half of them with `pair_cta`.
     - (C4) the rows of the box divide those of the tile and of a page.
-    - (C5) the boxes of a page are a multiple of 128 bytes in the tile.
-    - (C6) `pair_cta` and `leader` come together.
+    - (C5) the boxes of a page have a multiple of 128 bytes in the tile.
+    - (C6) `pair_cta` and `leader` are given together.
 
     Example:
 
@@ -160,9 +163,9 @@ def KVCache_TMALoadRowsOp : KVCache_Op<"tma_load_rows", [
   }];
   let arguments = !con((ins
     Arg<KVCache_TMATileType, "the descriptor">:$descriptor,
-    Arg<Variadic<Index>, "the coordinates but that of the row">:$coordinates,
+    Arg<Variadic<Index>, "the coordinates except for the row">:$coordinates,
     Arg<KVCache_RowIndicesType, "the rows">:$rows,
-    Arg<Optional<Index>, "the rows that are read; all if absent">:$valid),
+    Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid),
     KVCache_BarrierArguments, (ins
     Arg<KVCache_TileType, "the tile">:$tile,
     Arg<Optional<I1>, "whether this block leads the pair">:$leader,
@@ -179,21 +182,24 @@ def KVCache_TMALoadRowsOp : KVCache_Op<"tma_load_rows", [
 
 def KVCache_TMAGather4Op : KVCache_Op<"tma_gather4", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Loads four rows of any place into a tile";
+  let summary = "Loads four arbitrary rows into a tile";
   let description = [{
-    Rows `r0` to `r3` of the view, from a column on, become rows `row` to
-    `row + 3` of the tile; the column counts the descriptor's elements. A row
-    that the view does not have, such as -1, is zero, and counts its bytes.
+    Loads the rows `r0` to `r3` of the view, from a column on, to the rows `row`
+    to `row + 3` of the tile. The column counts elements of the descriptor. If a
+    row is out of bounds, such as -1, the copy fills it with zeros; the barrier
+    must expect its bytes, too.
 
-    One instruction for each chunk of the tile on sm_100 and newer. On sm_90
-    four copies of one row, where a row of a chunk is a multiple of 128 bytes.
+    On sm_100 and newer, the op is one instruction for each chunk of the tile.
+    On sm_90, it is four copies of one row, if a row of a chunk has a multiple
+    of 128 bytes.
 
     Constraints:
-    - (C1) the box is one row, as of `create_gather4_tma_tile`.
+    - (C1) the box has one row, as from `create_gather4_tma_tile`.
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
-      of the box the bytes of a chunk's row.
+      of the box has the bytes of a row of a chunk.
     - (C3) the tile has a multiple of 4 rows.
-    - (C4) a row of a chunk is a multiple of 32 bytes: four of them lie at 128.
+    - (C4) a row of a chunk has a multiple of 32 bytes, so that four rows start
+      at a multiple of 128 bytes.
 
     Example:
 
@@ -230,14 +236,14 @@ def KVCache_TMAGather4Op : KVCache_Op<"tma_gather4", [
 
 def KVCache_TMAGatherTileOp : KVCache_Op<"tma_gather_tile", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Loads rows of any place into a tile";
+  let summary = "Loads arbitrary rows into a tile";
   let description = [{
-    A `tma_gather4` for each four rows of the tile, with the rows of the view
-    that the memref holds, as from `tma_row`, from a column on, 0 if absent.
+    Executes a `tma_gather4` for every four rows of the tile. The memref has the
+    rows of the view, as from `tma_row`. The first column is 0 if absent.
 
     Constraints:
     - (C1) to (C4) are those of `tma_gather4`.
-    - (C5) there is a row id for each row of the tile.
+    - (C5) the number of row ids is the number of rows of the tile.
 
     Example:
 
@@ -273,17 +279,18 @@ def KVCache_TMAStoreOp : KVCache_Op<"tma_store", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Stores a tile at coordinates";
   let description = [{
-    Fences first, so that the copy sees what the block wrote to the tile before
-    a barrier that the calling thread passed. What lies outside of the tensor
-    is dropped. After `wait`, in the same thread, the tile may be written again.
+    Executes a proxy fence, then starts the copy. The copy sees the writes of
+    the block to the tile before the last barrier that the calling thread
+    passed. The copy drops elements outside of the tensor. After `wait` in the
+    same thread, threads may write the tile again.
 
     Constraints:
-    - (C1) there is a coordinate for each side of the box.
+    - (C1) the number of coordinates is the number of sides of the box.
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
-      of the box the bytes of a chunk's row.
+      of the box has the bytes of a row of a chunk.
     - (C3) the box has the rows of the tile.
-    - (C4) the tile has no columns but those of whole chunks: others would be
-      stored, too.
+    - (C4) the columns of the tile are whole chunks, because the copy stores
+      whole chunks.
 
     Example:
 
@@ -305,7 +312,7 @@ def KVCache_TMAStoreOp : KVCache_Op<"tma_store", [
     Arg<Variadic<Index>, "the coordinates, innermost first">:$coordinates),
     KVCache_L2Hint);
   let results = (outs
-    Res<KVCache_TokenType, "what to wait for">:$token_of_copy);
+    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
   let assemblyFormat = [{
     $tile `to` $descriptor `[` $coordinates `]` attr-dict `:`
     qualified(type($tile)) `,` qualified(type($descriptor))

@@ -11,8 +11,8 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// Made on the host: a kernel takes descriptors as parameters. The type of a
-// descriptor follows from the op's attributes.
+// The host executes these ops and passes the descriptors to kernels as
+// parameters. The type of a descriptor follows from the attributes of the op.
 
 defvar KVCache_PositiveI64 = ConfinedAttr<I64Attr, [IntPositive]>;
 defvar KVCache_L2Promotion =
@@ -23,7 +23,7 @@ defvar KVCache_L2Promotion =
 defvar KVCache_OptionalSwizzle =
   DefaultValuedAttr<KVCache_SwizzleAttr, "::mlir::kvcache::Swizzle::None">;
 
-/// An op `create_…_tma_tile`, with the attributes that say its geometry.
+/// An op `create_…_tma_tile`, with the attributes of its geometry.
 class KVCache_TensorMapOp<string mnemonic, Type viewType, dag geometry>
     : KVCache_Op<mnemonic, [Pure,
         InferTypeOpAdaptor,
@@ -31,13 +31,13 @@ class KVCache_TensorMapOp<string mnemonic, Type viewType, dag geometry>
   let arguments = !con((ins Arg<viewType, "the view">:$cache), geometry, (ins
     KVCache_L2Promotion:$l2_promotion));
   let results = (outs
-    Res<KVCache_TMATileType, "its descriptor">:$descriptor);
+    Res<KVCache_TMATileType, "the descriptor">:$descriptor);
   let assemblyFormat = [{
     $cache attr-dict `:` qualified(type($cache)) `->`
     qualified(type($descriptor))
   }];
   let extraClassDeclaration = [{
-    /// What a diagnostic or a description calls this geometry, such as `paged`.
+    /// The name of this geometry in diagnostics, such as `paged`.
     static ::llvm::StringRef getKind() {
       return getOperationName().drop_front(sizeof("kvcache.create_") - 1)
           .drop_back(sizeof("tma_tile") - 1).rtrim('_');
@@ -51,23 +51,23 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$columns,
       DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major,
       KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of rows of a cache";
+  let summary = "Creates a descriptor of rows of a cache";
   let description = [{
-    Of a paged cache, a span of `min(rows, page_size)` rows of a head: sizes
-    (E, H, rows of the view), box (span, 1, rows). The coordinates are the
+    For a paged cache, the sizes are (E, H, rows of the view), and the box is
+    (span, 1, `min(rows, page_size)`): rows of one head. The coordinates are the
     element, the head and the row, as from `row_index` and `tma_row`.
 
-    Of a continuous cache, a matrix: sizes (H * E, rows of the view). K-major
-    the box is (span, rows); MN-major (span, rows) if `columns` is the span,
-    else (span, 8).
+    For a continuous cache, the tensor is a matrix with the sizes (H * E, rows
+    of the view). For `k_major`, the box is (span, rows). For `mn_major`, it is
+    (span, rows) if `columns` is the span, else (span, 8).
 
-    A span has 16, 32, 64 or 128 bytes by the swizzle.
+    A span has 16, 32, 64 or 128 bytes, depending on the swizzle.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware: sides of the box
-      from 1 to 256, strides of a multiple of 16 bytes.
-    - (C2) the view is not of scales: those have `create_scale_tma_tile`.
-    - (C3) `columns` and `major` are for a continuous cache; `mn_major` takes
+    - (C1) the descriptor is within the limits of the hardware: the sides of the
+      box are from 1 to 256, and the strides are multiples of 16 bytes.
+    - (C2) the view is not a view of scales; use `create_scale_tma_tile`.
+    - (C3) `columns` and `major` require a continuous cache; `mn_major` requires
       `swizzle_128b` and `columns`.
     - (C4) the page size of a paged cache is static.
 
@@ -93,16 +93,16 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
     "create_paged_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows, KVCache_PositiveI64:$columns,
       KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of rows of a page";
+  let summary = "Creates a descriptor of rows of a page";
   let description = [{
-    Sizes (E, H, P, NB), box (span, 1, rows, 1), without a swizzle
-    (columns, 1, rows, 1). The coordinates are the element, the head, the row in
-    the page, and the page, as from `tma_coords`: they stay small in caches of
-    more than 2^31 rows.
+    The sizes are (E, H, P, NB). The box is (span, 1, rows, 1), or
+    (columns, 1, rows, 1) without a swizzle. The coordinates are the element,
+    the head, the row in the page, and the page, as from `tma_coords`. They fit
+    into 32 bits also in caches of more than 2^31 rows.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware.
-    - (C2) the view is one of a paged cache, and not of scales.
+    - (C1) the descriptor is within the limits of the hardware.
+    - (C2) the view is a view of a paged cache, not of scales.
     - (C3) `rows` divides the page size.
     - (C4) the page size is static.
 
@@ -128,19 +128,20 @@ def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
       KVCache_PositiveI64:$rows,
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$columns,
       KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of rows of which the last may be missing";
+  let summary = "Creates a descriptor of rows, some of which may be invalid";
   let description = [{
-    Sizes (E, rows, H, rows of the view + 1) from `rows` rows before the view
-    on, box (span, rows, 1, 1). With the coordinates (d, rows - v, h, r + v) a
-    copy takes the v rows of head h from row r on, and `rows - v` rows of zeros:
-    always as many bytes. A store drops these rows.
+    The sizes are (E, rows, H, rows of the view + 1), starting `rows` rows
+    before the view. The box is (span, rows, 1, 1). With the coordinates (d,
+    rows - v, h, r + v), a copy reads v rows of head h from row r on, and fills
+    the other `rows - v` rows with zeros. The number of bytes is always the
+    same. A store drops the invalid rows.
 
     Without a swizzle, the inner side of the box is `columns`, if given.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware.
-    - (C2) the view is not of scales.
-    - (C3) `columns` is given without a swizzle only.
+    - (C1) the descriptor is within the limits of the hardware.
+    - (C2) the view is not a view of scales.
+    - (C3) `columns` and a swizzle exclude each other.
 
     Example:
 
@@ -164,17 +165,17 @@ def KVCache_CreateRopeTMATileOp : KVCache_TensorMapOp<
     "create_rope_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows, KVCache_PositiveI64:$columns,
       KVCache_PositiveI64:$padded_depth, KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of the rope behind MLA rows";
+  let summary = "Creates a descriptor of the rope part of MLA rows";
   let description = [{
-    A row that has `padded_depth` bytes of content and then `columns` bf16 of
-    rope: sizes (columns, H, rows of the view), box (span, 1, rows), with at
-    most the rows of a page.
+    A row has `padded_depth` bytes of content, then `columns` bf16 elements of
+    rope. The sizes are (columns, H, rows of the view), and the box is
+    (span, 1, rows) with at most the rows of a page.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware.
-    - (C2) the view is not of scales.
-    - (C3) the cache has one head of one-byte elements, and
-      `padded_depth + 2 * columns` of them.
+    - (C1) the descriptor is within the limits of the hardware.
+    - (C2) the view is not a view of scales.
+    - (C3) the cache has one head of `padded_depth + 2 * columns` elements of
+      one byte.
     - (C4) the page size of a paged cache is static.
 
     Example:
@@ -200,18 +201,19 @@ def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
       KVCache_PositiveI64:$tile_height, KVCache_PositiveI64:$tile_width,
       OptionalAttr<KVCache_PositiveI64>:$tile_stride,
       OptionalAttr<TypeAttr>:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of single rows of a cache";
+  let summary = "Creates a descriptor of single rows of a cache";
   let description = [{
-    Sizes (tile_stride, rows of the view), box (w, 1): w is the tile's width
-    without a swizzle, else a span. With `dtype` the descriptor counts in
-    elements of this type, the width and the stride too: rows of 576 bytes fit
-    a box of 72 64-bit integers, where one of bytes ends at 256.
+    The sizes are (tile_stride, rows of the view), and the box is (w, 1), where
+    w is `tile_width` without a swizzle, else a span. With `dtype`, the
+    descriptor, the width and the stride count elements of this type. A row of
+    576 bytes, for example, fits a box of 72 64-bit integers, but not a box of
+    bytes, whose sides are at most 256.
 
-    The stride is that of a row unless given.
+    `tile_stride` defaults to the size of a row.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware.
-    - (C2) the view is not of scales.
+    - (C1) the descriptor is within the limits of the hardware.
+    - (C2) the view is not a view of scales.
     - (C3) `tile_height` is a multiple of 4, and `tile_stride` at least
       `tile_width`.
     - (C4) `tile_stride` elements are a row of the cache.
@@ -238,17 +240,17 @@ def KVCache_CreateRopeGather4TMATileOp : KVCache_TensorMapOp<
     "create_rope_gather4_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$tile_height, KVCache_PositiveI64:$tile_width,
       KVCache_PositiveI64:$padded_depth, KVCache_OptionalSwizzle:$swizzle)> {
-  let summary = "Descriptor of the rope behind single MLA rows";
+  let summary = "Creates a descriptor of the rope part of single MLA rows";
   let description = [{
-    A row that has `padded_depth` bytes of content and then `tile_width` bf16 of
-    rope: sizes (tile_width, rows of the view), box (w, 1): w is the tile's
-    width without a swizzle, else a span.
+    A row has `padded_depth` bytes of content, then `tile_width` bf16 elements
+    of rope. The sizes are (tile_width, rows of the view), and the box is (w,
+    1), where w is `tile_width` without a swizzle, else a span.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware.
-    - (C2) the view is not of scales.
-    - (C3) the cache has one head of one-byte elements, and
-      `padded_depth + 2 * tile_width` of them.
+    - (C1) the descriptor is within the limits of the hardware.
+    - (C2) the view is not a view of scales.
+    - (C3) the cache has one head of `padded_depth + 2 * tile_width` elements of
+      one byte.
     - (C4) `tile_height` is a multiple of 4.
 
     Example:
@@ -272,16 +274,16 @@ def KVCache_CreateRopeGather4TMATileOp : KVCache_TensorMapOp<
 def KVCache_CreateScaleTMATileOp : KVCache_TensorMapOp<
     "create_scale_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows)> {
-  let summary = "Descriptor of the scales of a page";
+  let summary = "Creates a descriptor of the scales of a page";
   let description = [{
-    Sizes (P, NB), box (rows, 1), of a cache whose tokens have a scale each. The
-    coordinates are the row in the page and the page, as from
+    For a cache with one scale per token. The sizes are (P, NB), and the box is
+    (rows, 1). The coordinates are the row in the page, and the page, as from
     `scale_tma_coords`.
 
     Constraints:
-    - (C1) the descriptor keeps the limits of the hardware: `rows` scales are a
-      multiple of 16 bytes.
-    - (C2) the view is one of scales.
+    - (C1) the descriptor is within the limits of the hardware: `rows` scales
+      have a multiple of 16 bytes.
+    - (C2) the view is a view of scales.
     - (C3) a token has one scale.
     - (C4) the page size is static.
 
@@ -305,14 +307,15 @@ def KVCache_CreateScaleTMATileOp : KVCache_TensorMapOp<
 
 def KVCache_EncodeTensorMapOp : KVCache_Op<"encode_tensor_map", [
     Pure, AttrSizedOperandSegments]> {
-  let summary = "Descriptor of a tensor";
+  let summary = "Creates a descriptor of a tensor";
   let description = [{
-    What the ops above become: a tensor at `offset` bytes from `base` with these
-    sizes and strides, innermost first; the innermost stride is 1.
+    The tensor starts `offset` bytes after `base` and has these sizes and
+    strides, innermost first. The innermost stride is 1. The ops above lower to
+    this op.
 
     Constraints:
-    - (C1) there is a size for each side of the box, and a stride for each but
-      the first.
+    - (C1) the number of sizes is the number of sides of the box, and the number
+      of strides is one less.
 
     Example:
 
@@ -328,12 +331,12 @@ def KVCache_EncodeTensorMapOp : KVCache_Op<"encode_tensor_map", [
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "where the view begins">:$base,
+    Arg<AnyMemRef, "the base of the view">:$base,
     Arg<Variadic<Index>, "the sizes in elements">:$sizes,
-    Arg<Variadic<Index>, "the distances in elements">:$strides,
+    Arg<Variadic<Index>, "the strides in elements">:$strides,
     DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs
-    Res<KVCache_TMATileType, "its descriptor">:$descriptor);
+    Res<KVCache_TMATileType, "the descriptor">:$descriptor);
   let assemblyFormat = [{
     $base `sizes` `[` $sizes `]` `strides` `[` $strides `]` attr-dict `:`
     type($base) `->` qualified(type($descriptor))

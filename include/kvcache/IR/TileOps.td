@@ -13,16 +13,17 @@ include "kvcache/IR/KVCacheOpBase.td"
 
 def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
     MemoryEffects<[MemAlloc]>]> {
-  let summary = "Shared memory for a tile";
+  let summary = "Allocates shared memory for a tile";
   let description = [{
-    Memory of the block, as aligned as the tile's swizzle needs: 1024, 512 or
-    256 bytes, 128 without one. It holds anything at first, and lives as long as
-    the kernel; on the CPU as long as the function. An op in a loop gives the
-    same memory each time. `alignment` asks for more, in bytes.
+    Allocates shared memory with the alignment that the swizzle requires: 1024,
+    512 or 256 bytes, or 128 without a swizzle. `alignment` sets a larger
+    alignment, in bytes. The memory is uninitialized. It lives as long as the
+    kernel, or on the CPU as long as the function. In a loop, the op gives the
+    same memory in each iteration.
 
     Constraints:
-    - (C1) `alignment`, if given, is a power of two, and at least what the tile
-      needs.
+    - (C1) `alignment`, if given, is a power of two, and at least the alignment
+      that the tile requires.
 
     Example:
 
@@ -54,13 +55,14 @@ def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
 def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
   let summary = "Reads consecutive elements of a row of a tile";
   let description = [{
-    Reads the element `(row, column)`, or as many consecutive ones from it on as
-    the result vector has lanes; the column is a multiple of their number.
+    Reads the element `(row, column)`. If the result is a vector of n lanes, the
+    op reads n consecutive elements from there, and `column` must be a multiple
+    of n.
 
     Constraints:
-    - (C1) the result's element type is the tile's.
-    - (C2) the result has a power of two of lanes, and at most 16 bytes: what a
-      swizzle moves as a whole.
+    - (C1) the element type of the result is that of the tile.
+    - (C2) the number of lanes is a power of two, and the result has at most 16
+      bytes, the unit of a swizzle.
 
     Example:
 
@@ -87,13 +89,14 @@ def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
 def KVCache_TileStoreOp : KVCache_Op<"tile_store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes consecutive elements of a row of a tile";
   let description = [{
-    Writes the element `(row, column)`, or as many consecutive ones from it on
-    as the vector has lanes; the column is a multiple of their number. Other
-    threads see it after a `gpu.barrier`.
+    Writes the element `(row, column)`. If the value is a vector of n lanes, the
+    op writes n consecutive elements from there, and `column` must be a multiple
+    of n. Other threads see the elements after a `gpu.barrier`.
 
     Constraints:
-    - (C1) the value's element type is the tile's.
-    - (C2) the value has a power of two of lanes, and at most 16 bytes.
+    - (C1) the element type of the value is that of the tile.
+    - (C2) the number of lanes is a power of two, and the value has at most 16
+      bytes.
 
     Example:
 
@@ -119,10 +122,10 @@ def KVCache_TileStoreOp : KVCache_Op<"tile_store", [MemoryEffects<[MemWrite]>]> 
 }
 
 def KVCache_TileOffsetOp : KVCache_Op<"tile_offset", [Pure, KVCache_Ranged]> {
-  let summary = "The byte of an element of a tile";
+  let summary = "The byte offset of an element of a tile";
   let description = [{
-    Where the element `(row, column)` lies, from the tile's memory on, in bytes:
-    for `ldmatrix` and its kin.
+    Gives the offset in bytes of the element `(row, column)` from the start of
+    the tile, for `ldmatrix` and similar instructions.
 
     Example:
 
@@ -138,7 +141,7 @@ def KVCache_TileOffsetOp : KVCache_Op<"tile_offset", [Pure, KVCache_Ranged]> {
   let arguments = (ins Arg<KVCache_TileType, "the tile">:$tile,
                        Arg<Index, "the row">:$row,
                        Arg<Index, "the column">:$column);
-  let results = (outs Res<Index, "bytes from the tile's memory on">:$offset);
+  let results = (outs Res<Index, "the offset in bytes">:$offset);
   let assemblyFormat = [{
     $tile `[` $row `,` $column `]` attr-dict `:` qualified(type($tile))
   }];
@@ -148,10 +151,11 @@ def KVCache_TileOffsetOp : KVCache_Op<"tile_offset", [Pure, KVCache_Ranged]> {
 def KVCache_TileMemoryOp : KVCache_Op<"tile_memory", [Pure]> {
   let summary = "The memory of a tile as bytes";
   let description = [{
-    The memory of a tile, for code that does its own addressing.
+    Gives the memory of a tile, for code that computes its own addresses.
 
     Constraints:
-    - (C1) the memory has the bytes of the tile, in the workgroup memory space.
+    - (C1) the memory has the size of the tile, and is in the workgroup memory
+      space.
 
     Example:
 
@@ -178,10 +182,11 @@ def KVCache_TileViewOp : KVCache_Op<"tile_view", [Pure]> {
   let summary = "A tile in given memory";
   let description = [{
     The inverse of `tile_memory`, for code that lays out shared memory itself.
-    The memory is as aligned as `alloc_tile` would make it.
+    The memory must have the alignment that `alloc_tile` gives.
 
     Constraints:
-    - (C1) the memory has the bytes of the tile, in the workgroup memory space.
+    - (C1) the memory has the size of the tile, and is in the workgroup memory
+      space.
 
     Example:
 

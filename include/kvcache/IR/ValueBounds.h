@@ -14,8 +14,8 @@ class DialectRegistry;
 
 namespace kvcache {
 
-/// Tells the analyses over `ValueBoundsConstraintSet` what kvcache ops say of
-/// their results.
+/// Registers external models of `ValueBoundsOpInterface`, which give analyses
+/// the bounds of the results of kvcache ops.
 void registerValueBoundsOpInterfaceExternalModels(DialectRegistry &registry);
 
 } // namespace kvcache

@@ -15,24 +15,25 @@ def KVCache_PagedCollectionOp : KVCache_Op<"paged_collection", [
     Pure, AttrSizedOperandSegments]> {
   let summary = "Bundles the tensors of a paged cache";
   let description = [{
-    Bundles the tensors of a paged cache into a collection. Nothing is copied.
-    Notation: D is 2, or 1 for MLA; NL layers, P tokens per page, H heads, E
-    the stored head size, hg groups of a quantized head.
+    Bundles the tensors of a paged cache into a collection. The op copies no
+    data. Notation: D is 2, or 1 for MLA; NL is the number of layers, P the page
+    size, H the number of heads, E the stored head size, and hg the number of
+    groups of a quantized head.
 
     The lookup table gives the page of every P tokens of a sequence. Its
-    entries, the lengths and the maxima are unsigned. Without `lookup` the
-    scales are found through the same table. The distances between pages and
-    between layers, and that between keys and values, arrive as the strides of
-    the memrefs. Where a type leaves them open, (C7) is a promise.
+    entries, the lengths and the maxima are unsigned. Without `lookup`, the
+    scales have the same lookup table as the elements. The strides between
+    pages, between layers, and between keys and values are strides of the
+    memrefs. If a stride is dynamic, the caller must keep (C7).
 
     Constraints:
     - (C1) `blocks` has shape `[?, D, ?, P, H, E]` and the stored element type
-      of the collection; static sizes agree with the collection's type.
+      of the collection; static sizes agree with the type of the collection.
     - (C2) strides 3 to 5 of `blocks` are static and those of packed rows,
       `[H * E, E, 1]`.
     - (C3) `cache_lengths` and the rows of the lookup tables are contiguous.
-    - (C4) `scales` is given exactly when the collection is quantized, and
-      `scales_lookup_table` only with it.
+    - (C4) the op has `scales` if and only if the collection is quantized, and
+      `scales_lookup_table` only with `scales`.
     - (C5) `scales` has shape `[?, D, ?, P, H, hg]`, the scale type, and static
       strides `[H * hg, hg, 1]`.
     - (C6) all memrefs are in the default memory space.
@@ -91,9 +92,9 @@ def KVCache_ContinuousCollectionOp : KVCache_Op<"continuous_collection",
     [Pure]> {
   let summary = "Bundles the tensors of a continuous cache";
   let description = [{
-    Bundles the tensors of a continuous cache into a collection: as
-    `paged_collection`, with one block of rows for each sequence and a lookup
-    table that names each sequence's block.
+    Bundles the tensors of a continuous cache into a collection, as
+    `paged_collection` does for a paged cache. Each sequence has one block of
+    rows, and the lookup table gives the block of each sequence.
 
     Constraints:
     - (C1) `blocks` has shape `[?, D, ?, ?, H, E]` and the element type of the
@@ -165,8 +166,8 @@ def KVCache_PagedViewOp : KVCache_ViewOp<"paged_view",
     KVCache_PagedCollectionType, KVCache_PagedCacheType> {
   let summary = "One layer's keys or values of a paged collection";
   let description = [{
-    A view of one layer: the collection's blocks from
-    `role * stride 1 + layer * stride 2` on, and the same for its scales.
+    Gives a view of one layer: the blocks of the collection from offset
+    `role * stride 1 + layer * stride 2` on, and the same window of its scales.
 
     Constraints:
     - (C1) an MLA collection has no value view.
@@ -190,7 +191,7 @@ def KVCache_ContinuousViewOp : KVCache_ViewOp<"continuous_view",
     KVCache_ContinuousCollectionType, KVCache_ContinuousCacheType> {
   let summary = "One layer's keys or values of a continuous collection";
   let description = [{
-    A view of one layer: the collection's blocks from
+    Gives a view of one layer: the blocks of the collection from offset
     `role * stride 1 + layer * stride 2` on.
 
     Constraints:

@@ -11,9 +11,10 @@
 
 namespace mlir::kvcache {
 
-/// `mlir-opt` with everything registered, and the option `--emit-ptx`. Returns
-/// the exit status. A program that has MLIR in itself loads no plugins: theirs
-/// would be another one.
+/// The main function of `mlir-opt`, with all dialects and passes, and the
+/// option
+/// `--emit-ptx`. Returns the exit status. A program that links MLIR statically
+/// must not load plugins, which would bring a second copy of MLIR.
 int optMain(int argc, char **argv, bool loadsPlugins);
 
 } // namespace mlir::kvcache

@@ -1,4 +1,4 @@
-//===- Passes.td - Passes that only pipelines use -*- tablegen -*-===//
+//===- Passes.td - Passes of the pipelines -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,14 +12,15 @@
 include "mlir/Pass/PassBase.td"
 
 def WrapParallelBodies : Pass<"kvcache-wrap-parallel-bodies"> {
-  let summary = "Put the body of every innermost parallel loop in one region";
+  let summary = "Wrap the body of every innermost parallel loop in a region";
   let description = [{
-    Upstream's conversion of parallel loops to launches takes writes in the body
-    for something between two loops, unless they are in a region of their own.
-    The clean-up afterwards inlines it.
+    Upstream's conversion of parallel loops to launches mistakes side effects in
+    the body of the innermost loop for side effects between two nested loops,
+    unless they are in a nested region. Canonicalization inlines the region
+    afterwards.
 
-    Warns of a loop with none inside and none around it, because it becomes a
-    kernel with blocks of one thread.
+    The pass warns about a parallel loop that is neither nested nor contains
+    another one, because it becomes a kernel with blocks of one thread.
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
@@ -27,10 +28,10 @@ def WrapParallelBodies : Pass<"kvcache-wrap-parallel-bodies"> {
 def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
   let summary = "Give every gpu.module one target from the table of chips";
   let description = [{
-    A `gpu.module` with `#nvvm.target`s keeps these; one without gets those of
-    `chip`. Each target gets the PTX version that the table of chips asks for. A
-    module with several targets is cloned, so that each clone can be lowered for
-    its chip; `kvcache-serialize-kernels` puts the clones' objects together.
+    A `gpu.module` keeps its `#nvvm.target`s; a module without targets gets
+    those of the option `chip`. The pass sets the PTX version of each target
+    from the table of chips. It clones a module with several targets, one clone
+    per chip. `kvcache-serialize-kernels` combines the objects of the clones.
   }];
   let dependentDialects = [
     "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"
@@ -45,35 +46,37 @@ def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
 
 def BoundRegisters : Pass<"kvcache-bound-registers",
                           "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Say that numbers of threads and the like are not negative";
+  let summary = "Give reads of special registers a nonnegative range";
   let description = [{
-    Gives every read of a special register that can have a `range`, and has
-    none, that of its type's numbers from 0. Without one, upstream's analysis of
-    integer ranges takes it for unreachable and folds what depends on it.
+    Sets `range` on every read of a special register that supports it and has
+    none: from 0 to the maximum of its type. Without a range, upstream's integer
+    range analysis considers the read unreachable and folds the ops that depend
+    on it.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
-  let summary = "Expand what no conversion to LLVM takes as it is";
+  let summary = "Expand ops that have no LLVM lowering";
   let description = [{
-    Applies in one go the patterns of upstream's `expand-strided-metadata`,
-    `lower-affine`, `convert-vector-to-scf` and `convert-vector-to-llvm`, except
-    for the conversion: subviews become sizes, offsets and strides, affine ops
-    arithmetic, and vectors of several dimensions vectors of one.
-    `vector.multi_reduction` and `vector.scan` are lowered as well, and
-    `vector.load` and `vector.store` of several dimensions row by row.
+    Applies, in one greedy rewrite, the expansion patterns of upstream's
+    `expand-strided-metadata`, `lower-affine`, `convert-vector-to-scf` and
+    `convert-vector-to-llvm`. Subviews become sizes, offsets and strides; affine
+    ops become arithmetic; multi-dimensional vectors become 1-D vectors. The
+    pass also lowers `vector.multi_reduction` and `vector.scan`, and splits
+    multi-dimensional `vector.load` and `vector.store` into rows.
 
-    With `gpu-math`, math that a chip computes without libdevice: `math.exp` is
-    rewritten by base 2, the ops that NVPTX has instructions for become LLVM
-    intrinsics, and `gpu.all_reduce` and `gpu.subgroup_reduce` shuffles. What is
-    left needs libdevice. Two are one instruction of f32 where `afn` allows it:
-    `arith.divf` of 1, which takes numbers that are not normal for zeros, and
-    `math.exp` and `math.exp2`, whose results below 2^-126 become zero.
+    With `gpu-math`, the pass also expands math that a chip computes without
+    libdevice. It rewrites `math.exp` to base 2, ops that have NVPTX
+    instructions to LLVM intrinsics, and `gpu.all_reduce` and
+    `gpu.subgroup_reduce` to shuffles. Other math needs libdevice. With `afn`,
+    two f32 ops become a single instruction: `arith.divf` with numerator 1,
+    which treats subnormal denominators as zero, and `math.exp` and `math.exp2`,
+    which flush results below 2^-126 to zero.
   }];
   let options = [
     Option<"gpuMath", "gpu-math", "bool", /*default=*/"true",
-           "Expand math and reductions as a GPU computes them">
+           "Expand math and reductions for GPUs">
   ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -99,10 +102,10 @@ def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
                          "::mlir::gpu::GPUModuleOp"> {
   let summary = "Convert a module of kernels to NVVM";
   let description = [{
-    Converts as upstream's `convert-gpu-to-nvvm` does, after
-    `kvcache-expand-for-llvm` has expanded what that expands first, and one
-    function after another: a conversion keeps what it replaces until it ends,
-    and a large module does not fit into the processor's cache.
+    Converts ops as upstream's `convert-gpu-to-nvvm` does, and expects that
+    `kvcache-expand-for-llvm` has run. It converts one function after the other.
+    A dialect conversion keeps replaced ops until it ends, and those of a large
+    module do not fit into the cache of the CPU.
   }];
   let dependentDialects = [
     "::mlir::cf::ControlFlowDialect", "::mlir::memref::MemRefDialect",
@@ -111,11 +114,10 @@ def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
 }
 
 def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
-  let summary = "Leave in host code what has a lowering for the CPU";
+  let summary = "Remove ops and attributes without a lowering for the CPU";
   let description = [{
-    Drops argument names, which only kernels have use for, and rejects
-    unregistered ops. Drops kernels and rejects launches, unless there is a
-    device.
+    Drops argument names, which only kernels use, and rejects unregistered ops.
+    Without a device, the pass drops kernels and rejects launches.
   }];
   let options = [
     Option<"hasDevice", "has-device", "bool", /*default=*/"false",
@@ -124,10 +126,10 @@ def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
 }
 
 def ShareWithHost : Pass<"kvcache-share-with-host", "::mlir::ModuleOp"> {
-  let summary = "Put the memory of host functions in the default space";
+  let summary = "Move the memory of host functions to the default memory space";
   let description = [{
-    On the CPU a block is one thread, and the memory that it shares is its own.
-    Pointers to global memory are the same on the host as on the device.
+    On the CPU, a block is one thread, so its shared memory is private memory.
+    Pointers to global memory are the same on host and device.
   }];
 }
 
@@ -135,15 +137,16 @@ def MarkDescriptors : Pass<"kvcache-mark-descriptors",
                            "::mlir::gpu::GPUModuleOp"> {
   let summary = "Pass descriptors to kernels by value";
   let description = [{
-    A descriptor is a parameter of 128 bytes that tensor copies read where it
-    is: `llvm.byval` and `nvvm.grid_constant`, which `gpu.func` can't carry.
+    Sets `llvm.byval` and `nvvm.grid_constant` on descriptor arguments, which
+    `gpu.func` cannot have. A descriptor is a parameter of 128 bytes, and tensor
+    copies read it from the parameter space.
   }];
 }
 
 def AnnotateLoops : Pass<"kvcache-annotate-loops"> {
-  let summary = "Tell LLVM what authors say of loops";
+  let summary = "Preserve loop annotations for LLVM";
   let description = [{
-    An `scf.for` may say how LLVM shall treat it:
+    An `scf.for` may have an annotation for LLVM:
 
     ```mlir
     scf.for %i = %c0 to %c8 step %c1 {
@@ -151,8 +154,9 @@ def AnnotateLoops : Pass<"kvcache-annotate-loops"> {
     } {llvm.loop_annotation = #llvm.loop_annotation<unroll = <full = true>>}
     ```
 
-    Lowering leaves this as an attribute on a branch that LLVM never sees. This
-    gives it to the branch as its own `loop_annotation`.
+    The lowering to branches keeps it as a discardable attribute, which the
+    translation to LLVM IR ignores. This pass makes it the `loop_annotation`
+    property of the branch.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -168,30 +172,29 @@ def DropHints : Pass<"kvcache-drop-hints"> {
 }
 
 def VerifyIR : Pass<"kvcache-verify"> {
-  let summary = "Verify all ops, whether or not the pass manager does";
+  let summary = "Verify all ops";
   let description = [{
-    To verify after each pass takes a fifth of the time that a kernel takes.
-    `kvcache.compile` and `kvcache-opt --emit-ptx` switch that off; the pipelines
-    have this pass where ops as users know them have been lowered, and where
-    LLVM comes next.
+    Verification after each pass takes a fifth of the compile time of a kernel,
+    so `kvcache.compile` and `kvcache-opt --emit-ptx` disable it. The pipelines
+    run this pass instead, once after the lowering of the ops that users write,
+    and once before the translation to LLVM IR.
   }];
 }
 
 def CheckLowered : Pass<"kvcache-check-lowered"> {
-  let summary = "Reject what no pass has lowered to LLVM";
+  let summary = "Reject ops that no pass has lowered to LLVM";
   let description = [{
-    The last look before translation: an op that is left over gets an error at
-    its own location.
+    Runs before the translation to LLVM IR, and reports each remaining op as an
+    error at its location.
   }];
 }
 
 def SerializeKernels : Pass<"kvcache-serialize-kernels", "::mlir::ModuleOp"> {
   let summary = "Compile every gpu.module to PTX, a cubin or a fat binary";
   let description = [{
-    Replaces every `gpu.module` by a `gpu.binary` with an object for each of its
-    targets. The property `kvcache.kernels` of an object describes its kernels:
-    for each its `parameters`, in order with name and type, and its `block_size`
-    where it is known.
+    Replaces every `gpu.module` by a `gpu.binary` with one object per target.
+    The property `kvcache.kernels` of an object describes each kernel: its
+    `parameters`, in order with name and type, and its `block_size`, if known.
   }];
   let options = [
     Option<"format", "format", "std::string", /*default=*/"\"ptx\"",

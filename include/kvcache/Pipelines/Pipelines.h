@@ -21,8 +21,8 @@ namespace mlir::kvcache {
 #define GEN_PASS_REGISTRATION
 #include "kvcache/Pipelines/Passes.h.inc"
 
-/// The property of an object of a `gpu.binary` that describes its kernels: a
-/// dictionary for each, with `parameters`, `block_size` and
+/// The property of an object of a `gpu.binary` that describes its kernels: one
+/// dictionary per kernel, with `parameters`, `block_size` and
 /// `dynamic_shared_memory`.
 inline constexpr StringLiteral kKernelsProperty{"kvcache.kernels"};
 
@@ -49,16 +49,16 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
       llvm::cl::init(true)};
   Option<bool> host{
       *this, "host",
-      llvm::cl::desc("Lower host code as well: to LLVM, with calls of the C "
-                     "functions in kvcache/Runtime/Device.h to load, launch, "
-                     "make descriptors and manage memory"),
+      llvm::cl::desc("Also lower host code to LLVM, with calls to the C "
+                     "functions of kvcache/Runtime/Device.h that load modules, "
+                     "launch kernels, create descriptors and manage memory"),
       llvm::cl::init(false)};
 };
 
-/// Adds the passes that turn a module with cache ops into `gpu.binary` ops:
-/// parallel loops become kernels, kernels become PTX. Host code is left at the
-/// level of memref and gpu.launch_func, or, with the option `host`, becomes
-/// LLVM that runs over any library of kvcache/Runtime/Device.h.
+/// Adds the passes that compile a module with cache ops to `gpu.binary` ops:
+/// parallel loops become kernels, and kernels become PTX. Host code stays at
+/// the level of memref and gpu.launch_func; with the option `host`, it becomes
+/// LLVM that calls the functions of kvcache/Runtime/Device.h.
 void buildToPTXPipeline(OpPassManager &pm, const ToPTXOptions &options);
 
 /// Options of `kvcache-to-emulator`.
@@ -69,31 +69,31 @@ struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
                      "#nvvm.target, such as sm_90a")};
   Option<bool> sanitize{
       *this, "sanitize",
-      llvm::cl::desc("Check accesses of memory: bounds, order, and what is "
-                     "written"),
+      llvm::cl::desc("Check memory accesses: bounds, order and "
+                     "initialization"),
       llvm::cl::init(true)};
   Option<bool> meter{*this, "meter",
-                     llvm::cl::desc("Count what kernels ask of memory, for "
+                     llvm::cl::desc("Count the memory traffic of kernels, for "
                                     "KVCACHE_EMULATOR_METER=1 and Python"),
                      llvm::cl::init(false)};
 };
 
-/// Adds the passes that turn a module with cache ops into LLVM for the host:
-/// kernels as `kvcache-to-ptx` compiles them for a chip, up to its inline PTX,
-/// and then as functions that libkvcache_emulator.so runs.
+/// Adds the passes that compile a module with cache ops to LLVM for the host.
+/// Kernels take the passes of `kvcache-to-ptx` for a chip up to inline PTX, and
+/// then become functions that libkvcache_emulator.so runs.
 void buildToEmulatorPipeline(OpPassManager &pm,
                              const ToEmulatorOptions &options);
 
-/// Adds the passes that turn the host functions of a module with cache ops
-/// into LLVM, ready for MLIR's execution engine.
+/// Adds the passes that compile the host functions of a module with cache ops
+/// to LLVM, for MLIR's execution engine.
 void buildToCPUPipeline(OpPassManager &pm);
 
-/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. Any
-/// number of times.
+/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. May
+/// be called several times.
 void registerPipelines();
 
 /// Writes the objects of all `gpu.binary` ops in `op` as text. Fails with a
-/// diagnostic where there is none, or one that is not PTX.
+/// diagnostic if there is no object, or an object that is not PTX.
 LogicalResult emitPTX(Operation *op, raw_ostream &os);
 
 } // namespace mlir::kvcache

@@ -1,4 +1,4 @@
-//===- Host.h - What compiled host code calls -*- C -*-===//
+//===- Host.h - C functions for errors of compiled host code ------*- C -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,17 +15,17 @@
 extern "C" {
 #endif
 
-/// Reports a run-time check that failed, and does not return. `format` is a
-/// printf format for two `long long`: the value and the bound that it is not
-/// below. libkvcache_runtime.so prints the message and exits with status 1;
-/// a program that wants something else defines the function itself.
+/// Reports a failed run-time check, and does not return. `format` is a printf
+/// format for two `long long` arguments: the value and the exclusive upper
+/// bound. libkvcache_runtime.so prints the message and exits with status 1. A
+/// program may define the function itself to change this.
 __attribute__((visibility("default"), noreturn)) void
 kvcacheCheckFailed(const char *format, int64_t value, int64_t bound);
 
-/// Reports a call of a function of Device.h that failed, in the same way, and
-/// does not return: `where` is the place in the source and what was done there,
-/// such as `gather.mlir:12:3: launch of @kernels::@gather`, and `message` what
-/// `kvcacheGetLastError` says. Printed as `where: message`.
+/// Reports a failed call of a function of Device.h, and does not return.
+/// `where` is the source location and the operation, such as `gather.mlir:12:3:
+/// launch of @kernels::@gather`. `message` is the result of
+/// `kvcacheGetLastError`. libkvcache_runtime.so prints `where: message`.
 __attribute__((visibility("default"), noreturn)) void
 kvcacheDeviceFailed(const char *where, const char *message);
 

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layout of NVIDIA's descriptors is not documented, so what runs without a
-// GPU has its own, of the same 128 bytes. Plain C++ without MLIR or LLVM.
+// NVIDIA does not document the layout of descriptors, so the emulator and the
+// trace library use their own encoding in the same 128 bytes. Plain C++ without
+// MLIR or LLVM.
 //
-//   bytes  what
+//   byte   contents
 //   0      magic number
 //   8      base address
 //   16     offset in bytes
@@ -19,11 +20,11 @@
 //   94     L2 promotion in bytes, 2 bytes
 //   96     rank, 1 byte
 //   97     bytes of an element, 1 byte
-//   98     swizzle, as the enumeration counts, 1 byte
+//   98     number of the swizzle in the enumeration, 1 byte
 //   99     zeros
 //
-// Numbers are in the byte order of the host; dimensions that the tensor lacks
-// are zeros.
+// Numbers have the byte order of the host. Entries of unused dimensions are
+// zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,22 +35,22 @@
 
 namespace mlir::kvcache::tma {
 
-/// The size of a descriptor, and what its address is a multiple of.
+/// The size and the alignment of a descriptor in bytes.
 inline constexpr int64_t kDescriptorBytes = 128, kDescriptorAlignment = 64;
 
-/// A tensor map of memory at a known address: all that a descriptor says.
+/// The contents of a descriptor: a tensor map and the address of its base.
 struct Descriptor {
   TensorMap map;
   uint64_t base = 0;
-  /// How much of DRAM a miss brings into L2: 64, 128 or 256 bytes, 0 for what
-  /// the hardware chooses.
+  /// The bytes that a miss fetches from DRAM into L2: 64, 128 or 256, or 0 to
+  /// let the hardware choose.
   int64_t l2Promotion = 0;
 };
 
-/// Writes the 128 bytes of a descriptor. It must keep all limits.
+/// Writes the 128 bytes of a descriptor, which must be within all limits.
 void encode(const Descriptor &descriptor, void *bytes);
 
-/// What `encode` wrote there; none if it was something else.
+/// Reads a descriptor that `encode` wrote; `nullopt` for other bytes.
 std::optional<Descriptor> decode(const void *bytes);
 
 } // namespace mlir::kvcache::tma

@@ -1,4 +1,4 @@
-//===- Swizzle.h - How tiles lie in shared memory ---------------*- C++ -*-===//
+//===- Swizzle.h - Layout of tiles in shared memory -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,27 +20,28 @@ namespace mlir::kvcache::tma {
 /// The swizzles of a tensor map: PTX ISA, "Tensors, Swizzling Modes".
 enum class Swizzle : uint8_t { None, Span32, Span64, Span128 };
 
-/// The bytes of a row that a swizzle moves about: 32, 64 or 128, and 16, what
-/// moves as a whole, without one.
+/// The span of a swizzle in bytes of a row: 32, 64 or 128; without a swizzle
+/// 16, the unit that a swizzle moves.
 constexpr int64_t getSpan(Swizzle swizzle) {
   return int64_t(16) << static_cast<int64_t>(swizzle);
 }
 
-/// Elements in the span of a row.
+/// The number of elements in a span.
 constexpr int64_t getGranularity(Swizzle swizzle, int64_t elementBytes) {
   return getSpan(swizzle) / elementBytes;
 }
 
-/// Where the hardware stores byte `address` of shared memory: the 16-byte unit
-/// in its span, exclusive-or the lowest bits of the number of its 128 bytes.
+/// The address at which the hardware stores byte `address` of shared memory:
+/// the index of its 16-byte unit in the span, exclusive-or the lowest bits of
+/// the index of its 128-byte line.
 constexpr int64_t applySwizzle(Swizzle swizzle, int64_t address) {
   int64_t mask = getSpan(swizzle) / 16 - 1;
   return address ^ (((address >> 7) & mask) << 4);
 }
 
-/// A tile of rows and columns in shared memory: chunks of as many columns as a
-/// span has, each of them all rows. Without a swizzle all columns are one
-/// chunk.
+/// The layout of a tile in shared memory. The tile consists of chunks, each
+/// with all rows and the columns of one span. Without a swizzle, the tile is
+/// one chunk.
 struct TileLayout {
   int64_t rows, columns, elementBytes;
   Swizzle swizzle;
@@ -59,12 +60,12 @@ struct TileLayout {
   constexpr int64_t getBytes() const {
     return getNumChunks() * getChunkBytes();
   }
-  /// What the address of the tile is a multiple of, so that the pattern of the
-  /// hardware, which goes by the address, starts with the tile.
+  /// The alignment of the tile in bytes. The swizzle of the hardware depends on
+  /// the address; with this alignment, its pattern starts with the tile.
   constexpr int64_t getAlignment() const {
     return swizzle == Swizzle::None ? 128 : 8 * getSpan(swizzle);
   }
-  /// The byte of an element, from the tile's address on.
+  /// The byte offset of an element from the start of the tile.
   constexpr int64_t getOffset(int64_t row, int64_t column) const {
     int64_t chunk = column / getChunkColumns();
     int64_t inChunk = row * getChunkColumns() + column % getChunkColumns();

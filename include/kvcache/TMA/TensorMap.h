@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `cuTensorMapEncodeTiled` of the CUDA driver takes, for every way to view
-// a cache. Plain C++ without MLIR or LLVM: compilers, runtimes and tests share
-// it.
+// The arguments of `cuTensorMapEncodeTiled` of the CUDA driver, for every kind
+// of descriptor of a cache. Plain C++ without MLIR or LLVM: compilers, runtimes
+// and tests share it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,22 +23,22 @@
 
 namespace mlir::kvcache::tma {
 
-/// A tensor in global memory and the box of it that one copy moves. Dimensions
-/// are innermost first, as in CUDA; element strides are 1, nothing is
-/// interleaved, and what lies out of bounds reads as zeros.
+/// A tensor in global memory, and the box that one copy moves. Dimensions are
+/// innermost first, as in CUDA. Element strides are 1, the layout is not
+/// interleaved, and elements out of bounds read as zeros.
 template <typename SizeT> struct BasicTensorMap {
   static constexpr int kMaxRank = 5;
 
   int rank = 0;
   int64_t elementBytes = 0;
-  /// In elements. The stride of the innermost dimension is 1.
+  /// Sizes and strides in elements. The innermost stride is 1.
   std::array<SizeT, kMaxRank> dims{}, strides{};
   std::array<int64_t, kMaxRank> box{};
   Swizzle swizzle = Swizzle::None;
-  /// From the base of the view to that of the tensor, in bytes.
+  /// Bytes from the base of the view to the base of the tensor.
   int64_t offset = 0;
 
-  /// Adds a dimension outside of the others.
+  /// Adds an outermost dimension.
   void add(SizeT dim, SizeT stride, int64_t boxSide) {
     dims[rank] = dim;
     strides[rank] = stride;
@@ -47,15 +47,15 @@ template <typename SizeT> struct BasicTensorMap {
   }
 };
 
-/// What of a view is known at run time only.
+/// The sizes of a view that are known only at run time.
 struct Extents {
   /// Rows from the first to the last of the view: `num_kv_rows`.
   int64_t rows = 1;
-  /// Pages, and the elements from one to the next.
+  /// The number of pages, and the page stride in elements.
   int64_t pages = 1, pageStride = 16;
 };
 
-/// A constant, added to one of the extents if `of` is given.
+/// A constant, plus the extent `of`, if given.
 struct Size {
   int64_t constant = 0;
   int64_t Extents::*of = nullptr;
@@ -70,24 +70,23 @@ struct Size {
 };
 
 using TensorMap = BasicTensorMap<int64_t>;
-/// One whose extents are still open.
+/// A tensor map whose extents are not known yet.
 using OpenTensorMap = BasicTensorMap<Size>;
 
 TensorMap resolve(const OpenTensorMap &map, const Extents &extents);
 
-/// The first of the hardware's limits that the map breaks, as a message in the
-/// style of our diagnostics; none if it keeps all. CUDA Driver API,
-/// cuTensorMapEncodeTiled; a size is at most 2^31 because coordinates are
-/// signed and have 32 bits. The base counts as a multiple of 16 bytes.
+/// Returns a diagnostic for the first hardware limit that the map exceeds, or
+/// `nullopt`. CUDA Driver API, cuTensorMapEncodeTiled; a size is at most 2^31
+/// because coordinates are signed 32-bit integers. Assumes that the base is a
+/// multiple of 16 bytes.
 std::optional<std::string> findBrokenLimit(const TensorMap &map);
-/// The same for a view whose base is at the address `base`.
+/// Checks a view whose base is at the address `base`.
 std::optional<std::string> findBrokenLimit(const TensorMap &map, uint64_t base);
-/// The same of what is known before the extents are: that they break no limit
-/// is assumed.
+/// Checks the known parts of a map, and assumes that the extents are within
+/// their limits.
 std::optional<std::string> findBrokenLimit(const OpenTensorMap &map);
 
-/// A view of a cache, as far as its type says. Rows have `numHeads * headSize`
-/// elements.
+/// The static shape of a view. Rows have `numHeads * headSize` elements.
 struct CacheShape {
   int64_t elementBytes, numHeads, headSize;
   /// Tokens of a page; 0 in a continuous cache.
@@ -96,10 +95,10 @@ struct CacheShape {
   int64_t getRowElements() const { return numHeads * headSize; }
 };
 
-/// Which index of a matrix product runs along a tile's rows of memory.
+/// The index of a matrix product that runs along the rows of a tile.
 enum class Major : uint8_t { K, MN };
 
-/// Rows of one head: (E, H, rows), box (span, 1, rows). The box stays in a
+/// Rows of one head: (E, H, rows), box (span, 1, rows). The box lies inside a
 /// page.
 OpenTensorMap getTile(const CacheShape &cache, int64_t rows, Swizzle swizzle);
 /// Rows of a continuous cache as a matrix: (H * E, rows).
@@ -108,39 +107,40 @@ OpenTensorMap getMatrixTile(const CacheShape &cache, int64_t rows,
 /// Rows of one head and page: (E, H, P, NB).
 OpenTensorMap getPagedTile(const CacheShape &cache, int64_t rows,
                            int64_t columns, Swizzle swizzle);
-/// Rows of one head of which the last may be missing: (E, BM, H, rows + 1) from
-/// BM rows before the view on. With v valid rows at row r of head m the
-/// coordinates (column, BM - v, m, r + v) leave the others out of bounds.
-/// Without a swizzle the box has `columns`, or 16 bytes of them if that is 0.
+/// Rows of one head, some of which may be invalid: (E, BM, H, rows + 1),
+/// starting BM rows before the view. For v valid rows from row r of head m on,
+/// use the coordinates (column, BM - v, m, r + v), which leave the invalid rows
+/// out of bounds. Without a swizzle, the inner side of the box is `columns`, or
+/// 16 bytes if `columns` is 0.
 OpenTensorMap getRaggedTile(const CacheShape &cache, int64_t rows,
                             int64_t columns, Swizzle swizzle);
-/// The bf16 rope, `columns` elements, behind `paddedDepth` bytes of content.
+/// The bf16 rope of `columns` elements that follows `paddedDepth` bytes of
+/// content.
 OpenTensorMap getRopeTile(const CacheShape &cache, int64_t rows,
                           int64_t columns, int64_t paddedDepth,
                           Swizzle swizzle);
 /// Single rows, for gather4: (stride, rows), in elements of `elementBytes`,
-/// which need not be the cache's.
+/// which may differ from those of the cache.
 OpenTensorMap getGather4Tile(const CacheShape &cache, int64_t elementBytes,
                              int64_t width, int64_t stride, Swizzle swizzle);
 /// Single rows of the bf16 rope.
 OpenTensorMap getRopeGather4Tile(const CacheShape &cache, int64_t width,
                                  int64_t paddedDepth, Swizzle swizzle);
-/// Scales of which a row has one: (P, NB). `scales` is their shape.
+/// Scales of a cache with one scale per row: (P, NB). `scales` is their shape.
 OpenTensorMap getScaleTile(const CacheShape &scales, int64_t rows);
 
-/// `depth` rounded up to whole spans.
+/// Rounds `depth` up to whole spans.
 int64_t getPaddedDepth(int64_t elementBytes, Swizzle swizzle, int64_t depth);
-/// The inner side of a gather4 box: a span, or the tile's width without
-/// swizzle.
+/// The inner side of a gather4 box: a span, or `width` without a swizzle.
 int64_t getGather4BoxWidth(int64_t elementBytes, int64_t width,
                            Swizzle swizzle);
-/// Single scales that a box takes so that a tile of `rows` that starts anywhere
-/// lies in a box that starts at 16 bytes.
+/// The number of single scales in a box that starts at a multiple of 16 bytes
+/// and contains a tile of `rows` with any start.
 int64_t getScaleWindow(int64_t elementBytes, int64_t rows);
-/// The chunks of a tile that one copy can move with one dimension more: all of
-/// them, or 1 where the chunks of a copy and those of the tile lie differently.
-/// With `chunkInner` the box has the chunks inside 8 rows, so that a page may
-/// be less than the tile.
+/// The number of chunks of a tile that one copy can move with an additional
+/// dimension: all chunks, or 1 if the layouts of the copy and the tile differ.
+/// With `chunkInner`, the box has the chunks inside of groups of 8 rows, so
+/// that a page may be smaller than the tile.
 int64_t getFoldedChunks(int64_t elementBytes, Swizzle swizzle, int64_t headSize,
                         int64_t rows, int64_t columns, int64_t boxRows,
                         bool chunkInner);

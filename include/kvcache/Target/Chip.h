@@ -1,4 +1,4 @@
-//===- Chip.h - What each NVIDIA chip can do --------------------*- C++ -*-===//
+//===- Chip.h - Features of NVIDIA chips ------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The NVPTX back end aborts the process on an instruction that a chip lacks,
-// and the NVVM verifier asks only for sm_90. Lowering therefore asks this table
-// first, and reports what is missing at the op's location.
+// The NVPTX back end aborts the process on an instruction that the chip does
+// not have, and the NVVM verifier checks only for sm_90. Lowerings therefore
+// check this table first, and report a missing feature at the location of the
+// op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,7 @@ namespace mlir::kvcache {
 
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
-/// What a chip can do, as far as lowering chooses by it. A set of them is the
-/// bitwise or.
+/// A feature of a chip that lowerings depend on. Sets are bitwise ors.
 enum class Feature : uint16_t {
   None = 0,
   /// cp.async from global to shared memory.
@@ -62,33 +62,32 @@ enum class Feature : uint16_t {
   LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/ReduxF32)
 };
 
-/// The suffix of a chip's name: which other chips run its code.
+/// The suffix of the name of a chip, which says which chips run its code.
 enum class Variant : uint8_t {
-  Base,         ///< no suffix: newer chips, too
+  Base,         ///< no suffix: this chip and newer ones
   Architecture, ///< a: this chip only
   Family,       ///< f: this chip and newer ones of its family
 };
 
-/// An NVIDIA chip that both LLVM's NVPTX back end and ptxas know.
+/// An NVIDIA chip that both LLVM's NVPTX back end and ptxas support.
 struct Chip {
-  /// Such as `sm_90a`.
+  /// The name, such as `sm_90a`.
   StringLiteral name;
   /// Major * 10 + minor.
   unsigned computeCapability;
   Variant variant;
-  /// The oldest PTX version, as major * 10 + minor, in which all features of
-  /// the chip can be written: the older it is, the more drivers load the PTX.
+  /// The oldest PTX version, as major * 10 + minor, with all features of the
+  /// chip. More drivers load an older version.
   unsigned ptxVersion;
-  /// Kilobytes of shared memory that one block can have, for a kernel that asks
-  /// for more than the usual 48.
+  /// The maximum shared memory of a block in kilobytes, with opt-in above 48.
   unsigned sharedKilobytes;
-  /// The set of what the chip can do.
+  /// The features of the chip.
   Feature supported;
 
   /// The parameter `features` of `#nvvm.target`, such as `+ptx88`.
   std::string getFeatures() const;
 
-  /// Bytes of shared memory that one block can have, static and dynamic.
+  /// The maximum shared memory of a block in bytes, static and dynamic.
   int64_t getSharedMemory() const { return int64_t{sharedKilobytes} * 1024; }
 
   /// Whether the chip has all of `wanted`.
@@ -98,30 +97,29 @@ struct Chip {
 /// All chips, oldest first, from sm_80 to sm_121f.
 ArrayRef<Chip> getChips();
 
-/// The chip of this name, or null.
+/// Returns the chip of this name, or null.
 const Chip *lookupChip(StringRef name);
 
-/// The chip that `op` is compiled for: that of the `#nvvm.target`s of the
-/// enclosing `gpu.module`, or of `op` if it is one. Null outside of a module,
-/// where the module has no targets or several chips, or where the table lacks
-/// the chip.
+/// Returns the chip of the `#nvvm.target`s of the enclosing `gpu.module`, or of
+/// `op` if it is one. Returns null if there is no module, if the module has no
+/// targets or several chips, or if the table does not have the chip.
 const Chip *getTargetChip(Operation *op);
 
 /// Whether `op` is in a `gpu.module` or in the body of a `gpu.launch`.
 bool isInGPUCode(Operation *op);
 
-/// What a diagnostic calls one feature, such as `gather4`.
+/// Returns the name of a single feature in diagnostics, such as `gather4`.
 StringRef getFeatureName(Feature feature);
 
-/// The chips that have one feature, such as `sm_100 or newer`.
+/// Describes the chips that have a single feature, such as `sm_100 or newer`.
 std::string getChipsWith(Feature feature);
 
-/// The message about a name that `lookupChip` doesn't know:
+/// Returns the message for an unknown chip:
 /// `unknown chip 'sm_99'; known are sm_80, …`.
 std::string getUnknownChipMessage(StringRef name);
 
-/// The message about one feature that `chip` lacks: `requires sm_100 or newer
-/// for gather4, but the target is sm_90a`.
+/// Returns the message for a single feature that `chip` does not have:
+/// `requires sm_100 or newer for gather4, but the target is sm_90a`.
 std::string getMissingFeatureMessage(const Chip &chip, Feature feature);
 
 } // namespace mlir::kvcache

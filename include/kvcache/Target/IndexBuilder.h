@@ -13,7 +13,7 @@
 
 namespace mlir::kvcache {
 
-/// Builds index arithmetic at a place.
+/// Builds index arithmetic with a fixed builder and location.
 class IndexBuilder {
 public:
   IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
@@ -28,20 +28,21 @@ public:
   Value min(Value lhs, Value rhs) const;
   Value max(Value lhs, Value rhs) const;
   Value equal(Value lhs, Value rhs) const;
-  /// Unsigned.
+  /// `lhs < rhs`, unsigned.
   Value below(Value lhs, Value rhs) const;
-  /// Signed.
+  /// `lhs < rhs`, signed.
   Value less(Value lhs, Value rhs) const;
   Value toI32(Value value) const;
-  /// An unsigned 32-bit value as an index.
+  /// Casts an unsigned 32-bit value to an index.
   Value fromI32(Value value) const;
 
-  /// `then()` where the condition holds, else `otherwise()`: of one type.
+  /// `then()` if the condition holds, else `otherwise()`. Both values have the
+  /// same type.
   Value selectIf(Value condition, function_ref<Value()> then,
                  function_ref<Value()> otherwise) const;
-  /// Runs `body` where the condition holds.
+  /// Runs `body` if the condition holds.
   void runIf(Value condition, function_ref<void()> body) const;
-  /// Runs `body` with each of `first, first + step, …` below `end`.
+  /// Runs `body` with `first, first + step, …` below `end`.
   void loop(Value first, Value end, Value step,
             function_ref<void(Value)> body) const;
 

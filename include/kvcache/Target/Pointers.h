@@ -15,37 +15,37 @@
 
 namespace mlir::kvcache {
 
-/// The address of barrier `index`, an index, of a group: `!llvm.ptr<3>`.
+/// Returns the address of barrier `index` of a group, as `!llvm.ptr<3>`.
 Value getBarrierPointer(OpBuilder &builder, Location loc,
                         TypedValue<nvgpu::MBarrierGroupType> barriers,
                         Value index);
 
-/// The address of byte `offset`, an index, of memory that a block shares:
+/// Returns the address of byte `offset`, an index, of shared memory, as
 /// `!llvm.ptr<3>`.
 Value getSharedPointer(OpBuilder &builder, Location loc, Value memref,
                        Value offset);
 
-/// The address of the first element of a memref in global memory, with its
-/// offset: `!llvm.ptr<1>`.
+/// Returns the address of the first element of a memref in global memory,
+/// including its offset, as `!llvm.ptr<1>`.
 Value getGlobalPointer(OpBuilder &builder, Location loc, Value memref);
 
-/// The same in host code: `!llvm.ptr`.
+/// Returns this address in host code, as `!llvm.ptr`.
 Value getHostPointer(OpBuilder &builder, Location loc, Value memref);
 
-/// A strided memref at `pointer`, with the sizes that its type leaves open and,
-/// unless the layout is the identity, the strides. An open offset is 0.
+/// Builds a strided memref at `pointer` from its dynamic sizes and, unless the
+/// layout is the identity, its dynamic strides. A dynamic offset is 0.
 Value buildMemRef(OpBuilder &builder, Location loc, MemRefType type,
                   Value pointer, ValueRange openSizes,
                   ValueRange openStrides = {});
 
-/// What an element of a memref takes in memory.
+/// Returns the size of an element of a memref in bytes.
 int64_t getElementBytes(Value memref);
 
-/// What a `!llvm.ptr` has been computed from, by offsets and casts.
+/// Returns the base of a `!llvm.ptr` behind offsets and casts.
 Value getBasePointer(Value pointer);
 
-/// Whether NVPTX loads through the read-only path: marked so, or from a
-/// parameter that nobody writes.
+/// Whether NVPTX loads through the read-only path: the load is marked
+/// invariant, or reads a parameter that the kernel does not write through.
 bool isInvariant(LLVM::LoadOp load);
 
 } // namespace mlir::kvcache

@@ -1,4 +1,4 @@
-//===- GreedyRewrite.h - Patterns until none applies ------------*- C++ -*-===//
+//===- GreedyRewrite.h - Configuration of greedy rewrites -------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,9 +13,9 @@
 
 namespace mlir::kvcache {
 
-/// How passes apply patterns. Blocks stay as they are: LLVM looks after them,
-/// and to ask each time which of their arguments live takes a quarter of the
-/// time of folding.
+/// Returns the configuration with which passes apply patterns. It disables
+/// region simplification: LLVM simplifies blocks anyway, and the liveness
+/// analysis of block arguments takes a quarter of the time of folding.
 inline GreedyRewriteConfig getGreedyRewriteConfig() {
   return GreedyRewriteConfig().setRegionSimplificationLevel(
       GreedySimplifyRegionLevel::Disabled);

@@ -46,8 +46,8 @@ class VectorDialect;
 
 namespace mlir::kvcache {
 
-/// On a kernel whose static shared memory became dynamic: the bytes of dynamic
-/// shared memory that a launch has to give, as i64.
+/// An i64 attribute of a kernel whose static shared memory became dynamic: the
+/// bytes of dynamic shared memory that a launch must pass.
 inline constexpr llvm::StringLiteral kDynamicSharedMemoryAttr{
     "kvcache.dynamic_shared_memory"};
 

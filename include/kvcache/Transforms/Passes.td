@@ -14,12 +14,13 @@ include "mlir/Pass/PassBase.td"
 def BoundsChecks : Pass<"kvcache-bounds-checks"> {
   let summary = "Check every index, page id and alignment at run time";
   let description = [{
-    Puts a `kvcache.check` before every access for each thing that its author
-    promised: a row of the lookup table for each sequence, pages as far apart as
-    alignment asks, layer, sequence, head, token and element in range, an element
-    that is a multiple of the access's width, a base that is as aligned as
-    `populate` says, and a page id below the number of pages. Run it before any
-    other pass, while every op still knows its source line.
+    Inserts a `kvcache.check` before every access for each precondition: the
+    lookup table has a row for each sequence, the page stride keeps the
+    alignment of the blocks, the layer, sequence, head, token and element are in
+    range, the element is a multiple of the access width, the base has the
+    alignment that `populate` states, and the page id is below the number of
+    pages. Run the pass before any other pass, while every op still has its
+    source line.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
@@ -31,17 +32,17 @@ def BoundsChecks : Pass<"kvcache-bounds-checks"> {
 }
 
 def HoistLookups : Pass<"kvcache-hoist-lookups"> {
-  let summary = "Move table and length reads out of loops";
+  let summary = "Hoist reads of lookup tables and lengths out of loops";
   let description = [{
-    Looks a page up before the loop whenever neither its sequence nor its token
-    changes in it, and moves other reads of the tables and lengths that do not
-    change out as well. A loop that may run zero times must not read a table
-    entry that need not exist, so the read then goes under a guard: that the
-    loop runs at all. Parallel loops are left alone, because they may become
-    kernels, and their lookups must not move to the host.
+    Looks a page up before a loop if the loop changes neither the sequence nor
+    the token, and hoists other loop-invariant reads of tables and lengths. If a
+    loop may run zero times, the table entry may not exist; the pass then guards
+    the read by the condition that the loop runs. The pass does not hoist out of
+    parallel loops, because these may become kernels, and a lookup must not move
+    to the host.
 
-    `--remarks-filter=kvcache-hoist-lookups` shows each lookup that moved, and why
-    the others stay in their loops.
+    `--remarks-filter=kvcache-hoist-lookups` reports each hoisted lookup, and
+    for each other lookup the reason.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
@@ -77,8 +78,8 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
     the bounds of a ragged descriptor: they arrive as zeros, and the number of
     bytes stays the same.
 
-    Row ids are read as wide as a `memref.assume_alignment` of them allows. A row
-    that does not exist is zero: out of bounds of a descriptor, filled by
+    Row ids are read as wide as a `memref.assume_alignment` of them allows. A
+    row that does not exist is zero: out of bounds of a descriptor, filled by
     cp.async, or written by all lanes of the warp that copies others.
 
     Tensor copies need a descriptor, which the kernel takes as an additional,
@@ -88,7 +89,8 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
 
     A copy with a `wait` in its own block completes on an mbarrier that the
     kernel sets up at its start; others are `cp.async`, and waited for all
-    together. Before a copy all threads meet, unless none can have used the tile.
+    together. Before a copy all threads meet, unless none can have used the
+    tile.
 
     A slot of a pipe has a barrier that says when it is full, and one that says
     when it is empty; the slot and the parity of their phases follow from the
@@ -106,29 +108,31 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
 }
 
 def NameKernelArgs : Pass<"kvcache-name-kernel-args", "::mlir::ModuleOp"> {
-  let summary = "Name the arguments of kernels after what launches pass";
+  let summary = "Name kernel arguments after the operands of their launches";
   let description = [{
-    Gives every kernel argument without a `kvcache.name` one: the name of the
-    function argument that a launch in the module passes, or the role of the
-    view that it passes.
+    Sets `kvcache.name` on every kernel argument that has none. The name is that
+    of the function argument, or the role of the view, that a launch in the
+    module passes.
   }];
 }
 
 def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
                              "::mlir::ModuleOp"> {
-  let summary = "Pass one kernel parameter per pointer";
+  let summary = "Flatten memref arguments of kernels to pointers and sizes";
   let description = [{
     Replaces every memref argument of a kernel by a pointer to its first
-    element, and those of its sizes and strides that its type leaves open, in
-    this order. Launches in the module pass these. The kernel records its
-    parameters' names in the attribute `kvcache.parameters`.
+    element, its dynamic sizes and its dynamic strides, in this order. Launches
+    in the module pass these values. The attribute `kvcache.parameters` of the
+    kernel records the names of the parameters.
 
-    Workgroup attributions without `llvm.align` get 16 bytes: LLVM assumes that
-    much of large ones when it merges accesses.
+    The pass sets `llvm.align` of workgroup attributions that have none to 16
+    bytes, because LLVM assumes this alignment of large ones when it merges
+    accesses.
 
-    Distinct pointers of a kernel are assumed not to overlap where one of them
-    is written to (`llvm.noalias`), as with `__restrict__`, unless a launch in
-    the module passes the same buffer twice. `noalias=false` assumes nothing.
+    The pass assumes that a pointer that the kernel writes through does not
+    overlap another pointer (`llvm.noalias`, like `__restrict__`), unless a
+    launch in the module passes the same buffer twice. `noalias=false` disables
+    this assumption.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
@@ -143,24 +147,24 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
 def PackSharedMemory : Pass<"kvcache-pack-shared-memory", "::mlir::ModuleOp"> {
   let summary = "Move shared memory beyond 48 KB to dynamic shared memory";
   let description = [{
-    A kernel can have 48 KB of static shared memory; more has to be dynamic, of
-    a size that the launch gives. Where the variables of a kernel may take more,
-    this moves its private, uninitialized `memref.global`s in the `workgroup`
-    space, which tiles are, to offsets in dynamic shared memory: an external
-    variable `kvcache_shared` of no size, aligned to 1024 bytes. What takes the
-    largest alignment comes first, then what the kernel uses first. Other
-    kernels stay as they are, and variables that none uses go.
+    A kernel can have 48 KB of static shared memory. Larger shared memory must
+    be dynamic, and the launch gives its size. If the variables of a kernel may
+    exceed 48 KB, the pass moves its private, uninitialized `memref.global`s in
+    the `workgroup` space, such as tiles, to offsets in dynamic shared memory.
+    Dynamic shared memory is an external variable `kvcache_shared` of size zero,
+    aligned to 1024 bytes. The pass orders variables by alignment, largest
+    first, then by first use. It does not change other kernels, and deletes
+    unused variables.
 
-    The kernel records the bytes of dynamic shared memory in the attribute
-    `kvcache.dynamic_shared_memory`, and its launches in the module give them. A
-    launch of a kernel that was cloned for several targets gives what the
-    largest of them needs.
+    The attribute `kvcache.dynamic_shared_memory` of the kernel records the size
+    in bytes, and launches in the module pass it. A launch of a kernel with
+    clones for several targets passes the maximum of the clones.
 
-    Workgroup attributions, mbarriers and other variables stay static. It is an
-    error if they alone take more than 48 KB, if all is more than the chip has,
-    if the kernel takes dynamic shared memory by itself, which would begin at
-    the same place, or if a function that the kernel calls uses a variable that
-    moves: inline first.
+    Workgroup attributions, mbarriers and other variables stay static. The pass
+    reports an error if these alone exceed 48 KB, if the total exceeds the
+    shared memory of the chip, if the kernel already uses dynamic shared memory,
+    which would overlap, or if a function that the kernel calls uses a variable
+    that moves. Inline such functions first.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
@@ -175,23 +179,24 @@ def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
                              "::mlir::gpu::GPUModuleOp"> {
   let summary = "Inline the functions that a kernel calls in its body";
   let description = [{
-    Upstream's inliner inlines calls in the regions of a `gpu.func`, but none
-    that stand in its body itself, because the gpu dialect does not say that it
-    may. Run `inline` first: calls in a function that is inlined here stay.
+    Upstream's inliner inlines calls in nested regions of a `gpu.func`, but no
+    calls directly in its body, because the gpu dialect does not declare this
+    legal. Run `inline` first: this pass does not inline the calls of a function
+    that it inlines.
   }];
 }
 
 def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
-  let summary = "Compute in 32 bits what provably fits";
+  let summary = "Narrow integer arithmetic that provably fits to 32 bits";
   let description = [{
-    Does what upstream's `int-range-optimizations` and `arith-int-range-narrowing`
-    do one after the other, with one analysis of the ranges: values that can be
-    but one constant are replaced by it, remainders of what is less than the
-    divisor go away, and arithmetic and comparisons whose operands and results
-    fit are done in 32 bits. Signed ops on what is not negative become unsigned
-    ones before, so that numbers of 2^31 and more keep their order when they are
-    narrowed; upstream's do not. Ranges come from block and grid sizes that are
-    known, and from the bounds of the ops that read a cache.
+    Combines upstream's `int-range-optimizations` and
+    `arith-int-range-narrowing` with a single range analysis. The pass replaces
+    values whose range is one constant, removes remainders whose dividend is
+    below the divisor, and narrows arithmetic and comparisons to 32 bits if
+    operands and results fit. Before, it converts signed ops on nonnegative
+    operands to unsigned ops, so that values from 2^31 on keep their order,
+    which upstream does not do. Ranges come from known block and grid sizes, and
+    from the bounds of the ops that read a cache.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [
@@ -200,13 +205,13 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
 }
 
 def HoistUniform : Pass<"kvcache-hoist-uniform"> {
-  let summary = "Compute what all threads share once, at a kernel's start";
+  let summary = "Hoist uniform computations to the entry of a kernel";
   let description = [{
-    Moves the pure LLVM ops of a kernel that depend on nothing but parameters,
-    constants and block ids to its entry block. Sibling branches otherwise
-    repeat the same address arithmetic, and grow too long for ptxas to
-    predicate, which keeps their loads from being in flight together. Such
-    values live in uniform registers and cost a thread nothing.
+    Moves pure LLVM ops of a kernel that depend only on parameters, constants
+    and block ids to its entry block. Otherwise, sibling branches repeat the
+    same address arithmetic and become too long for ptxas to predicate, so that
+    their loads cannot overlap. The values are uniform, and live in uniform
+    registers.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
@@ -217,25 +222,26 @@ def HoistUniform : Pass<"kvcache-hoist-uniform"> {
 }
 
 def SplitAddresses : Pass<"kvcache-split-addresses"> {
-  let summary = "Compute addresses from parts that several accesses share";
+  let summary = "Split addresses into terms that several accesses share";
   let description = [{
-    Takes the index of every `llvm.getelementptr` apart, through additions,
-    multiplications by constants, extensions, and divisions that split it, such
-    as those of a token by the page size. Then it adds the terms to the base one
-    after the other: first those of 64 bits, then the sum of those that fit into
-    32 bits together, and the constant last. Accesses that are a constant apart
-    then share all but an immediate of the instruction, which LLVM finds only
-    where the distance is no part of a product or an extension. Factors become
-    sizes of elements: an instruction that extends an offset multiplies it, too.
+    Splits the index of every `llvm.getelementptr` into terms, through
+    additions, multiplications by constants, extensions, and divisions such as
+    those of a token by the page size. Then the pass adds the terms to the base:
+    first the 64-bit terms, then the sum of the terms that fit into 32 bits
+    together, and the constant last. Accesses at a constant distance then differ
+    only in the immediate of the instruction. LLVM finds such a distance only
+    outside of products and extensions. Factors become element sizes, because
+    one instruction extends and multiplies an offset.
 
-    What a thread knows from the start is computed there, and comes before what
-    it does not, such as the offset of a page: it does not wait for page ids,
-    and LLVM moves it out of loops.
+    The pass computes terms that are known at the start of a thread there, and
+    adds them before the others, such as the offset of a page. So they do not
+    wait for page ids, and LLVM hoists them out of loops.
 
-    What fits into 32 bits follows from the flags of the arithmetic, the ranges
-    of special registers, and comparisons that guard an access. Addresses of
-    shared memory, which have 32 bits, stay as they are. What is left of sums that
-    are truncated, such as a token and a constant, is added after truncation.
+    The pass proves that terms fit into 32 bits from the flags of the
+    arithmetic, the ranges of special registers, and comparisons that guard an
+    access. It does not change addresses of shared memory, which have 32 bits.
+    It adds the remaining terms of truncated sums, such as a token plus a
+    constant, after the truncation.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
   let statistics = [
@@ -244,16 +250,16 @@ def SplitAddresses : Pass<"kvcache-split-addresses"> {
 }
 
 def CacheOperators : Pass<"kvcache-cache-operators"> {
-  let summary = "Give nontemporal accesses a cache operator of PTX";
+  let summary = "Give nontemporal accesses a PTX cache operator";
   let description = [{
-    NVPTX ignores `nontemporal` on the loads and stores of LLVM. This writes
-    those of global memory as `ld.global.cs`, with `.nc` where nobody writes the
-    memory, and `st.global.cs`: the line is the first to be evicted from L1 and
-    L2. They are as wide as alignment and chip allow, 16 bytes or 32.
+    NVPTX ignores `nontemporal` on LLVM loads and stores. This pass rewrites
+    nontemporal accesses to global memory to `ld.global.cs`, with `.nc` for
+    read-only memory, and `st.global.cs`. The L1 and L2 caches evict such lines
+    first. An access has up to 16 or 32 bytes, as alignment and chip allow.
 
-    It leaves alone what does not fill 32-bit registers, what is atomic or
-    volatile, and addresses that do not lead back to a kernel's parameter or to
-    a pointer in the global address space. A remark
+    The pass does not rewrite accesses that do not fill 32-bit registers, atomic
+    and volatile accesses, and addresses that derive neither from a kernel
+    parameter nor from a pointer in the global address space. A remark
     (`--remarks-filter=kvcache-cache-operators`) gives the reason.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

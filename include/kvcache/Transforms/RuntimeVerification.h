@@ -13,11 +13,12 @@
 
 namespace mlir::kvcache {
 
-/// Inserts a `kvcache.check` at the builder's position for each thing that the
-/// author of a kvcache op promised, and returns their number.
+/// Inserts a `kvcache.check` at the insertion point of the builder for each
+/// precondition of a kvcache op. Returns the number of checks.
 unsigned insertRuntimeChecks(OpBuilder &builder, Location loc, Operation *op);
 
-/// Lets `generate-runtime-verification` insert these checks as well.
+/// Registers external models with which `generate-runtime-verification` inserts
+/// these checks.
 void registerRuntimeVerifiableOpInterfaceExternalModels(
     DialectRegistry &registry);
 

@@ -130,7 +130,7 @@ func.func @c2_tile_past_a_head_of_bytes(%k: !mxfp4_cache, %b: index, %h: index, 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_tile_past_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 128}}
+  // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 128}}
   %m = kvcache.block_tile %k[%b, %h, %t, %d]
          : !cache -> memref<128x128xbf16, strided<[1024, 1], offset: ?>>
   return
@@ -142,7 +142,7 @@ func.func @c3_tile_past_a_page(%k: !cache, %b: index, %h: index, %t: index, %d: 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_tile_across_pages(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 48}}
+  // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 48}}
   %m = kvcache.block_tile %k[%b, %h, %t, %d]
          : !cache -> memref<48x128xbf16, strided<[1024, 1], offset: ?>>
   return

@@ -4,7 +4,7 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 
 func.func @c1_load_of_another_type(%k: !cache, %kt: !kvcache.tile<64x128xf16>, %i: index) {
-  // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have the cache's element type, as it is stored ('bf16'), got 'f16'}}
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have the stored element type of 'cache' ('bf16'), got 'f16'}}
   %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kvcache.tile<64x128xf16>
   return
 }
@@ -15,7 +15,7 @@ func.func @c1_load_of_another_type(%k: !cache, %kt: !kvcache.tile<64x128xf16>, %
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 
 func.func @c2_load_of_more_than_a_head(%k: !cache, %kt: !kvcache.tile<64x136xbf16>, %i: index) {
-  // expected-error @below {{expects 'tile' to have at most the stored elements of a head (128) as columns, got 136}}
+  // expected-error @below {{expects 'tile' to have at most one column per stored element of a head (128), got 136}}
   %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kvcache.tile<64x136xbf16>
   return
 }
@@ -37,7 +37,7 @@ func.func @c3_gather_with_too_few_ids(%k: !cache, %kt: !kvcache.tile<64x128xbf16
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c1_gather_of_half_bytes_into_whole_ones(%k: !nvfp4, %kt: !kvcache.tile<64x64xf8E4M3FN>, %i: index, %ids: memref<64xi32>) {
-  // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have the cache's element type, as it is stored ('i8'), got 'f8E4M3FN'}}
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have the stored element type of 'cache' ('i8'), got 'f8E4M3FN'}}
   %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !nvfp4, memref<64xi32>, !kvcache.tile<64x64xf8E4M3FN>
   return
 }
@@ -48,7 +48,7 @@ func.func @c1_gather_of_half_bytes_into_whole_ones(%k: !nvfp4, %kt: !kvcache.til
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_gather_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.tile<64x128xi8>, %i: index, %ids: memref<64xi32>) {
-  // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have at most the stored elements of a head (64) as columns, got 128}}
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have at most one column per stored element of a head (64), got 128}}
   %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !nvfp4, memref<64xi32>, !kvcache.tile<64x128xi8>
   return
 }
@@ -59,7 +59,7 @@ func.func @c2_gather_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.ti
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 16, scale = f8E4M3FN, granularity = 16>
 
 func.func @c2_load_of_half_bytes_into_a_byte_each(%k: !nvfp4, %kt: !kvcache.tile<64x80xi8>, %i: index) {
-  // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have at most the stored elements of a head (64) as columns, got 80}}
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to have at most one column per stored element of a head (64), got 80}}
   %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !nvfp4, !kvcache.tile<64x80xi8>
   return
 }
@@ -92,7 +92,7 @@ func.func @negative_base_alignment(%k: !cache, %kt: !kvcache.tile<64x128xbf16>, 
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
 
 func.func @load_of_a_collection(%k: !collection, %kt: !kvcache.tile<64x128xbf16>, %i: index) {
-  // expected-error @below {{'kvcache.async_load_tile' op operand #0 must be view of a paged or continuous cache (and not of scales), but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{'kvcache.async_load_tile' op operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.paged_collection<bf16,}}
   %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !collection, !kvcache.tile<64x128xbf16>
   return
 }

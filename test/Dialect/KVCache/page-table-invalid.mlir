@@ -31,7 +31,7 @@ func.func @c1_rows_of_no_page_size(%k: !cache, %b: index, %base: index) {
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c1_rows_of_a_continuous_cache(%k: !continuous, %b: index, %base: index) {
-  // expected-error @below {{expects 'rows' to have no page_size over a continuous cache, got 64}}
+  // expected-error @below {{expects 'rows' not to have a page_size for a continuous cache, got 64}}
   %r = kvcache.populate %k[%b, %base]
          : !continuous -> !rows
   return
@@ -96,7 +96,7 @@ func.func @c2_negative_base_alignment(%k: !cache, %b: index, %base: index) {
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @c2_unaligned_base_over_several_pages(%k: !cache, %b: index, %base: index) {
-  // expected-error @below {{expects 'base_alignment' to be a multiple of page_size (64) over several pages, got 32}}
+  // expected-error @below {{expects 'base_alignment' to be a multiple of page_size (64) for rows of several pages, got 32}}
   %r = kvcache.populate %k[%b, %base] {base_alignment = 32}
          : !cache -> !rows
   return

@@ -31,21 +31,21 @@ func.func private @c1_no_tile_but_producers(!kvcache.pipe<3, producers = 1>)
 
 // -----
 
-// expected-error @below {{expects tiles, got 'bf16'}}
+// expected-error @below {{expects a tile type, got 'bf16'}}
 func.func private @c1_tiles_of_floats(!kvcache.pipe<3, bf16>)
 
 // -----
 
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
-// expected-error @below {{expects tiles, got 'memref<64x128xbf16>'}}
+// expected-error @below {{expects a tile type, got 'memref<64x128xbf16>'}}
 func.func private @c1_tiles_of_memory(!kvcache.pipe<3, !kt, memref<64x128xbf16>>)
 
 // -----
 
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
-// expected-error @below {{expects tiles, got '!kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>'}}
+// expected-error @below {{expects a tile type, got '!kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>'}}
 func.func private @c1_pipe_of_pipes(!kvcache.pipe<3, !kvcache.pipe<2, !kt>>)
 
 // -----
@@ -124,7 +124,7 @@ func.func private @stages_of_more_bits(!kvcache.pipe<99999999999999999999, !kt>)
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @pipe_of_no_pipe() {
-  // expected-error @below {{'kvcache.pipe' op result #0 must be tiles in flight, but got '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
+  // expected-error @below {{'kvcache.pipe' op result #0 must be pipe of tiles, but got '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
   %ring = kvcache.pipe : !kt
   return
 }
@@ -138,7 +138,7 @@ func.func @c1_pipe_in_for(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %n step %c1 {
-    // expected-error @below {{'kvcache.pipe' op expects to be in no loop}}
+    // expected-error @below {{'kvcache.pipe' op expects not to be in a loop}}
     %ring = kvcache.pipe : !ring
   }
   return
@@ -153,7 +153,7 @@ func.func @c1_pipe_in_while(%n: index, %b: i1) {
   scf.while : () -> () {
     scf.condition(%b)
   } do {
-    // expected-error @below {{'kvcache.pipe' op expects to be in no loop}}
+    // expected-error @below {{'kvcache.pipe' op expects not to be in a loop}}
     %ring = kvcache.pipe : !ring
     scf.yield
   }
@@ -171,7 +171,7 @@ func.func @c1_pipe_in_a_loop_of_a_launch(%n: index) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%dx = %c1, %dy = %c1, %dz = %c1) {
     scf.for %i = %c0 to %n step %c1 {
-      // expected-error @below {{'kvcache.pipe' op expects to be in no loop}}
+      // expected-error @below {{'kvcache.pipe' op expects not to be in a loop}}
       %ring = kvcache.pipe : !ring
     }
     gpu.terminator
@@ -225,7 +225,7 @@ func.func @pipe_of_a_region_before(%i: index, %b: i1) {
 // -----
 
 func.func @index_for_a_pipe(%i: index) {
-  // expected-error @below {{'kvcache.produce' op operand #0 must be tiles in flight, but got 'index'}}
+  // expected-error @below {{'kvcache.produce' op operand #0 must be pipe of tiles, but got 'index'}}
   kvcache.produce %i[%i] : index {
   }
   return
@@ -363,7 +363,7 @@ func.func @produce_with_results(%i: index) {
 
 func.func @c1_produce_without_tiles(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ()}}
+  // expected-error @below {{'kvcache.produce' op expects the arguments of the region to be the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ()}}
   kvcache.produce %ring[%i] : !ring {
   }
   return
@@ -376,7 +376,7 @@ func.func @c1_produce_without_tiles(%i: index) {
 
 func.func @c1_produce_with_two_tiles(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16, swizzle_128b>', '!kvcache.tile<64x128xbf16, swizzle_128b>')}}
+  // expected-error @below {{'kvcache.produce' op expects the arguments of the region to be the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16, swizzle_128b>', '!kvcache.tile<64x128xbf16, swizzle_128b>')}}
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt, %vs: !kt):
   }
@@ -390,7 +390,7 @@ func.func @c1_produce_with_two_tiles(%i: index) {
 
 func.func @c1_produce_with_another_tile(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{'kvcache.produce' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16>')}}
+  // expected-error @below {{'kvcache.produce' op expects the arguments of the region to be the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('!kvcache.tile<64x128xbf16>')}}
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kvcache.tile<64x128xbf16>):
   }
@@ -404,7 +404,7 @@ func.func @c1_produce_with_another_tile(%i: index) {
 
 func.func @c1_produce_that_yields(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{'kvcache.produce' op expects the region to yield nothing}}
+  // expected-error @below {{'kvcache.produce' op expects the region not to yield values}}
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     kvcache.yield %i : index
@@ -423,7 +423,7 @@ func.func @c2_copy_into_a_foreign_tile(%k: !cache, %kt: !kt, %i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'kvcache.async_load_tile' op expects to copy into a tile of the region that it is in}}
+    // expected-error @below {{'kvcache.async_load_tile' op expects 'tile' to be an argument of the region of 'kvcache.produce'}}
     kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !cache, !kt
   }
   return
@@ -441,7 +441,7 @@ func.func @c2_gather_into_a_foreign_tile(%k: !cache, %ids: memref<64xi32>, %i: i
   %kt = kvcache.alloc_tile : !kt
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'kvcache.async_gather_tile' op expects to copy into a tile of the region that it is in}}
+    // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to be an argument of the region of 'kvcache.produce'}}
     kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !cache, memref<64xi32>, !kt
   }
   return
@@ -458,7 +458,7 @@ func.func @c2_copy_in_a_loop(%k: !cache, %i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'scf.for' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'scf.for' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     scf.for %j = %i to %i step %i {
       kvcache.async_load_tile %k[%i, %i, %j, %i] to %ks : !cache, !kt
     }
@@ -478,7 +478,7 @@ func.func @c2_wait(%k: !cache, %i: index) {
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %ks : !cache, !kt
-    // expected-error @below {{'kvcache.wait' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'kvcache.wait' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     kvcache.wait %tok
   }
   return
@@ -493,7 +493,7 @@ func.func @c2_store(%m: memref<4xf32>, %x: f32, %i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'memref.store' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'memref.store' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     memref.store %x, %m[%i] : memref<4xf32>
   }
   return
@@ -508,7 +508,7 @@ func.func @c2_allocation(%i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'memref.alloc' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'memref.alloc' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     %m = memref.alloc() : memref<4xf32>
   }
   return
@@ -523,7 +523,7 @@ func.func @c2_tile(%i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'kvcache.alloc_tile' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'kvcache.alloc_tile' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     %kt = kvcache.alloc_tile : !kt
   }
   return
@@ -538,7 +538,7 @@ func.func @c2_tile_store(%x: bf16, %i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'kvcache.tile_store' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'kvcache.tile_store' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     kvcache.tile_store %x, %ks[%i, %i] : bf16, !kt
   }
   return
@@ -553,7 +553,7 @@ func.func @c2_barrier(%i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'gpu.barrier' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'gpu.barrier' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     gpu.barrier
   }
   return
@@ -568,7 +568,7 @@ func.func @c2_call(%i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'func.call' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'func.call' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     func.call @c2_call(%i) : (index) -> ()
   }
   return
@@ -583,7 +583,7 @@ func.func @c2_consume_in_produce(%i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
   ^bb0(%ks: !kt):
-    // expected-error @below {{'kvcache.consume' op can't be in the region of 'kvcache.produce', which holds copies and code that writes no memory}}
+    // expected-error @below {{'kvcache.consume' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
     kvcache.consume %ring[%i] : !ring {
     ^bb0(%vs: !kt):
     }
@@ -628,7 +628,7 @@ func.func @c3_produce_of_a_carried_pipe(%i: index) {
 
 func.func @c1_consume_with_another_tile(%i: index) {
   %ring = kvcache.pipe : !ring
-  // expected-error @below {{'kvcache.consume' op expects the region to take the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('index')}}
+  // expected-error @below {{'kvcache.consume' op expects the arguments of the region to be the tiles of '!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>>', got ('index')}}
   kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: index):
   }
@@ -828,7 +828,7 @@ func.func @generic_with_empty_block(%i: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @generic_without_pipe(%i: index) {
-  // expected-error @below {{'kvcache.consume' op operand #0 must be tiles in flight, but got 'index'}}
+  // expected-error @below {{'kvcache.consume' op operand #0 must be pipe of tiles, but got 'index'}}
   "kvcache.consume"(%i, %i) ({
   ^bb0(%ks: !kt):
     "kvcache.yield"() : () -> ()

@@ -95,7 +95,7 @@ func.func @c3_more_lanes_than_a_warp(%v: vector<8xbf16>) {
 // -----
 
 func.func @c3_several_scales_over_lanes(%v: vector<8xbf16>) {
-  // expected-error @below {{expects one scale for a group over several lanes, got 'vector<2xf32>'}}
+  // expected-error @below {{expects 'scale' to be one scale with 'lanes', got 'vector<2xf32>'}}
   %w, %s = kvcache.quantize %v {lanes = 8} : vector<8xbf16> -> vector<8xf8E4M3FN>, vector<2xf32>
   return
 }

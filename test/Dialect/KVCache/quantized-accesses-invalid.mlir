@@ -89,7 +89,7 @@ func.func @load_quantized_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index,
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_part_of_a_group(%v: vector<16xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 16}}
+  // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 16}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<16xbf16>, !fp8
   return
 }
@@ -100,7 +100,7 @@ func.func @c1_store_of_part_of_a_group(%v: vector<16xbf16>, %k: !fp8, %b: index,
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_a_group_and_a_half(%v: vector<48xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 48}}
+  // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 48}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<48xbf16>, !fp8
   return
 }
@@ -111,7 +111,7 @@ func.func @c1_store_of_a_group_and_a_half(%v: vector<48xbf16>, %k: !fp8, %b: ind
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c1_store_of_a_scalar(%x: f32, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (128) lanes, got 1}}
+  // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (128) lanes, got 1}}
   kvcache.store_quantized %x, %k[%b, %h, %t, %d] : f32, !fp8
   return
 }
@@ -123,7 +123,7 @@ func.func @c1_store_of_a_scalar(%x: f32, %k: !fp8, %b: index, %h: index, %t: ind
 
 func.func @c1_store_of_the_ragged_group_alone(%v: vector<16xbf16>, %k: !ragged, %b: index, %h: index, %t: index,
                                               %d: index) {
-  // expected-error @below {{expects 'value' to be whole groups of granularity (32) or a head of head_size (80) lanes, got 16}}
+  // expected-error @below {{expects 'value' to have a multiple of granularity (32) or head_size (80) lanes, got 16}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<16xbf16>, !ragged
   return
 }

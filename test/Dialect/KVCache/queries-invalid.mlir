@@ -50,7 +50,7 @@ func.func @tma_row_of_a_collection(%c: !collection, %i: index) {
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @col_index_of_a_collection(%c: !collection, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache (and not of scales), but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.col_index %c[%i] : !collection
   return
 }
@@ -60,7 +60,7 @@ func.func @col_index_of_a_collection(%c: !collection, %i: index) {
 // Queries of no cache at all
 
 func.func @empty_cache_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got 'i32'}}
+  // expected-error @below {{operand #0 must be cache view or collection, not a view of scales, but got 'i32'}}
   %r = kvcache.empty_cache %c : i32
   return
 }
@@ -68,7 +68,7 @@ func.func @empty_cache_of_an_integer(%c: i32, %i: index) {
 // -----
 
 func.func @max_prompt_length_of_an_integer(%c: i32, %i: index) {
-  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got 'i32'}}
+  // expected-error @below {{operand #0 must be cache view or collection, not a view of scales, but got 'i32'}}
   %r = kvcache.max_prompt_length %c : i32
   return
 }

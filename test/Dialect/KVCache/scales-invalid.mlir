@@ -5,7 +5,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
 func.func private @c1_scales_of_an_unquantized_cache(
-  // expected-error @below {{expects the view of a quantized paged cache, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.paged<bf16,}}
   !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = 64>>)
 
 // -----
@@ -13,7 +13,7 @@ func.func private @c1_scales_of_an_unquantized_cache(
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
 func.func private @c1_scales_of_a_continuous_cache(
-  // expected-error @below {{expects the view of a quantized paged cache, got '!kvcache.continuous<bf16,}}
+  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.continuous<bf16,}}
   !kvcache.scales<!kvcache.continuous<bf16, #kv>>)
 
 // -----
@@ -22,7 +22,7 @@ func.func private @c1_scales_of_a_continuous_cache(
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func private @c1_scales_of_a_collection(
-  // expected-error @below {{expects the view of a quantized paged cache, got '!kvcache.paged_collection<f8E4M3FN,}}
+  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.paged_collection<f8E4M3FN,}}
   !kvcache.scales<!collection>)
 
 // -----
@@ -31,13 +31,13 @@ func.func private @c1_scales_of_a_collection(
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func private @c1_scales_of_scales(
-  // expected-error @below {{expects the view of a quantized paged cache, got '!kvcache.scales<}}
+  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.scales<}}
   !kvcache.scales<!kvcache.scales<!fp8>>)
 
 // -----
 
 func.func private @c1_scales_of_a_float(
-  // expected-error @below {{expects the view of a quantized paged cache, got 'f32'}}
+  // expected-error @below {{expects a view of a quantized paged cache, got 'f32'}}
   !kvcache.scales<f32>)
 
 // -----
@@ -118,7 +118,7 @@ func.func @c2_tile_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c3_tile_across_pages(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects page_size (64) to be a multiple of the tokens of 'tile', got 48}}
+  // expected-error @below {{expects page_size (64) to be a multiple of the rows of 'tile', got 48}}
   %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !fp8 -> memref<48x4xf32, strided<[32, 1], offset: ?>>
   return
 }
@@ -166,7 +166,7 @@ func.func @c1_load_of_bits(%k: !mxfp4, %b: index, %h: index, %t: index, %d: inde
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_load_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'scale' to have at most a head's groups (4) lanes, got 8}}
+  // expected-error @below {{expects 'scale' to have at most one lane per group of a head (4), got 8}}
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !fp8 -> vector<8xf32>
   return
 }
@@ -177,7 +177,7 @@ func.func @c2_load_past_the_groups(%k: !fp8, %b: index, %h: index, %t: index, %d
 !ragged = !kvcache.paged<f8E4M3FN, #ragged, page_size = 64, scale = f32, granularity = 32>
 
 func.func @c2_load_past_the_ragged_group(%k: !ragged, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'scale' to have at most a head's groups (3) lanes, got 4}}
+  // expected-error @below {{expects 'scale' to have at most one lane per group of a head (3), got 4}}
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !ragged -> vector<4xf32>
   return
 }
@@ -203,7 +203,7 @@ func.func @c1_store_of_another_type(%s: f32, %k: !int8, %b: index, %h: index, %t
 !int8 = !kvcache.paged<i8, #kv, page_size = 64, scale = bf16, granularity = 128>
 
 func.func @c2_store_past_the_groups(%s: vector<2xbf16>, %k: !int8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'scale' to have at most a head's groups (1) lanes, got 2}}
+  // expected-error @below {{expects 'scale' to have at most one lane per group of a head (1), got 2}}
   kvcache.store_scale %s, %k[%b, %h, %t, %d] : vector<2xbf16>, !int8
   return
 }

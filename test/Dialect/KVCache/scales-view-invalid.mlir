@@ -7,7 +7,7 @@
 !scales = !kvcache.scales<!fp8>
 
 func.func @empty_cache_of_scales(%s: !scales) {
-  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be cache view or collection, not a view of scales, but got '!kvcache.scales<}}
   %r = kvcache.empty_cache %s : !scales
   return
 }
@@ -19,7 +19,7 @@ func.func @empty_cache_of_scales(%s: !scales) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @max_prompt_length_of_scales(%s: !scales) {
-  // expected-error @below {{operand #0 must be cache view or collection (and no view of scales), but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be cache view or collection, not a view of scales, but got '!kvcache.scales<}}
   %r = kvcache.max_prompt_length %s : !scales
   return
 }
@@ -31,7 +31,7 @@ func.func @max_prompt_length_of_scales(%s: !scales) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @col_index_of_scales(%s: !scales, %h: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache (and not of scales), but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.scales<}}
   %r = kvcache.col_index %s[%h] : !scales
   return
 }
@@ -57,7 +57,7 @@ func.func @layers_of_scales(%s: !scales) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_past_the_groups(%s: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{expects 'result' to have at most a head's groups (4) lanes, got 8}}
+  // expected-error @below {{expects 'result' to have at most one lane per group of a head (4), got 8}}
   %v = kvcache.load %s[%b, %h, %t, %d] : !scales -> vector<8xf32>
   return
 }
@@ -118,7 +118,7 @@ func.func @store_of_scales_of_another_type(%x: bf16, %s: !scales, %b: index, %h:
 
 func.func @store_of_scales_past_the_groups(%v: vector<5xf32>, %s: !scales, %b: index, %h: index, %t: index,
                                            %d: index) {
-  // expected-error @below {{expects 'value' to have at most a head's groups (4) lanes, got 5}}
+  // expected-error @below {{expects 'value' to have at most one lane per group of a head (4), got 5}}
   kvcache.store %v, %s[%b, %h, %t, %d] : vector<5xf32>, !scales
   return
 }

@@ -170,7 +170,7 @@ func.func @c1_matrix_of_rows_at_odd_bytes(%k: !tiny) {
 !four_scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>>
 
 func.func @c2_tile_of_scales(%k: !four_scales) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_tma_tile %k {rows = 64} : !four_scales -> !kvcache.tma_tile<4x1x64xf32>
   return
 }
@@ -181,7 +181,7 @@ func.func @c2_tile_of_scales(%k: !four_scales) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_columns_of_a_paged_cache(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only of a continuous cache}}
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only for a continuous cache}}
   %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
   return
 }
@@ -192,7 +192,7 @@ func.func @c3_columns_of_a_paged_cache(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only of a continuous cache}}
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only for a continuous cache}}
   %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
   return
 }
@@ -284,7 +284,7 @@ func.func @result_without_promotion(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @result_of_no_descriptor(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op result #0 must be descriptor of the boxes that tensor copies move, but got 'index'}}
+  // expected-error @below {{'kvcache.create_tma_tile' op result #0 must be TMA descriptor (tensor map), but got 'index'}}
   %desc = kvcache.create_tma_tile %k {rows = 64} : !cache -> index
   return
 }
@@ -372,7 +372,7 @@ func.func @unknown_promotion(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @swizzle_of_no_enum(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op attribute 'swizzle' failed to satisfy constraint: how tiles lie in shared memory}}
+  // expected-error @below {{'kvcache.create_tma_tile' op attribute 'swizzle' failed to satisfy constraint: layout of tiles in shared memory}}
   %desc = kvcache.create_tma_tile %k {rows = 64, swizzle = "swizzle_128b"} : !cache -> !kvcache.tma_tile<8x1x64xbf16>
   return
 }
@@ -430,7 +430,7 @@ func.func @c2_paged_of_a_continuous_cache(%k: !continuous) {
 !four_scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>>
 
 func.func @c2_paged_of_scales(%k: !four_scales) {
-  // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_paged_tma_tile %k {rows = 64, columns = 4} : !four_scales -> !kvcache.tma_tile<4x1x64x1xf32>
   return
 }
@@ -487,7 +487,7 @@ func.func @c1_ragged_of_more_rows_than_memory(%k: !cache) {
 !four_scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>>
 
 func.func @c2_ragged_of_scales(%k: !four_scales) {
-  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_ragged_tma_tile %k {rows = 64} : !four_scales -> !kvcache.tma_tile<4x64x1x1xf32>
   return
 }
@@ -521,7 +521,7 @@ func.func @c1_rope_behind_odd_bytes(%k: !rope_cache) {
 !scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 512>>
 
 func.func @c2_rope_of_scales(%k: !scales) {
-  // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_rope_tma_tile %k {rows = 64, columns = 64, padded_depth = 384} : !scales -> !kvcache.tma_tile<8x1x64xbf16>
   return
 }
@@ -667,7 +667,7 @@ func.func @c1_gather4_of_vectors(%k: !mla_cache) {
 !four_scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 128>>
 
 func.func @c2_gather4_of_scales(%k: !four_scales) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 4} : !four_scales -> !kvcache.tma_tile<4x1xf32>
   return
 }
@@ -790,7 +790,7 @@ func.func @c1_rope_gather4_of_columns_of_odd_bytes(%k: !rope_cache) {
 !scales = !kvcache.scales<!kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 512>>
 
 func.func @c2_rope_gather4_of_scales(%k: !scales) {
-  // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects 'cache' to be no view of scales: these support only 'kvcache.create_scale_tma_tile'}}
+  // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects 'cache' not to be a view of scales, which needs 'kvcache.create_scale_tma_tile'}}
   %desc = kvcache.create_rope_gather4_tma_tile %k {tile_height = 64, tile_width = 64, padded_depth = 384} : !scales -> !kvcache.tma_tile<64x1xbf16>
   return
 }
@@ -912,7 +912,7 @@ func.func @encode_of_a_number(%base: memref<bf16>, %i: index) {
 // -----
 
 func.func @encode_of_no_descriptor(%base: memref<bf16>, %i: index) {
-  // expected-error @below {{result #0 must be descriptor of the boxes that tensor copies move}}
+  // expected-error @below {{result #0 must be TMA descriptor (tensor map)}}
   %desc = kvcache.encode_tensor_map %base sizes [%i, %i] strides [%i] : memref<bf16> -> memref<bf16>
   return
 }

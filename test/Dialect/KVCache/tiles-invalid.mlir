@@ -63,7 +63,7 @@ func.func @c1_load_of_another_type(%kt: !kt, %i: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c2_load_of_more_than_a_unit(%kt: !kt, %i: index) {
-  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes in at most 16 bytes, got 'vector<16xbf16>'}}
+  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes, and at most 16 bytes, got 'vector<16xbf16>'}}
   %v = kvcache.tile_load %kt[%i, %i] : !kt -> vector<16xbf16>
   return
 }
@@ -73,7 +73,7 @@ func.func @c2_load_of_more_than_a_unit(%kt: !kt, %i: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c2_load_of_odd_lanes(%kt: !kt, %i: index) {
-  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes in at most 16 bytes, got 'vector<3xbf16>'}}
+  // expected-error @below {{'kvcache.tile_load' op expects 'result' to have a power of two of lanes, and at most 16 bytes, got 'vector<3xbf16>'}}
   %v = kvcache.tile_load %kt[%i, %i] : !kt -> vector<3xbf16>
   return
 }
@@ -93,7 +93,7 @@ func.func @c1_store_of_another_type(%v: vector<4xf32>, %kt: !kt, %i: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @c2_store_of_more_than_a_unit(%v: vector<32xbf16>, %kt: !kt, %i: index) {
-  // expected-error @below {{'kvcache.tile_store' op expects 'value' to have a power of two of lanes in at most 16 bytes, got 'vector<32xbf16>'}}
+  // expected-error @below {{'kvcache.tile_store' op expects 'value' to have a power of two of lanes, and at most 16 bytes, got 'vector<32xbf16>'}}
   kvcache.tile_store %v, %kt[%i, %i] : vector<32xbf16>, !kt
   return
 }

@@ -3,7 +3,7 @@
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 func.func @prefetch_of_a_tile(%kt: !kt) {
-  // expected-error @below {{'kvcache.tma_prefetch' op operand #0 must be descriptor of the boxes that tensor copies move, but got '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
+  // expected-error @below {{'kvcache.tma_prefetch' op operand #0 must be TMA descriptor (tensor map), but got '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
   kvcache.tma_prefetch %kt : !kt
   return
 }
@@ -90,7 +90,7 @@ func.func @c2_load_of_another_swizzle(%desc: !desc, %i: index, %barrier: !barrie
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @c2_load_of_another_span(%span: !span, %i: index, %barrier: !barrier, %plain: !plain) {
-  // expected-error @below {{'kvcache.tma_load' op expects the inner side of the box to have the bytes of a row of the tile's chunks (256), got 16}}
+  // expected-error @below {{'kvcache.tma_load' op expects the inner side of the box to have the bytes of a row of a chunk of 'tile' (256), got 16}}
   kvcache.tma_load %span[%i, %i, %i], %barrier[%i] to %plain : !span, !barrier -> !plain
   return
 }
@@ -161,7 +161,7 @@ func.func @load_without_comma(%desc: !desc, %i: index, %barrier: !barrier, %kt: 
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @unknown_hint(%desc: !desc, %i: index, %barrier: !barrier, %kt: !kt) {
-  // expected-error @below {{'kvcache.tma_load' op attribute 'l2_hint' failed to satisfy constraint: when the L2 cache gives up what a copy touched}}
+  // expected-error @below {{'kvcache.tma_load' op attribute 'l2_hint' failed to satisfy constraint: eviction priority in the L2 cache}}
   kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {l2_hint = 1} : !desc, !barrier -> !kt
   return
 }
@@ -355,7 +355,7 @@ func.func @c5_load_rows_at_odd_bytes(%narrow: !narrow, %i: index, %rows: !rows, 
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @c6_load_rows_of_a_pair_without_leader(%desc: !desc, %i: index, %two_pages: !two_pages, %barrier: !barrier, %kt: !kt) {
-  // expected-error @below {{'kvcache.tma_load_rows' op expects 'leader' exactly with 'pair_cta'}}
+  // expected-error @below {{'kvcache.tma_load_rows' op expects 'leader' if and only if 'pair_cta' is given}}
   kvcache.tma_load_rows %desc[%i, %i] rows %two_pages, %barrier[%i] to %kt {pair_cta} : !desc, !two_pages, !barrier -> !kt
   return
 }
@@ -368,7 +368,7 @@ func.func @c6_load_rows_of_a_pair_without_leader(%desc: !desc, %i: index, %two_p
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @c6_load_rows_of_a_leader_without_pair(%desc: !desc, %i: index, %rows: !rows, %barrier: !barrier, %kt: !kt, %b: i1) {
-  // expected-error @below {{'kvcache.tma_load_rows' op expects 'leader' exactly with 'pair_cta'}}
+  // expected-error @below {{'kvcache.tma_load_rows' op expects 'leader' if and only if 'pair_cta' is given}}
   "kvcache.tma_load_rows"(%desc, %i, %i, %rows, %barrier, %i, %kt, %b) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 1, 1, 1, 1>}> : (!desc, index, index, !rows, !barrier, index, !kt, i1) -> ()
   return
 }
@@ -380,7 +380,7 @@ func.func @c6_load_rows_of_a_leader_without_pair(%desc: !desc, %i: index, %rows:
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @load_rows_of_a_number(%desc: !desc, %i: index, %barrier: !barrier, %kt: !kt) {
-  // expected-error @below {{'kvcache.tma_load_rows' op operand #3 must be cache rows of consecutive tokens, but got 'index'}}
+  // expected-error @below {{'kvcache.tma_load_rows' op operand #3 must be row indices of consecutive tokens, but got 'index'}}
   kvcache.tma_load_rows %desc[%i, %i] rows %i, %barrier[%i] to %kt : !desc, index, !barrier -> !kt
   return
 }

@@ -433,5 +433,5 @@ func.func private @c1_rows_of_no_page_size(!kvcache.row_indices<rows = 128, page
 // -----
 
 // A bundle holds a row for each page.
-// expected-error @below {{expects rows in at most 1024 pages, got 9223372036854775807}}
+// expected-error @below {{expects rows of at most 1024 pages, got 9223372036854775807}}
 func.func private @rows_of_too_many_pages(!kvcache.row_indices<rows = 9223372036854775807, page_size = 1>)

@@ -588,7 +588,7 @@ func.func @c3_continuous_strided_table(%blocks: memref<?x2x?x?x8x128xbf16>, %len
 !latent = !kvcache.paged_collection<bf16, #mla, page_size = 64>
 
 func.func @c1_values_of_a_latent_cache(%c: !latent, %layer: index) {
-  // expected-error @below {{expects the keys of an MLA collection: it has one latent cache and no values}}
+  // expected-error @below {{expects 'role' to be key for an MLA collection, which has one latent cache and no values}}
   %v = kvcache.paged_view value %c[%layer] : !latent
   return
 }
@@ -601,7 +601,7 @@ func.func @c1_values_of_a_latent_cache(%c: !latent, %layer: index) {
 !continuous_latent = !kvcache.continuous_collection<bf16, #mla>
 
 func.func @c1_values_of_a_continuous_latent_cache(%c: !continuous_latent, %layer: index) {
-  // expected-error @below {{expects the keys of an MLA collection: it has one latent cache and no values}}
+  // expected-error @below {{expects 'role' to be key for an MLA collection, which has one latent cache and no values}}
   %v = kvcache.continuous_view value %c[%layer] : !continuous_latent
   return
 }
@@ -724,7 +724,7 @@ func.func @c4_scales_table_without_scales(%blocks: memref<?x2x?x64x8x128xbf16>, 
 
 func.func @blocks_in_another_memory_space(%blocks: memref<?x2x?x64x8x128xbf16, 1>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32) {
-  // expected-error @below {{expects 'blocks' in the default memory space, got 'memref<?x2x?x64x8x128xbf16, 1>'}}
+  // expected-error @below {{expects 'blocks' to be in the default memory space, got 'memref<?x2x?x64x8x128xbf16, 1>'}}
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
          : memref<?x2x?x64x8x128xbf16, 1>, memref<?xi32>, memref<?x?xi32> -> !collection
   return
@@ -737,7 +737,7 @@ func.func @blocks_in_another_memory_space(%blocks: memref<?x2x?x64x8x128xbf16, 1
 
 func.func @table_in_another_memory_space(%blocks: memref<?x2x?x?x8x128xbf16>, %lengths: memref<?xi32>,
                                          %lut: memref<?xi32, 3>, %max: i32) {
-  // expected-error @below {{expects 'lookup_table' in the default memory space, got 'memref<?xi32, 3>'}}
+  // expected-error @below {{expects 'lookup_table' to be in the default memory space, got 'memref<?xi32, 3>'}}
   %c = kvcache.continuous_collection %blocks, %lengths, %lut, %max, %max
          : memref<?x2x?x?x8x128xbf16>, memref<?xi32>, memref<?xi32, 3> -> !collection
   return
