@@ -30,7 +30,7 @@ struct Encoding {
 
 static_assert(sizeof(Encoding) == kDescriptorBytes, "no padding");
 
-/// "kvtmap" and a version.
+/// The characters "kvtmap" and a version.
 static constexpr uint64_t kMagic = 0x0001'7061'6d74'766b;
 
 void mlir::kvcache::tma::encode(const Descriptor &descriptor, void *bytes) {
@@ -70,7 +70,7 @@ std::optional<Descriptor> mlir::kvcache::tma::decode(const void *bytes) {
   if (findBrokenLimit(map, descriptor.base))
     return std::nullopt;
 
-  // Encoding is one to one, so a byte that was changed since shows.
+  // The encoding is injective, so this detects any changed byte.
   char again[kDescriptorBytes];
   encode(descriptor, again);
   if (std::memcmp(again, bytes, kDescriptorBytes) != 0)

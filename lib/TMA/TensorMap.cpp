@@ -13,7 +13,7 @@
 
 using namespace mlir::kvcache::tma;
 
-/// Rope lies behind the content of fp8 MLA rows, as bf16.
+/// In fp8 MLA rows, the rope follows the content, as bf16.
 static constexpr int64_t kRopeBytes = 2;
 
 /// Sums and products of sizes that anybody may have written: the largest number
@@ -57,7 +57,8 @@ TensorMap mlir::kvcache::tma::resolve(const OpenTensorMap &map,
 // Limits
 //===----------------------------------------------------------------------===//
 
-/// `what` of dimension `dim`, the rule, and the value that breaks it.
+/// Formats the diagnostic for `what` of dimension `dim`: the rule and the
+/// value.
 static std::string describe(const char *what, int dim, const char *rule,
                             int64_t value) {
   return std::string("expects ") + what + " " + std::to_string(dim) + " " +
@@ -84,7 +85,7 @@ static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
   return std::nullopt;
 }
 
-/// Of everything but where the tensor starts.
+/// Checks all limits except for the start address of the tensor.
 static std::optional<std::string> findBrokenLimitOfShape(const TensorMap &map) {
   if (map.rank < 1 || map.rank > TensorMap::kMaxRank)
     return "expects from 1 to 5 dimensions, got " + std::to_string(map.rank);
@@ -266,7 +267,7 @@ int64_t mlir::kvcache::tma::getFoldedChunks(int64_t elementBytes,
   int64_t span = getGranularity(swizzle, elementBytes);
   int64_t chunks = columns / span;
   bool isWhole = columns % span == 0 && headSize % columns == 0;
-  // Eight rows of a chunk are what a swizzle repeats after.
+  // A swizzle repeats after eight rows of a chunk.
   bool liesAlike = chunkInner ? boxRows % 8 == 0 : boxRows == rows;
   return isWhole && liesAlike ? std::max<int64_t>(chunks, 1) : 1;
 }

@@ -1,4 +1,4 @@
-//===- Chip.cpp - What each NVIDIA chip can do ----------------------------===//
+//===- Chip.cpp - Features of NVIDIA chips --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Facts are from the PTX ISA 9.0, each from the part "Target ISA Notes" or "PTX
-// ISA Notes" of the section named, and were checked by compiling every feature
-// for every chip with LLVM 22.1 and ptxas 13.0. Sections are named by their
-// instruction, since their numbers change from release to release.
+// The source is the PTX ISA 9.0, parts "Target ISA Notes" and "PTX ISA Notes"
+// of the named sections. Each feature was compiled for each chip with LLVM 22.1
+// and ptxas 13.0. Comments name sections by their instruction, because section
+// numbers change between releases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,11 @@ using namespace mlir::kvcache;
 // Features
 //===----------------------------------------------------------------------===//
 
-/// "cp.async" and "mbarrier.test_wait": sm_80, PTX 7.0. Waiting with an
-/// explicit state as LLVM writes it takes PTX 8.0.
+/// "cp.async" and "mbarrier.test_wait": sm_80, PTX 7.0. The wait with explicit
+/// state that LLVM generates needs PTX 8.0.
 static constexpr Feature kAmpere = Feature::AsyncCopy;
 
-/// "cvt", .e4m3x2 and .e5m2x2: sm_89, PTX 8.1, and LLVM's intrinsics 8.3 there.
+/// "cvt", .e4m3x2 and .e5m2x2: sm_89, PTX 8.1; with LLVM's intrinsics PTX 8.3.
 /// "mma", .e4m3 and .e5m2: sm_89, PTX 8.4; one QMMA in SASS.
 static constexpr Feature kAda =
     kAmpere | Feature::FP8Conversion | Feature::FP8MMA;
@@ -47,14 +47,14 @@ static constexpr Feature kHopper =
 static constexpr Feature kBlackwell =
     kHopper | Feature::Gather4 | Feature::Access256;
 
-/// Only in code for one architecture or family, from PTX 8.6 or 8.8 on:
-/// "ldmatrix", .m16n16 and .b8: sm_100a, sm_110a, sm_120a.
-/// "cvt", .e2m1x2, .e2m3x2, .e3m2x2 and .ue8m0x2: sm_100a, sm_110a, sm_120a.
+/// Features only of code for one architecture or family, from PTX 8.6 or 8.8
+/// on: "ldmatrix", .m16n16 and .b8: sm_100a, sm_110a, sm_120a. "cvt", .e2m1x2,
+/// .e2m3x2, .e3m2x2 and .ue8m0x2: sm_100a, sm_110a, sm_120a.
 static constexpr Feature kSpecific =
     Feature::LdMatrixB8 | Feature::NarrowConversion;
 
-/// The chips with tensor memory, in code for one architecture or family:
-/// "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
+/// Features of chips with tensor memory, in code for one architecture or
+/// family: "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
 /// .tile::scatter4, and "cp.async.bulk.prefetch.tensor", .tile::gather4.
 static constexpr Feature kSpecificDatacenter =
     kSpecific | Feature::Gather4Cluster | Feature::Scatter4;
@@ -63,13 +63,14 @@ static constexpr Feature kSpecificDatacenter =
 // Chips
 //===----------------------------------------------------------------------===//
 
-/// PTX versions are those of the features above, but not before the one that
-/// knows the chip ("Release Notes", "Directives: .target"): sm_100 8.6, sm_120
-/// 8.7, sm_103 and sm_121 and all f-variants 8.8, sm_88 and sm_110 9.0.
+/// The PTX version of a chip is the maximum of those of its features, and of
+/// the first version that supports the chip ("Release Notes", "Directives:
+/// .target"): sm_100 8.6, sm_120 8.7, sm_103 and sm_121 and all f-variants 8.8,
+/// sm_88 and sm_110 9.0.
 ///
-/// Kilobytes of shared memory are the "Maximum amount of shared memory per
+/// The kilobytes of shared memory are the "Maximum amount of shared memory per
 /// thread block" of the CUDA C++ Programming Guide, "Technical Specifications
-/// per Compute Capability", which for sm_88 is libcu++'s `arch_traits`.
+/// per Compute Capability"; for sm_88, of `arch_traits` in libcu++.
 static constexpr Chip kChips[] = {
     // clang-format off
     // name       cc   variant                ptx  shared  features
@@ -174,7 +175,7 @@ static std::string joinAlternatives(ArrayRef<std::string> names) {
 }
 
 std::string kvcache::getChipsWith(Feature feature) {
-  // The last base chip from which on all have the feature, if any.
+  // The oldest base chip such that it and all newer chips have the feature.
   ArrayRef<Chip> chips = getChips(), newest;
   while (!chips.empty() && chips.back().has(feature)) {
     if (chips.back().variant == Variant::Base)
@@ -187,7 +188,7 @@ std::string kvcache::getChipsWith(Feature feature) {
   for (const Chip &chip : chips) {
     if (!chip.has(feature))
       continue;
-    // The a- and f-variants of a chip are named together: sm_100a/f.
+    // Combine the a- and f-variants of a chip: sm_100a/f.
     if (chip.variant == Variant::Family && !names.empty() &&
         names.back() == (chip.name.drop_back() + "a").str())
       names.back() += "/f";

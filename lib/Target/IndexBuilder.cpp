@@ -1,5 +1,4 @@
-//===- IndexBuilder.cpp - Index arithmetic and branches
-//----------------------===//
+//===- IndexBuilder.cpp - Index arithmetic --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

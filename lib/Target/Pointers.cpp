@@ -35,7 +35,8 @@ int64_t kvcache::getElementBytes(Value memref) {
   return DataLayout::closest(around).getTypeSize(type);
 }
 
-/// Of the first element, with the memref's offset.
+/// Returns the address of the first element, including the offset of the
+/// memref.
 static Value getAddress(OpBuilder &builder, Location loc, Value memref) {
   auto metadata =
       memref::ExtractStridedMetadataOp::create(builder, loc, memref);
@@ -51,7 +52,7 @@ static Value getAddress(OpBuilder &builder, Location loc, Value memref) {
 Value kvcache::getBarrierPointer(OpBuilder &builder, Location loc,
                                  TypedValue<nvgpu::MBarrierGroupType> barriers,
                                  Value index) {
-  // Where nvgpu has been lowered already, the group is memory.
+  // After the lowering of nvgpu, the group is a memref.
   if (auto cast = barriers.getDefiningOp<UnrealizedConversionCastOp>()) {
     MemRefType type =
         nvgpu::getMBarrierMemrefType(builder.getContext(), barriers.getType());
@@ -88,7 +89,7 @@ Value kvcache::getHostPointer(OpBuilder &builder, Location loc, Value memref) {
                    NVVM::NVVMMemorySpace::Generic);
 }
 
-/// A memref of rank 0 at `pointer`.
+/// Builds a memref of rank 0 at `pointer`.
 static Value buildPointee(OpBuilder &builder, Location loc, Value pointer,
                           Type elementType) {
   MLIRContext *context = builder.getContext();
@@ -106,7 +107,7 @@ static Value buildPointee(OpBuilder &builder, Location loc, Value pointer,
       .getResult(0);
 }
 
-/// Strides of a packed layout, from the sizes.
+/// Computes the strides of a packed layout from the sizes.
 static SmallVector<OpFoldResult>
 getPackedStrides(OpBuilder &builder, Location loc,
                  ArrayRef<OpFoldResult> sizes) {

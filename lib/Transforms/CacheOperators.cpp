@@ -1,4 +1,4 @@
-//===- CacheOperators.cpp - Accesses that leave the caches to others ------===//
+//===- CacheOperators.cpp - Cache operators of nontemporal accesses -------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -38,7 +38,7 @@ bool isGlobal(Value address) {
   auto argument = dyn_cast<BlockArgument>(getBasePointer(address));
   if (!argument || !argument.getOwner()->isEntryBlock())
     return false;
-  // What the host passes to a kernel by reference is there.
+  // A pointer parameter of a kernel points to global memory.
   auto kernel = dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp());
   return kernel &&
          kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) &&
@@ -46,7 +46,8 @@ bool isGlobal(Value address) {
                             LLVM::LLVMDialect::getByValAttrName());
 }
 
-/// The 32-bit registers that a value in memory fills; 0 if it fills none.
+/// The number of 32-bit registers that a value in memory fills; 0 if it does
+/// not fill whole registers.
 int64_t countRegisters(Type type) {
   Type lane = getElementTypeOrSelf(type);
   auto vector = dyn_cast<VectorType>(type);
@@ -58,7 +59,7 @@ int64_t countRegisters(Type type) {
   return bits % 32 == 0 ? bits / 32 : 0;
 }
 
-/// The registers that one instruction of the access `op` can move.
+/// The number of registers that one instruction of the access `op` can move.
 template <typename OpTy> int64_t getWidth(OpTy op, Type type) {
   const Chip *chip = getTargetChip(op);
   uint64_t widest = chip && chip->has(Feature::Access256) ? 32 : 16;
@@ -83,14 +84,14 @@ std::optional<StringRef> findObstacle(OpTy op, Type type) {
   return std::nullopt;
 }
 
-/// Writes the instructions of an access of a value, of `width` registers each.
+/// Builds the instructions of an access, with `width` registers each.
 class Instructions {
 public:
   Instructions(Operation *op, Value address, Type type, int64_t width)
       : builder(op), loc(op->getLoc()), address(address), type(type),
         width(width), count(countRegisters(type)) {
-    // Lanes of 8 and 16 bits are in registers as LLVM has them there, so that
-    // neither phis nor arithmetic take them apart.
+    // Keep lanes of 8 and 16 bits in LLVM's register types, so that phis and
+    // arithmetic do not split them.
     Type lane = getElementTypeOrSelf(type);
     unsigned bits = lane.getIntOrFloatBitWidth();
     bool isPacked = bits == 8 || bits == 16;
@@ -148,12 +149,12 @@ private:
         .getRes();
   }
 
-  /// `.v4.b32`.
+  /// The type suffix, such as `.v4.b32`.
   std::string getSuffix() const {
     return width == 1 ? ".b32" : ".v" + std::to_string(width) + ".b32";
   }
 
-  /// `{$0, $1, $2, $3}`, from operand `first` on.
+  /// The register list from operand `first` on, such as `{$0, $1, $2, $3}`.
   std::string getRegisters(int64_t first) const {
     auto numbers =
         llvm::map_range(llvm::seq(first, first + width), [](int64_t number) {
@@ -170,7 +171,7 @@ private:
     return all;
   }
 
-  /// `value` with `part` as register `index`.
+  /// Returns `value` with `part` as register `index`.
   Value insert(Value value, Value part, int64_t index) {
     if (lanes > 1)
       return LLVM::vector_insert::create(builder, loc, all, value, part,
@@ -179,7 +180,7 @@ private:
                                          getNumber(index));
   }
 
-  /// Register `index` of `value`.
+  /// Returns register `index` of `value`.
   Value extract(Value value, int64_t index) {
     if (lanes > 1)
       return LLVM::vector_extract::create(builder, loc, single, value,
@@ -192,7 +193,7 @@ private:
     return LLVM::ConstantOp::create(builder, loc, builder.getI32Type(), number);
   }
 
-  /// The address of register `first` of the value, in global memory.
+  /// Returns the address in global memory of register `first` of the value.
   Value getPointer(int64_t first) {
     Value pointer = address;
     if (first > 0)
@@ -210,9 +211,9 @@ private:
   Value address;
   Type type;
   int64_t width, count;
-  /// The lanes of a register.
+  /// The number of lanes of a register.
   int64_t lanes;
-  /// The types of one register and of all, in which they are put together.
+  /// The types of one register and of all registers.
   Type single;
   VectorType all;
 };

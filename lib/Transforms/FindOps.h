@@ -1,4 +1,4 @@
-//===- FindOps.h - Ops of a type, by a short walk ---------------*- C++ -*-===//
+//===- FindOps.h - Find ops of a type ---------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,9 +13,9 @@
 
 namespace mlir::kvcache {
 
-/// The ops of a type at or below `root`, in order, except those inside another
-/// one or inside a `ClosedOp`. Most of a module is the bodies of its functions:
-/// what is not in one of them should not be looked for there.
+/// Returns the ops of a type at or below `root`, in order, except for ops
+/// inside another such op or inside a `ClosedOp`. Close functions to skip their
+/// bodies, which are most of a module.
 template <typename OpTy, typename... ClosedOps>
 SmallVector<OpTy> findOps(Operation *root) {
   SmallVector<OpTy> found;

@@ -1,4 +1,4 @@
-//===- FlattenKernelArgs.cpp - One kernel parameter per pointer -----------===//
+//===- FlattenKernelArgs.cpp - Flatten memref arguments of kernels --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -31,15 +31,15 @@ using namespace mlir::kvcache;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// What is known of a kernel's pointers
+// Aliases of the pointers of a kernel
 //===----------------------------------------------------------------------===//
 
-/// Whether a value of this type can't lead to memory.
+/// Whether a value of this type cannot contain a pointer.
 bool isPlain(Type type) {
   return type.isIntOrIndexOrFloat() || isa<VectorType>(type);
 }
 
-/// Whether the kernel reads the memory behind `memref`, and no more.
+/// Whether the kernel only reads the memory of `memref`.
 bool isOnlyRead(Value memref) {
   return llvm::all_of(memref.getUsers(), [](Operation *user) {
     if (isa<ViewLikeOpInterface, memref::ExtractStridedMetadataOp>(user))
@@ -48,7 +48,7 @@ bool isOnlyRead(Value memref) {
                    ? isOnlyRead(result)
                    : isPlain(result.getType());
       });
-    // An address may be written through.
+    // The kernel may write through the address.
     if (isa<memref::ExtractAlignedPointerAsIndexOp>(user))
       return false;
     auto effects = dyn_cast<MemoryEffectOpInterface>(user);
@@ -60,9 +60,8 @@ bool isOnlyRead(Value memref) {
   });
 }
 
-/// The buffer that a memref on the host is a window of, as far as it can be
-/// told from others: a function's argument, an allocation or a global. Null for
-/// any other.
+/// Returns the buffer of a memref on the host if it is a function argument, an
+/// allocation or a global, which can be told apart; otherwise null.
 Value getBuffer(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(op))
@@ -81,8 +80,8 @@ Value getBuffer(Value memref) {
   return ofFunction ? memref : Value();
 }
 
-/// The arguments of `kernel` that must not be `noalias`: a launch passes their
-/// buffer to another argument as well, and one of the two is written to.
+/// Finds the arguments of `kernel` that must not be `noalias`: a launch passes
+/// their buffer to another argument, too, and the kernel writes one of the two.
 llvm::SmallBitVector findOverlaps(gpu::GPUFuncOp kernel,
                                   ArrayRef<gpu::LaunchFuncOp> launches,
                                   const llvm::SmallBitVector &readOnly) {
@@ -104,10 +103,10 @@ llvm::SmallBitVector findOverlaps(gpu::GPUFuncOp kernel,
 }
 
 //===----------------------------------------------------------------------===//
-// A memref as parameters
+// Parameters of a memref
 //===----------------------------------------------------------------------===//
 
-/// What a kernel needs to rebuild a memref of this type from a pointer.
+/// The parameters from which a kernel rebuilds a memref of this type.
 struct MemRefParameters {
   explicit MemRefParameters(MemRefType type) : type(type) {
     if (failed(type.getStridesAndOffset(strides, offset)))
@@ -130,7 +129,7 @@ struct MemRefParameters {
   SmallVector<unsigned> openSizes, openStrides;
 };
 
-/// The operands of a launch for one memref.
+/// Appends the operands of a launch for one memref.
 void appendOperands(OpBuilder &builder, Location loc, Value memref,
                     const MemRefParameters &parameters,
                     SmallVectorImpl<Value> &operands) {
@@ -138,7 +137,7 @@ void appendOperands(OpBuilder &builder, Location loc, Value memref,
       memref::ExtractStridedMetadataOp::create(builder, loc, memref);
   Value address =
       memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
-  // What the type says of the offset, the kernel adds.
+  // The kernel adds a static offset.
   Value open = metadata.getOffset();
   if (!ShapedType::isDynamic(parameters.offset))
     open = arith::ConstantIndexOp::create(builder, loc, 0);
@@ -156,7 +155,7 @@ void appendOperands(OpBuilder &builder, Location loc, Value memref,
     operands.push_back(metadata.getStrides()[dim]);
 }
 
-/// The memref in the kernel, from its parameters.
+/// Rebuilds the memref in the kernel from its parameters.
 Value rebuild(OpBuilder &builder, Location loc, ValueRange values,
               const MemRefParameters &parameters) {
   size_t numSizes = parameters.openSizes.size();
@@ -169,7 +168,7 @@ Value rebuild(OpBuilder &builder, Location loc, ValueRange values,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The parameters that the arguments of a kernel become.
+/// The parameters of a kernel after flattening.
 class Signature {
 public:
   Signature(gpu::GPUFuncOp kernel) : builder(kernel.getContext()) {}
@@ -182,8 +181,8 @@ public:
          builder.getNamedAttr("type", TypeAttr::get(type))}));
   }
 
-  /// The 128 bytes of a descriptor. `view` says what it is of: the author
-  /// knows, if it is null.
+  /// Adds the 128 bytes of a descriptor. `view` describes its view; if null,
+  /// the author of the kernel creates the descriptor.
   void addDescriptor(TMATileType type, StringRef name, Attribute view) {
     types.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
     attrs.push_back(builder.getDictionaryAttr({}));
@@ -233,7 +232,7 @@ struct FlattenKernelArgs
   }
 
 private:
-  /// Memory spaces that a pointer from the host may be in.
+  /// Whether a pointer from the host may be in the memory space of the type.
   static bool isGlobalMemory(MemRefType type) {
     Attribute space = type.getMemorySpace();
     if (auto number = dyn_cast_if_present<IntegerAttr>(space))
@@ -283,7 +282,7 @@ private:
       parametersOf[index] = {first, signature.types.size() - first};
     }
 
-    // New arguments go before the old ones, which then lose their uses.
+    // Insert the new arguments before the old ones, and then replace those.
     Location loc = kernel.getLoc();
     unsigned numParameters = signature.types.size();
     for (auto [index, type] : llvm::enumerate(signature.types))
@@ -302,7 +301,7 @@ private:
                     ArrayAttr::get(context, signature.descriptions));
   }
 
-  /// Arguments in the order of their parameters: descriptors are the last.
+  /// Returns the arguments in the order of their parameters, descriptors last.
   static SmallVector<unsigned> getOrder(TypeRange types) {
     auto order = llvm::to_vector(llvm::seq<unsigned>(0, types.size()));
     std::stable_partition(order.begin(), order.end(), [&](unsigned index) {
@@ -332,7 +331,7 @@ private:
             index, attr, builder.getI64IntegerAttr(alignment));
   }
 
-  /// LLVM knows nothing of the names of other functions' arguments.
+  /// Drops argument names of other functions, which LLVM does not support.
   void dropNames() {
     for (auto module :
          findOps<gpu::GPUModuleOp, FunctionOpInterface>(getOperation()))
@@ -380,7 +379,8 @@ private:
                     name + ".stride" + std::to_string(dim));
   }
 
-  /// Where the 128 bytes of a descriptor are: they travel by value.
+  /// Returns a pointer to the 128 bytes of a descriptor, which is passed by
+  /// value.
   static Value getDescriptorPointer(OpBuilder &builder, Location loc,
                                     Value descriptor) {
     auto pointer = LLVM::LLVMPointerType::get(builder.getContext());

@@ -1,4 +1,4 @@
-//===- HoistLookups.cpp - Move table reads out of loops -------------------===//
+//===- HoistLookups.cpp - Hoist table reads out of loops ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,13 +27,14 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// A sequential loop with bounds that a guard can compare.
+/// Whether this is a sequential loop with bounds that a guard can compare.
 bool isCountedLoop(LoopLikeOpInterface loop) {
   auto forOp = dyn_cast<scf::ForOp>(*loop);
   return forOp && !forOp.getUnsignedCmp();
 }
 
-/// The loop whose body holds `op` directly, so that every iteration runs it.
+/// Returns the loop whose body directly contains `op`, so that every iteration
+/// runs it.
 LoopLikeOpInterface getLoopAround(Operation *op) {
   auto loop = dyn_cast_if_present<LoopLikeOpInterface>(op->getParentOp());
   return loop && isCountedLoop(loop) ? loop : LoopLikeOpInterface();
@@ -44,8 +45,8 @@ bool areDefinedOutside(LoopLikeOpInterface loop, ValueRange values) {
       values, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
 }
 
-/// Whether a loop holds something that stops the program: what it protects must
-/// not move before it.
+/// Whether a loop contains an op that may stop the program. Ops that it
+/// protects must not move before it.
 bool holdsCheck(LoopLikeOpInterface loop) {
   return loop
       ->walk([](Operation *op) {
@@ -55,7 +56,7 @@ bool holdsCheck(LoopLikeOpInterface loop) {
       .wasInterrupted();
 }
 
-/// A nest of loops that a value does not depend on, outermost last.
+/// A nest of loops on which a value does not depend, outermost last.
 using Nest = SmallVector<LoopLikeOpInterface>;
 
 /// The reason why a lookup of `operands` can't move from `nest` out of the loop
@@ -72,8 +73,8 @@ std::optional<StringRef> findObstacle(LoopLikeOpInterface loop,
   return std::nullopt;
 }
 
-/// The loops around `op`, from the innermost one on, in which `operands` do not
-/// change and whose bounds are known before the outermost of them.
+/// Returns the loops around `op`, innermost first, in which `operands` are
+/// invariant, and whose bounds are known before the outermost loop.
 Nest getInvariantNest(Operation *op, ValueRange operands) {
   Nest nest;
   while (LoopLikeOpInterface loop = getLoopAround(op)) {
@@ -98,7 +99,7 @@ void remarkMissed(Operation *op, ValueRange operands) {
                           findObstacle(loop, operands, {}).value_or("none"));
 }
 
-/// Whether the loop runs, as far as its constants tell.
+/// Whether the loop runs at least once, if its bounds are constant.
 std::optional<bool> runsStatically(scf::ForOp loop) {
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
@@ -107,7 +108,8 @@ std::optional<bool> runsStatically(scf::ForOp loop) {
   return std::nullopt;
 }
 
-/// The condition that all loops of the nest run, or null if they provably do.
+/// Builds the condition that all loops of the nest run, or returns null if they
+/// provably run.
 Value buildGuard(OpBuilder &builder, Location loc, const Nest &nest) {
   Value guard;
   for (LoopLikeOpInterface loop : nest) {
@@ -123,8 +125,8 @@ Value buildGuard(OpBuilder &builder, Location loc, const Nest &nest) {
   return guard;
 }
 
-/// Moves `op` before the nest, under a guard where the nest may not run and the
-/// op must not run without it.
+/// Moves `op` before the nest. Adds a guard if the nest may not run and the op
+/// is not speculatable.
 void hoist(Operation *op, const Nest &nest) {
   OpBuilder builder(nest.back());
   Location loc = op->getLoc();
@@ -152,8 +154,8 @@ void hoist(Operation *op, const Nest &nest) {
   scf::YieldOp::create(builder, loc, poison);
 }
 
-/// Whether the op only looks something up: it has no memory effects, so it can
-/// move as a whole.
+/// Whether the op is only a lookup, without memory effects, so that it can
+/// move.
 bool isLookup(Operation *op) {
   return isa<AccessOpInterface>(op) && isMemoryEffectFree(op);
 }
@@ -185,7 +187,7 @@ private:
   }
 
   /// Looks the page of an access, or of its scales, up before the loops in
-  /// which its sequence and token do not change.
+  /// which its sequence and token are invariant.
   static bool splitAndHoist(AccessOpInterface access,
                             std::optional<MutableOperandRange> page,
                             bool ofScales) {

@@ -1,4 +1,4 @@
-//===- HoistUniform.cpp - What all threads share, computed once -----------===//
+//===- HoistUniform.cpp - Hoist uniform computations ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,16 +25,16 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Ids and sizes that all threads of a block share.
+/// Whether the op reads an id or a size that is uniform in a block.
 bool isUniformRegister(Operation *op) {
   return isa<NVVM::BlockIdXOp, NVVM::BlockIdYOp, NVVM::BlockIdZOp,
              NVVM::BlockDimXOp, NVVM::BlockDimYOp, NVVM::BlockDimZOp,
              NVVM::GridDimXOp, NVVM::GridDimYOp, NVVM::GridDimZOp>(op);
 }
 
-/// A division is undefined where its divisor is 0, or overflows, so it must not
-/// pass the guard that rules this out. LLVM's ops say they are pure all the
-/// same.
+/// Whether the op is a division that must not move before a guard, because its
+/// divisor may be 0, or it may overflow. LLVM's ops are nevertheless marked
+/// pure.
 bool isGuardedDivision(Operation *op) {
   if (!isa<LLVM::SDivOp, LLVM::SRemOp, LLVM::UDivOp, LLVM::URemOp>(op))
     return false;

@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace {
 
-/// Upstream's rules, but that the body of a kernel takes any region.
+/// Upstream's rules, but with inlining into the body of a kernel.
 struct KernelInliner : InlinerInterface {
   using InlinerInterface::InlinerInterface;
   using InlinerInterface::isLegalToInline;

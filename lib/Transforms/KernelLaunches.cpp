@@ -1,4 +1,4 @@
-//===- KernelLaunches.cpp - Which launches a kernel has -------------------===//
+//===- KernelLaunches.cpp - Launches of a kernel --------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- KernelLaunches.h - Which launches a kernel has -----------*- C++ -*-===//
+//===- KernelLaunches.h - Launches of a kernel ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,18 +17,17 @@
 
 namespace mlir::kvcache {
 
-/// The launches in a module, by what they launch. It lasts until one of them is
-/// erased.
+/// The launches in a module, by kernel. Valid until one of them is erased.
 class KernelLaunches {
 public:
   explicit KernelLaunches(ModuleOp module);
 
-  /// The launches of `kernel`, in order. Those of a kernel in a clone of its
-  /// `gpu.module` for another target are those of the original.
+  /// Returns the launches of `kernel`, in order. A kernel in a clone of a
+  /// `gpu.module` has the launches of the original.
   ArrayRef<gpu::LaunchFuncOp> lookup(gpu::GPUFuncOp kernel) const;
 
 private:
-  /// Names of the `gpu.module` and the kernel.
+  /// The names of the `gpu.module` and the kernel.
   using Key = std::pair<StringAttr, StringAttr>;
 
   DenseMap<Key, SmallVector<gpu::LaunchFuncOp>> launches;

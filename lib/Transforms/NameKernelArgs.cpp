@@ -24,7 +24,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The name of the function argument that `value` is.
+/// Returns the name of the function argument `value`.
 StringAttr getArgumentName(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || !argument.getOwner()->isEntryBlock())
@@ -37,8 +37,8 @@ StringAttr getArgumentName(Value value) {
                                                KVCacheDialect::kArgNameAttr);
 }
 
-/// What a launch operand is called: a function argument's name, or what a view
-/// is of.
+/// Returns the name of a launch operand: that of a function argument, or the
+/// role of a view.
 StringAttr getOperandName(Value value) {
   if (StringAttr name = getArgumentName(value))
     return name;

@@ -1,4 +1,4 @@
-//===- NarrowIntegers.cpp - Arithmetic of 32 bits where it fits -----------===//
+//===- NarrowIntegers.cpp - Narrow arithmetic to 32 bits ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,9 +26,9 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Keeps the solver's ranges in step with the IR. What replaces a value has its
-/// range; what is known of a value that is gone is forgotten, as another may
-/// take its address.
+/// Updates the ranges of the solver with the IR. A replacement has the range of
+/// the replaced value. The state of an erased value is erased, because another
+/// value may reuse its address.
 class RangeListener : public RewriterBase::Listener {
 public:
   RangeListener(DataFlowSolver &solver, int64_t &numReplaced)
@@ -53,7 +53,7 @@ private:
   int64_t &numReplaced;
 };
 
-/// Makes the shift of what is not negative an unsigned one.
+/// Converts the right shift of a nonnegative value to an unsigned shift.
 class ShiftUnsigned : public OpRewritePattern<arith::ShRSIOp> {
 public:
   ShiftUnsigned(MLIRContext *context, DataFlowSolver &solver)
@@ -81,8 +81,8 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     int64_t count = 0;
     RangeListener listener(solver, count);
 
-    // Upstream narrows a signed op also where its operands fit only unsigned:
-    // there it has to be the unsigned op.
+    // Upstream narrows a signed op also if its operands fit only as unsigned
+    // numbers, where the op must be unsigned. So convert signed ops first.
     RewritePatternSet folding(&getContext());
     arith::populateUnsignedWhenEquivalentPatterns(folding, solver);
     folding.add<ShiftUnsigned>(&getContext(), solver);
@@ -91,7 +91,7 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
 
     RewritePatternSet narrowing(&getContext());
     arith::populateIntRangeNarrowingPatterns(narrowing, solver, {32});
-    // A comparison needs the ranges of its operands before they are narrowed.
+    // Comparisons need the ranges of their operands before narrowing.
     GreedyRewriteConfig config = getGreedyRewriteConfig();
     config.setUseTopDownTraversal(false).setListener(&listener);
     if (failed(applyPatternsGreedily(getOperation(), std::move(narrowing),

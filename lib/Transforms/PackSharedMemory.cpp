@@ -33,7 +33,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// What a kernel can have of static shared memory on every chip (CUDA C++
+/// The maximum static shared memory of a kernel on every chip (CUDA C++
 /// Programming Guide, Technical Specifications per Compute Capability).
 constexpr int64_t kMaxStaticSharedMemory = 48 * 1024;
 
@@ -59,14 +59,14 @@ bool isShared(Attribute space) {
 struct Variable {
   int64_t bytes;
   int64_t alignment;
-  /// The declaration of one that can move, else null.
+  /// The declaration of a variable that can move, else null.
   memref::GlobalOp global;
-  /// Where it lies among those that it was laid out with.
+  /// The offset in the common layout.
   int64_t offset = 0;
 };
 
-/// Lays variables out one after the other, by falling alignment and else in the
-/// order given. Returns the bytes that they take; another order may take more.
+/// Lays variables out by decreasing alignment, and then in the given order.
+/// Returns their total size in bytes; another order may need more.
 int64_t layOut(MutableArrayRef<Variable> variables) {
   SmallVector<Variable *> order(llvm::make_pointer_range(variables));
   llvm::sort(order, [](Variable *a, Variable *b) {
@@ -86,21 +86,21 @@ public:
   SharedMemory(gpu::GPUFuncOp kernel, const SymbolTable &symbols)
       : kernel(kernel), symbols(symbols) {}
 
-  /// Finds the variables. Fails, with a message, on one without a size.
+  /// Finds the variables. Fails with a diagnostic if a variable has no size.
   LogicalResult collect() { return visit(kernel); }
 
-  /// The least that all variables can take.
+  /// The minimum size of all variables.
   int64_t getBytes() const;
 
-  /// The most that all variables can take, in whatever order ptxas puts them.
+  /// The maximum size of all variables, for any order that ptxas may choose.
   int64_t getMaxBytes() const;
 
   gpu::GPUFuncOp kernel;
-  /// In the order of their first use.
+  /// The variables in the order of their first use.
   SmallVector<Variable> movable, fixed;
-  /// The uses of what is movable.
+  /// The uses of the movable variables.
   SmallVector<memref::GetGlobalOp> uses;
-  /// An op that takes dynamic shared memory, or null.
+  /// An op that uses dynamic shared memory, or null.
   Operation *dynamic = nullptr;
 
 private:
@@ -136,8 +136,9 @@ int64_t SharedMemory::getMaxBytes() const {
   return bytes;
 }
 
-/// The variable of a memref that `op` declares. Without an alignment it gets
-/// what LLVM may assume: that of its elements, and 16 bytes of large arrays.
+/// Returns the variable of a memref that `op` declares. The default alignment
+/// is the one that LLVM may assume: that of the elements, or 16 bytes for large
+/// arrays.
 FailureOr<Variable> measure(Operation *op, MemRefType type, Attribute given) {
   Type element = type.getElementType();
   if (!element.isIntOrIndexOrFloat() &&
@@ -277,12 +278,12 @@ struct PackSharedMemory
   }
 
 private:
-  /// Returns the bytes of dynamic shared memory that launches have to give.
+  /// Returns the bytes of dynamic shared memory that launches must pass.
   FailureOr<int64_t> pack(gpu::GPUFuncOp kernel, SymbolTable &symbols) {
     SharedMemory memory(kernel, symbols);
     if (failed(memory.collect()))
       return failure();
-    // What fits in one order only, ptxas has to try.
+    // If the variables fit in some order, leave the layout to ptxas.
     if (memory.getMaxBytes() <= kMaxStaticSharedMemory ||
         (memory.getBytes() <= kMaxStaticSharedMemory &&
          (memory.dynamic || memory.movable.empty())))
@@ -356,7 +357,7 @@ private:
     }
   }
 
-  /// The external variable of no size that stands for dynamic shared memory.
+  /// Returns the external variable of size zero for dynamic shared memory.
   static memref::GlobalOp getOrDeclareDynamic(SymbolTable &symbols) {
     auto module = cast<gpu::GPUModuleOp>(symbols.getOp());
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());

@@ -1,4 +1,4 @@
-//===- Bounds.cpp - What is known of integers -----------------------------===//
+//===- Bounds.cpp - Bounds of integers ------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -35,15 +35,15 @@ std::optional<uint64_t> kvcache::getConstantFactor(Operation *op) {
   return uint64_t{1} << *constant;
 }
 
-/// The bound of `op` without regard to what its type can hold.
+/// The bound of `op`, ignoring the range of its type.
 static uint64_t getUnlimitedBound(Operation *op, int depth) {
   auto bound = [&](unsigned operand) {
     return getUnsignedBound(op->getOperand(operand), depth + 1);
   };
   if (auto range = op->getAttrOfType<LLVM::ConstantRangeAttr>("range"))
     return range.getUpper().getZExtValue() - 1;
-  // CUDA C++ Programming Guide, Technical Specifications: less than 2^31 blocks
-  // along x, and less than 2^16 along y and z.
+  // CUDA C++ Programming Guide, Technical Specifications: fewer than 2^31
+  // blocks along x, and fewer than 2^16 along y and z.
   if (isa<NVVM::BlockIdXOp>(op))
     return llvm::maxIntN(32);
   if (isa<NVVM::BlockIdYOp, NVVM::BlockIdZOp>(op))
@@ -83,7 +83,7 @@ bool kvcache::isExactIn32Bits(Operation *op) {
          getUnlimitedBound(op, /*depth=*/0) <= llvm::maxUIntN(32);
 }
 
-/// Whether `branch` goes to `block` only where `value` is less than 2^32.
+/// Whether `branch` goes to `block` only if `value` is less than 2^32.
 static bool impliesFit(LLVM::CondBrOp branch, Block *block, Value value) {
   if (branch.getTrueDest() != block || branch.getFalseDest() == block)
     return false;

@@ -1,4 +1,4 @@
-//===- Bounds.h - What is known of integers ---------------------*- C++ -*-===//
+//===- Bounds.h - Bounds of integers ----------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,26 +16,26 @@
 
 namespace mlir::kvcache {
 
-/// How many ops in a row are followed to find a bound.
+/// The maximum length of a chain of ops in the search for a bound.
 constexpr int kMaxDepth = 6;
 
-/// The bound of what has none.
+/// The bound of an unbounded value.
 constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
 
-/// The constant that `value` is, as an unsigned number.
+/// Returns the value of a constant as an unsigned number.
 std::optional<uint64_t> getUnsignedConstant(Value value);
 
-/// The constant by which `op` multiplies its first operand.
+/// Returns the constant by which `op` multiplies its first operand.
 std::optional<uint64_t> getConstantFactor(Operation *op);
 
-/// The largest unsigned number that `value` may be, as far as it is known.
+/// Returns an upper bound of `value` as an unsigned number.
 uint64_t getUnsignedBound(Value value, int depth = 0);
 
-/// Whether an addition or multiplication of 32 bits does not wrap around.
+/// Whether a 32-bit addition or multiplication does not overflow.
 bool isExactIn32Bits(Operation *op);
 
-/// Whether `value`, of 64 bits, is less than 2^32 wherever `block` runs: by
-/// itself, or because a branch that leads there says so.
+/// Whether the 64-bit `value` is less than 2^32 whenever `block` runs, because
+/// of its own bound or of a branch that leads to the block.
 bool fitsIn32Bits(Value value, Block *block);
 
 } // namespace mlir::kvcache

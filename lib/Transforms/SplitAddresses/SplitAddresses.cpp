@@ -1,4 +1,4 @@
-//===- SplitAddresses.cpp - Addresses from parts that accesses share ------===//
+//===- SplitAddresses.cpp - Split addresses into shared terms -------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -41,8 +41,8 @@ bool hasFixedSize(Type type) {
   return type.isIntOrFloat();
 }
 
-/// Whether `op` computes the address of an element a variable distance away, in
-/// memory that takes 64 bits to address.
+/// Whether `op` computes an element address with a variable index in a 64-bit
+/// address space.
 bool isElementAddress(LLVM::GEPOp op) {
   auto pointer = dyn_cast<LLVM::LLVMPointerType>(op.getType());
   return pointer &&
@@ -54,18 +54,18 @@ bool isElementAddress(LLVM::GEPOp op) {
          op.getDynamicIndices().front().getType().isInteger(64);
 }
 
-/// Terms of a sum; those of 32 bits add up to less than 2^31.
+/// The terms of a sum. The sum of the 32-bit terms is less than 2^31.
 struct Parts {
   SmallVector<Term> wide, narrow;
 };
 
-/// Computes the address of a `getelementptr` part by part.
+/// Builds the address of a `getelementptr` from the terms of its index.
 class AddressBuilder {
 public:
   explicit AddressBuilder(LLVM::GEPOp op)
       : op(op), builder(op), loc(op.getLoc()), address(op.getBase()) {}
 
-  /// The address `sum` bytes after the op's base.
+  /// Returns the address `sum` bytes after the base of the op.
   Value build(const Sum &sum) {
     Parts early, late;
     uint64_t bound = 0;
@@ -87,10 +87,10 @@ public:
   }
 
 private:
-  /// Whether a thread knows the value from the start.
+  /// Whether the value is known at the start of a thread.
   bool isKnown(Value value) { return value.getParentBlock() == getEntry(); }
 
-  /// Whether the value follows from what a thread knows from the start.
+  /// Whether the value depends only on values known at the start of a thread.
   bool isFixed(Value value, int depth = 0) {
     if (isKnown(value))
       return true;
@@ -101,14 +101,16 @@ private:
                [&](Value operand) { return isFixed(operand, depth + 1); });
   }
 
-  /// Whether a term comes before others. What is fixed does not wait for page
-  /// ids, and leaves loops; a product adds to what is before it for nothing.
+  /// Whether to add a term before others. Fixed terms do not wait for page ids,
+  /// and LLVM hoists them out of loops. A multiplication includes an addition
+  /// to the preceding terms at no cost.
   bool isEarly(const Term &term) {
     return op->getBlock() != getEntry() && !term.other && isFixed(term.value);
   }
 
-  /// Adds a term to those of 64 bits. What had been added before it was
-  /// multiplied is added again: others may have use for the sum.
+  /// Adds a 64-bit term. Adds terms of the same factor before the
+  /// multiplication, as in the source, so that other addresses may share their
+  /// sum.
   void addWide(SmallVectorImpl<Term> &terms, Term term) {
     term.value = widen(term.value);
     auto *same = llvm::find_if(terms, [&](const Term &other) {
@@ -120,7 +122,8 @@ private:
       same->value = create<LLVM::AddOp>(same->value, term.value);
   }
 
-  /// The sum of narrow terms. What the accesses of a thread share comes first.
+  /// Returns the sum of narrow terms. Adds terms that the accesses of a thread
+  /// share first.
   std::optional<Term> addNarrow(ArrayRef<Term> terms) {
     SmallVector<Term> ofThread, others;
     for (const Term &term : terms)
@@ -135,8 +138,8 @@ private:
     return sum;
   }
 
-  /// The sum of two narrow terms. What their factors have in common is left for
-  /// after the extension to 64 bits.
+  /// Returns the sum of two narrow terms. The common factor of both remains a
+  /// factor of the sum, for the extension to 64 bits.
   Term add(const Term &lhs, const Term &rhs) {
     uint64_t factor = std::gcd(lhs.factor, rhs.factor);
     return {create<LLVM::AddOp>(multiply(lhs.value, lhs.factor / factor),
@@ -185,8 +188,8 @@ private:
   void advance(const Term &term) {
     if (!term.other)
       return advance(widen(term.value), term.factor);
-    // One instruction multiplies 32 bits by 32 and adds 64: what is before it
-    // takes another, what is after it two.
+    // One instruction multiplies two 32-bit numbers and adds a 64-bit number.
+    // An addition before it needs one more instruction, one after it two.
     for (auto [lhs, rhs] :
          {std::pair(term.value, term.other), std::pair(term.other, term.value)})
       if (Value narrow = getNarrowFactor(lhs, term.factor);
@@ -197,8 +200,8 @@ private:
     advance(create<LLVM::MulOp>(term.value, term.other), term.factor);
   }
 
-  /// The value of 32 bits that `value` extends and that, times `factor`, still
-  /// fits.
+  /// Returns the 32-bit value that `value` extends, if its product with
+  /// `factor` fits into 32 bits.
   static Value getNarrowFactor(Value value, uint64_t factor) {
     Value narrow = getExtended(value);
     bool fits = narrow && llvm::SaturatingMultiply(getUnsignedBound(narrow),
@@ -206,9 +209,9 @@ private:
     return fits ? narrow : Value();
   }
 
-  /// Adds a multiple of `factor` bytes. As the size of an element the factor is
-  /// no arithmetic that LLVM would mix with what is before it: it is left for
-  /// the instruction that extends the offset.
+  /// Adds a multiple of `factor` bytes. The factor becomes an element size,
+  /// which LLVM does not combine with preceding arithmetic, so that the
+  /// instruction that extends the offset also multiplies it.
   void advance(Value offset, uint64_t factor) {
     if (factor > llvm::maxIntN(32)) {
       offset = multiply(offset, factor);
@@ -222,8 +225,8 @@ private:
                                   address, ArrayRef<LLVM::GEPArg>{offset});
   }
 
-  /// Arithmetic on what is known from the start goes there, for branches and
-  /// loops to share.
+  /// Moves arithmetic on values known at the start of a thread there, so that
+  /// branches and loops share it.
   void moveTo(ValueRange operands) {
     Block *entry = getEntry();
     if (op->getBlock() != entry &&
@@ -241,8 +244,8 @@ private:
   Value address;
 };
 
-/// Truncates the parts of a sum of a value and a constant that only `op` reads.
-/// LLVM would do so as well, but looks at all users of the value each time.
+/// Truncates the operands of a sum of a value and a constant that only `op`
+/// reads. LLVM does this as well, but visits all users of the value each time.
 void truncateParts(LLVM::TruncOp op) {
   auto type = dyn_cast<IntegerType>(op.getType());
   auto sum = op.getArg().getDefiningOp<LLVM::AddOp>();
@@ -263,7 +266,7 @@ void truncateParts(LLVM::TruncOp op) {
   sum.erase();
 }
 
-/// Erases those of `ops` that nothing uses any more, and what they alone used.
+/// Erases the unused ops among `ops`, and then their unused operands.
 void eraseUnused(SetVector<Operation *> ops) {
   while (!ops.empty()) {
     Operation *op = ops.pop_back_val();

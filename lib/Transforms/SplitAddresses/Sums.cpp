@@ -18,7 +18,7 @@ using namespace mlir::kvcache;
 // Values
 //===----------------------------------------------------------------------===//
 
-/// The value of 32 bits that `op` extends.
+/// Returns the 32-bit value that `op` extends.
 static Value getNarrowOperand(Operation *op) {
   if (!isa_and_present<LLVM::ZExtOp, LLVM::SExtOp>(op) ||
       !op->getOperand(0).getType().isInteger(32))
@@ -34,7 +34,7 @@ Value kvcache::getExtended(Value value) {
   return isUnsigned ? narrow : Value();
 }
 
-/// The value of 64 bits that `op` truncates.
+/// Returns the 64-bit value that `op` truncates.
 static Value getTruncated(Operation *op) {
   if (!isa_and_present<LLVM::TruncOp>(op) ||
       !op->getOperand(0).getType().isInteger(64))
@@ -42,7 +42,8 @@ static Value getTruncated(Operation *op) {
   return op->getOperand(0);
 }
 
-/// The value that `value` is a multiple of; multiplies `factor`.
+/// Returns the value of which `value` is a constant multiple, and multiplies
+/// `factor` by the constant.
 static Value dropFactor(Value value, uint64_t &factor) {
   Operation *op = value.getDefiningOp();
   while (op && getConstantFactor(op)) {
@@ -70,7 +71,7 @@ uint64_t Sum::getBound() const {
   return bound;
 }
 
-/// The op to take apart, unless many have been.
+/// Returns the op to split, unless the limit is reached.
 Operation *Sum::takeOp(Value value) {
   constexpr int most = 64;
   return ++numOps < most ? value.getDefiningOp() : nullptr;
@@ -101,7 +102,7 @@ void Sum::add(Value value, uint64_t factor, Block *block) {
   }
 }
 
-/// Adds an unsigned value of 32 bits.
+/// Adds an unsigned 32-bit value.
 void Sum::addNarrow(Value value, uint64_t factor, Block *block) {
   Operation *op = takeOp(value);
   Value truncated = getTruncated(op);
@@ -121,8 +122,9 @@ void Sum::addNarrow(Value value, uint64_t factor, Block *block) {
   }
 }
 
-/// Adds what `op` leaves of a sum if it is `x div c` or `x mod c`, and the
-/// terms of x are multiples of c but for some that are less than c together.
+/// Adds the quotient or remainder of a sum if `op` is `x div c` or `x mod c`,
+/// and the terms of x are multiples of c, except for some whose sum is less
+/// than c.
 bool Sum::addQuotient(Operation *op, uint64_t factor, Block *block) {
   if (!isa_and_present<LLVM::UDivOp, LLVM::URemOp>(op))
     return false;
@@ -130,7 +132,7 @@ bool Sum::addQuotient(Operation *op, uint64_t factor, Block *block) {
   uint64_t divisor = getUnsignedConstant(op->getOperand(1)).value_or(0);
   if (divisor == 0)
     return false;
-  // What wraps around loses nothing but multiples of powers of two.
+  // An overflow changes the sum only by a multiple of a power of two.
   bool mayWrap = isRemainder && llvm::isPowerOf2_64(divisor);
   Value truncated = getTruncated(op->getOperand(0).getDefiningOp());
   Sum dividend, quotient, remainder;

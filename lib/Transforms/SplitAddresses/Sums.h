@@ -13,29 +13,29 @@
 
 namespace mlir::kvcache {
 
-/// A value, or the product of two, times a constant.
+/// A value, or the product of two values, times a constant.
 struct Term {
   Value value, other;
   uint64_t factor;
 
-  /// A value of 32 bits counts as an unsigned number.
+  /// Whether the value has 32 bits. Such a value is an unsigned number.
   bool isNarrow() const { return value.getType().isInteger(32); }
-  /// The largest number that the term may be, as far as it is known.
+  /// An upper bound of the term.
   uint64_t getBound() const;
 };
 
-/// The unsigned number of 32 bits that `value` extends, if it does.
+/// Returns the unsigned 32-bit number that `value` extends, or null.
 Value getExtended(Value value);
 
 /// A sum of terms and a constant, modulo 2^64.
 class Sum {
 public:
-  /// Adds a value of 64 bits, as `block` sees it, times a factor. Additions,
-  /// multiplications, extensions and truncations are taken apart; so are
-  /// quotients and remainders, if the dividend is a sum that they split.
+  /// Adds a 64-bit value, as seen from `block`, times a factor. Splits
+  /// additions, multiplications, extensions and truncations; also quotients and
+  /// remainders if they distribute over the dividend.
   void add(Value value, uint64_t factor, Block *block);
-  /// Replaces `x div c * c` and `x mod c` by x, which the author of a linear
-  /// thread id took apart and the address puts together again.
+  /// Replaces the sum of `x div c * c` and `x mod c` by x. Kernels split a
+  /// linear thread id in this way, and addresses recombine it.
   void reunite(Block *block);
 
   SmallVector<Term> terms;
