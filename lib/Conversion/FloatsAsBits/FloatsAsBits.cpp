@@ -50,7 +50,7 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
           return attr.bitcast(getBits(attr.getElementType()));
         });
     getOperation()->walk([&](Operation *op) {
-      // The conversions of NVVM have a type attribute that names the format.
+      // Keep the type attributes of NVVM conversions, which name the format.
       bool namesFormat = isa_and_present<NVVM::NVVMDialect>(op->getDialect());
       replacer.replaceElementsIn(op, /*replaceAttrs=*/!namesFormat,
                                  /*replaceLocs=*/false, /*replaceTypes=*/true);
@@ -58,7 +58,8 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   }
 
 private:
-  /// Arithmetic on the floats would become arithmetic on their bits.
+  /// Rejects arithmetic on the floats, which would become arithmetic on their
+  /// bits.
   LogicalResult checkOnlyMoved() {
     WalkResult result = getOperation()->walk([&](Operation *op) {
       if (!isa_and_present<arith::ArithDialect, math::MathDialect>(

@@ -1,4 +1,4 @@
-//===- ChipPatterns.cpp - Narrow floats by instructions of a chip ---------===//
+//===- ChipPatterns.cpp - Narrow floats with instructions of a chip -------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chips convert two lanes at a time, which are neighbours in a register: PTX
-// ISA, cvt. Chips without the instruction move bytes by `prmt` and rescale two
-// lanes at a time.
+// Chips convert two adjacent lanes of a register at a time: PTX ISA, cvt. On
+// chips without the instruction, the patterns move bytes with `prmt` and
+// rescale two lanes at a time.
 //
-// All of it works on registers of 16 or 32 bits that are elements of a vector,
-// because LLVM selects a move for those, and shifts and masks for slices of
-// vectors of bytes. In all of them the lane of lower number is in the lower
-// bits, as LLVM orders lanes in vectors.
+// The patterns work on registers of 16 or 32 bits that are elements of a
+// vector, because LLVM selects moves for these, but shifts and masks for slices
+// of byte vectors. In a register, the lane with the lower number has the lower
+// bits, as in LLVM vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ using llvm::APFloat;
 
 namespace {
 
-/// Builds values of registers and vectors of them. Vectors have one dimension.
+/// Builds registers and 1-D vectors of registers.
 class Registers {
 public:
   Registers(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
@@ -44,8 +44,8 @@ public:
   }
   Type intType(unsigned width) const { return builder.getIntegerType(width); }
 
-  /// A scalar or a vector, as a vector whose size is a multiple of `multiple`.
-  /// What is added at the end is zero.
+  /// Converts a scalar or a vector to a vector whose size is a multiple of
+  /// `multiple`. Additional lanes at the end are zero.
   Value pad(Value value, int64_t multiple) const {
     auto type = dyn_cast<VectorType>(value.getType());
     if (!type) {
@@ -73,7 +73,7 @@ public:
         ArrayRef<int64_t>{1});
   }
 
-  /// The bits of a vector as one of elements of another width.
+  /// Casts a vector to elements of another width.
   Value bitcast(Value vector, Type element) const {
     auto type = cast<VectorType>(vector.getType());
     int64_t bits = type.getDimSize(0) * type.getElementTypeBitWidth();
@@ -82,7 +82,7 @@ public:
         vector);
   }
 
-  /// The elements of a vector.
+  /// Returns the elements of a vector.
   SmallVector<Value> elements(Value vector) const {
     SmallVector<Value> result;
     for (int64_t i :
@@ -90,11 +90,11 @@ public:
       result.push_back(vector::ExtractOp::create(builder, loc, vector, i));
     return result;
   }
-  /// The bits of a vector in registers of `width` bits.
+  /// Splits a vector into registers of `width` bits.
   SmallVector<Value> split(Value vector, unsigned width) const {
     return elements(bitcast(vector, intType(width)));
   }
-  /// A vector of the bits of registers.
+  /// Joins registers to a vector.
   Value join(ArrayRef<Value> registers, Type element) const {
     VectorType type = vectorOf(registers.size(), registers.front().getType());
     Value joined =
@@ -102,14 +102,14 @@ public:
     return bitcast(joined, element);
   }
 
-  /// A register as a vector of two elements, or back.
+  /// Casts a register to a vector of two elements, or back.
   Value castRegister(Value value, Type type) const {
     return LLVM::BitcastOp::create(builder, loc, type, value);
   }
 
-  /// Bytes of `high` and `low`, which has bytes 0 to 3, by the nibbles of
-  /// `selector`: PTX ISA, prmt. A nibble of 8 or more selects eight copies of
-  /// the highest bit of the byte that it names less 8.
+  /// Selects bytes of `low` (bytes 0 to 3) and `high` (bytes 4 to 7) by the
+  /// nibbles of `selector`: PTX ISA, prmt. A nibble n of 8 or more selects
+  /// eight copies of the highest bit of byte n - 8.
   Value permute(Value low, Value high, Value selector) const {
     return NVVM::PermuteOp::create(builder, loc, builder.getI32Type(), low,
                                    high, selector, NVVM::PermuteMode::DEFAULT);
@@ -122,21 +122,20 @@ public:
                                         value);
   }
 
-  /// Where the values are built.
+  /// The builder of the values.
   OpBuilder &builder;
   Location loc;
 };
 
 } // namespace
 
-/// Whether the type's lanes are a scalar, or a vector of one dimension whose
-/// size is known.
+/// Whether the type is a scalar, or a fixed-size 1-D vector.
 static bool hasRegisters(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return !vector || (vector.getRank() == 1 && !vector.isScalable());
 }
 
-/// The lanes of a type in a vector of one dimension, or of a scalar.
+/// Returns the number of lanes of a scalar or of a 1-D vector.
 static int64_t getNumLanes(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? vector.getDimSize(0) : 1;
@@ -146,7 +145,7 @@ static int64_t getNumLanes(Type type) {
 // Bytes
 //===----------------------------------------------------------------------===//
 
-/// Packs the lower halves of bytes, of even number, two each.
+/// Packs the lower halves of an even number of bytes, two per byte.
 static Value packHalves(const Registers &r, Value codes) {
   auto halves = vector::DeinterleaveOp::create(r.builder, r.loc, codes);
   Elementwise e(r.builder, r.loc, halves.getRes1().getType());
@@ -154,9 +153,9 @@ static Value packHalves(const Registers &r, Value codes) {
                             e.op<arith::ShLIOp>(halves.getRes2(), 4));
 }
 
-/// Narrow floats as a vector of bytes whose size is a multiple of `multiple`.
-/// Lanes of 8 or 6 bits have a byte each, with zeros above 6 bits; lanes of 4
-/// bits are two in a byte.
+/// Converts narrow floats to a vector of bytes whose size is a multiple of
+/// `multiple`. A lane of 8 or 6 bits has one byte, zero-extended; two lanes of
+/// 4 bits share a byte.
 static Value readBytes(const Registers &r, Value floats, int64_t multiple) {
   Type type = floats.getType();
   unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
@@ -171,11 +170,11 @@ static Value readBytes(const Registers &r, Value floats, int64_t multiple) {
   return packHalves(r, r.pad(codes, 2 * multiple));
 }
 
-/// Narrow floats of `type` from bytes as `readBytes` makes them.
+/// Converts bytes in the format of `readBytes` to narrow floats of `type`.
 static Value writeBytes(const Registers &r, Value bytes, Type type) {
   FloatType element = getFloatLane(type);
   if (element.getWidth() == 4) {
-    // Through bytes of one lane each, unless the bytes are full.
+    // Use bytes of one lane each, unless all bytes have two lanes.
     if (isa<VectorType>(type) && getNumLanes(type) % 2 == 0)
       return r.bitcast(
           r.unpad(bytes, r.vectorOf(getNumLanes(type) / 2, r.intType(8))),
@@ -195,9 +194,9 @@ static Value writeBytes(const Registers &r, Value bytes, Type type) {
 // Extension
 //===----------------------------------------------------------------------===//
 
-/// Extends bytes by `cvt`: PTX ISA, cvt, "the value converted from the upper 8
-/// bits of a is stored in the upper 16 bits of d". The result has f16 lanes,
-/// those of f8E8M0FNU bf16.
+/// Extends bytes with `cvt`: PTX ISA, cvt, "the value converted from the upper
+/// 8 bits of a is stored in the upper 16 bits of d". The lanes of the result
+/// are f16, or bf16 for f8E8M0FNU.
 static Value extendByCvt(const Registers &r, Value bytes, FloatType from) {
   bool isE8M0 = isa<Float8E8M0FNUType>(from);
   FloatType to = isE8M0 ? FloatType(r.builder.getBF16Type())
@@ -226,14 +225,14 @@ static Value extendByCvt(const Registers &r, Value bytes, FloatType from) {
   return r.join(results, to);
 }
 
-/// Adds the bytes of `low` and `high`, one of each in turn, to `words`.
+/// Appends the interleaved bytes of `low` and `high` to `words`.
 static void interleaveBytes(const Registers &r, Value low, Value high,
                             SmallVectorImpl<Value> &words) {
   words.push_back(r.permute(low, high, 0x5140));
   words.push_back(r.permute(low, high, 0x7362));
 }
 
-/// Registers with two lanes of 16 bits, whose upper halves are the bytes.
+/// Returns registers of two 16-bit lanes, whose upper halves are the bytes.
 static SmallVector<Value> placeInUpperHalves(const Registers &r, Value bytes) {
   SmallVector<Value> words;
   for (Value word : r.split(bytes, 32))
@@ -243,10 +242,10 @@ static SmallVector<Value> placeInUpperHalves(const Registers &r, Value bytes) {
 
 /// Extends bytes of f8E4M3FN to `to`, f16 or bf16, in arithmetic on pairs.
 ///
-/// The bits, moved to their places, are a number whose exponent is wrong by the
-/// difference of the biases, and multiplying repairs that. The NaN comes out as
-/// 480, the number after the largest one. A second product overflows for it
-/// alone, and infinity times zero is a NaN.
+/// The bits, moved to their positions in `to`, are a number whose exponent is
+/// off by the difference of the biases; a multiplication corrects this. The NaN
+/// becomes 480, the number after the largest one. A second product overflows
+/// only for it, and infinity times zero is a NaN.
 static Value extendE4M3(const Registers &r, Value bytes, Format from,
                         Format to) {
   SmallVector<Value> placed = placeInUpperHalves(r, bytes);
@@ -262,7 +261,7 @@ static Value extendE4M3(const Registers &r, Value bytes, Format from,
 
   Value lanes = r.bitcast(words, to.type);
   Elementwise perLane(r.builder, r.loc, lanes.getType());
-  // As a fused operation, which bf16 has on every chip: PTX ISA, fma.
+  // Use the fused operation, which every chip has for bf16: PTX ISA, fma.
   auto multiplyAdd = [&](Value value, uint64_t factor, Value addend) -> Value {
     return LLVM::FMAOp::create(r.builder, r.loc, value,
                                perLane.constant(value.getType(), factor),
@@ -271,15 +270,16 @@ static Value extendE4M3(const Registers &r, Value bytes, Format from,
   Value minusZero = perLane.constant(lanes.getType(), to.signBit());
   Value number = multiplyAdd(
       lanes, to.powerOfTwo(from.minExponent - to.minExponent), minusZero);
-  // Between the quotients by 448, the largest number, and by 480.
+  // Choose a factor that overflows for 480, but not for 448, the largest
+  // number.
   APFloat factor = to.largest();
   factor.divide(APFloat(to.semantics(), "464"), APFloat::rmTowardZero);
   Value infinite = multiplyAdd(number, to.bits(factor), minusZero);
   return multiplyAdd(infinite, 0, number);
 }
 
-/// Extends bytes of two f4E2M1FN each to `to`, f16 or bf16, by a lookup: the
-/// eight magnitudes are the bytes of two registers, and a lane selects one.
+/// Extends bytes of two f4E2M1FN each to `to`, f16 or bf16, with a lookup: two
+/// registers have the eight magnitudes as bytes, and a lane selects one.
 static Value extendFP4(const Registers &r, Value bytes, Format to) {
   constexpr double kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   uint64_t high = 0, low = 0;
@@ -298,8 +298,8 @@ static Value extendFP4(const Registers &r, Value bytes, Format to) {
     for (unsigned shift : {0, 16}) {
       Value selector = e.op<arith::ShRUIOp>(lanes, shift);
       Value magnitude = e.op<arith::AndIOp>(selector, 0x7777);
-      // A lane with a sign gets eight ones, and one without the byte 0x80: the
-      // second highest bits are the signs.
+      // A negative lane gets eight ones, and a nonnegative lane the byte 0x80,
+      // so the second highest bits are the signs.
       Value sign = r.permute(ones, ones, selector);
       sign = e.op<arith::ShLIOp>(sign, 1);
       sign = e.op<arith::AndIOp>(sign, 0x80808080);
@@ -319,7 +319,7 @@ static bool hasCvt(const Chip &chip, FloatType format) {
 
 namespace {
 
-/// A pattern for ops on registers whose chip is known.
+/// A pattern for ops on registers with a known chip.
 template <typename OpTy> struct OnChip : OpRewritePattern<OpTy> {
   OnChip(MLIRContext *context, const Chip *fallback)
       : OpRewritePattern<OpTy>(context, /*benefit=*/2), fallback(fallback) {}
@@ -337,14 +337,14 @@ template <typename OpTy> struct OnChip : OpRewritePattern<OpTy> {
   }
 
 private:
-  /// Rewrites the op, or says why it stays.
+  /// Rewrites the op, or notifies why it does not match.
   virtual LogicalResult rewrite(OpTy op, const Chip &chip,
                                 PatternRewriter &rewriter) const = 0;
 
   const Chip *fallback;
 };
 
-/// Extends narrow floats to f16 or bf16, and these to what is asked for.
+/// Extends narrow floats to f16 or bf16, and these to the result type.
 struct ExtendOnChip : OnChip<arith::ExtFOp> {
   using OnChip::OnChip;
 
@@ -365,8 +365,8 @@ private:
     return success();
   }
 
-  /// At least the lanes of `in`, as f16 or bf16; null where integer arithmetic
-  /// is as good.
+  /// Returns the lanes of `in`, possibly padded, as f16 or bf16; null if
+  /// integer arithmetic is as good.
   static Value extend(const Registers &r, Value in, FloatType from,
                       FloatType to, const Chip &chip) {
     FloatType f16 = r.builder.getF16Type();
@@ -388,9 +388,9 @@ private:
 
 namespace {
 
-/// Extends pairs of bf16 to f32, whose upper halves they are, in the registers
-/// that hold them: a shift and a mask. Each alone would be moved to a register
-/// of its own first.
+/// Extends pairs of bf16, which are the upper halves of f32, directly in their
+/// registers, with a shift and a mask. Otherwise, LLVM moves each bf16 to its
+/// own register first.
 struct ExtendPairsOfBF16 : OnChip<arith::ExtFOp> {
   using OnChip::OnChip;
 
@@ -420,11 +420,11 @@ private:
 // Truncation
 //===----------------------------------------------------------------------===//
 
-/// Truncates an even number of f32 lanes to bytes by `cvt`, saturating.
+/// Truncates an even number of f32 lanes to bytes with `cvt`, saturating.
 ///
 /// PTX ISA, cvt: "the value converted from input a is stored in the upper 8
 /// bits of d and the value converted from input b is stored in the lower 8
-/// bits", and so with halves of a byte. So the lane of odd number is a.
+/// bits"; the same holds for halves of a byte. So the odd lane is a.
 static Value truncateByCvt(const Registers &r, Value lanes, FloatType to) {
   SmallVector<Value> singles = r.elements(lanes), results;
   for (size_t i = 0; i < singles.size(); i += 2) {
@@ -445,9 +445,9 @@ static Value truncateByCvt(const Registers &r, Value lanes, FloatType to) {
   return r.join(results, r.intType(8));
 }
 
-/// Truncates an even number of f16 lanes to bytes of an 8-bit format by `cvt`,
-/// saturating: PTX ISA, cvt, "the value converted from the upper 16 bits of
-/// input a is stored in the upper 8 bits of d".
+/// Truncates an even number of f16 lanes to bytes of an 8-bit format with
+/// `cvt`, saturating: PTX ISA, cvt, "the value converted from the upper 16 bits
+/// of input a is stored in the upper 8 bits of d".
 static Value truncateF16ByCvt(const Registers &r, Value lanes, FloatType to) {
   Type pair = r.vectorOf(2, r.builder.getF16Type());
   SmallVector<Value> results;
@@ -460,8 +460,8 @@ static Value truncateF16ByCvt(const Registers &r, Value lanes, FloatType to) {
 
 namespace {
 
-/// Truncates to fp8, fp6 and fp4 by `cvt` where the chip has it, and otherwise
-/// from f32, to which a chip extends in one instruction.
+/// Truncates to fp8, fp6 and fp4 with `cvt`, if the chip has it for the source
+/// type, and otherwise from f32, to which a chip extends in one instruction.
 struct TruncateOnChip : OnChip<arith::TruncFOp> {
   using OnChip::OnChip;
 
@@ -472,7 +472,7 @@ private:
     FloatType to = getFloatLane(op.getType());
     if (!isNarrow(to) || !isWide(from))
       return rewriter.notifyMatchFailure(op, "not from wide to narrow");
-    // `cvt` ignores the sign of what becomes f8E8M0FNU.
+    // `cvt` to f8E8M0FNU ignores the sign.
     if (isa<Float8E8M0FNUType>(to) || !roundsToNearestEven(op))
       return rewriter.notifyMatchFailure(op, "no cvt rounds so");
 
@@ -495,7 +495,7 @@ private:
     return success();
   }
 
-  /// The op's operand as f32 that rounds to a narrow format as it does.
+  /// Converts the operand to an f32 that rounds to the same narrow float.
   static Value toF32(OpBuilder &builder, arith::TruncFOp op, FloatType from) {
     if (from.isF64())
       return roundToOddF32(builder, op.getLoc(), op.getIn());

@@ -31,15 +31,15 @@ inline bool isWide(Type type) {
       type);
 }
 
-/// The float type of a scalar or of a vector's elements; null otherwise.
+/// Returns the float type of a scalar or of the elements of a vector, or null.
 inline FloatType getFloatLane(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     type = vector.getElementType();
   return dyn_cast<FloatType>(type);
 }
 
-/// The layout of a float type with a sign: from the highest bit sign, exponent,
-/// mantissa.
+/// The layout of a float type with a sign: sign, exponent and mantissa, from
+/// the highest bit on.
 struct Format {
   explicit Format(FloatType type)
       : type(type), width(type.getWidth()),
@@ -59,7 +59,8 @@ struct Format {
     return llvm::APFloat::getLargest(semantics());
   }
 
-  /// The exponent of ones, which IEEE formats have for infinities and NaNs.
+  /// The exponent of all ones, which represents infinities and NaNs in IEEE
+  /// formats.
   int infinityExponent() const { return 2 - minExponent; }
 
   /// The bits of a quiet NaN.
@@ -67,7 +68,7 @@ struct Format {
     return llvm::APFloat::getQNaN(semantics()).bitcastToAPInt().getZExtValue();
   }
 
-  /// The bits of `value` * 2^exponent, which this format must hold exactly.
+  /// The bits of `value` * 2^exponent, which must be exact in this format.
   uint64_t bits(llvm::APFloat value, int exponent = 0) const {
     bool losesInfo;
     value.convert(semantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -82,9 +83,9 @@ struct Format {
 
   FloatType type;
   unsigned width;
-  /// Stored bits of the mantissa, without the implicit one.
+  /// The stored bits of the mantissa, without the implicit one.
   unsigned mantissa;
-  /// Exponent of the smallest normal number.
+  /// The exponent of the smallest normal number.
   int minExponent;
 };
 
@@ -95,7 +96,7 @@ struct Format {
 /// Builds elementwise arithmetic on scalars, or on vectors of one shape.
 class Elementwise {
 public:
-  /// Values get the shape of `like`.
+  /// Results have the shape of `like`.
   Elementwise(OpBuilder &builder, Location loc, Type like)
       : builder(builder), loc(loc), vector(dyn_cast<VectorType>(like)) {}
 
@@ -127,13 +128,13 @@ public:
   template <typename BinaryOp> Value op(Value lhs, Value rhs) const {
     return BinaryOp::create(builder, loc, lhs, rhs);
   }
-  /// The same with a constant, given by its bits; higher ones are ignored.
+  /// Builds the op with a constant, given by its bits; ignores higher bits.
   template <typename BinaryOp> Value op(Value lhs, uint64_t rhs) const {
     return op<BinaryOp>(lhs, constant(lhs.getType(), rhs));
   }
 
-  /// factor * value + addend, where the product is exact, and one operation or
-  /// two are the same. The factor is given by its bits.
+  /// factor * value + addend, for an exact product, so that one or two
+  /// operations give the same result. The factor is given by its bits.
   Value exactMultiplyAdd(Value value, uint64_t factor, Value addend) const {
     constexpr auto fusable = arith::FastMathFlags::contract;
     Value product = arith::MulFOp::create(
@@ -153,7 +154,7 @@ public:
     return arith::SelectOp::create(builder, loc, condition, yes, no);
   }
 
-  /// Casts to the element type, or the width, given.
+  /// Casts to the given element type or width.
   Value bitcast(Value value, Type element) const {
     return arith::BitcastOp::create(builder, loc, typeOf(element), value);
   }
@@ -178,7 +179,7 @@ public:
   Value truncateFloat(Value value, Type element) const {
     return arith::TruncFOp::create(builder, loc, typeOf(element), value);
   }
-  /// From f16, bf16 or f32 to f16, bf16, f32 or f64, through f32.
+  /// Converts f16, bf16 or f32 to f16, bf16, f32 or f64, through f32.
   Value convertFloat(Value value, FloatType element) const {
     Type from = getElementTypeOrSelf(value.getType());
     if (from == element)

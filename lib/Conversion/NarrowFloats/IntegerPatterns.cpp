@@ -7,15 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Extension is exact for all encodings, and keeps the sign of a NaN. Truncation
-// rounds once and saturates as `cvt.satfinite` of the PTX ISA does: what is
-// larger than the largest finite number, infinities included, becomes that
-// number. A NaN becomes a NaN of the same sign, and in formats without NaN the
-// largest positive number. The folder of `arith.truncf` gets constants first:
-// it keeps an infinity in f8E5M2, and makes a zero of infinities and NaNs in
-// the formats of 4 and 6 bits.
+// rounds once and saturates, as `cvt.satfinite` of the PTX ISA does: numbers
+// beyond the largest finite number, and infinities, become that number. A NaN
+// becomes a NaN of the same sign, or the largest positive number in formats
+// without NaN. The folder of `arith.truncf` runs first on constants: it keeps
+// infinities in f8E5M2, and folds infinities and NaNs to zero in the 4-bit and
+// 6-bit formats.
 //
-// The arithmetic has to respect subnormal numbers and round to nearest even,
-// which are the defaults of LLVM on every target.
+// The arithmetic must support subnormal numbers and round to nearest even,
+// which LLVM does by default on every target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,23 +32,22 @@ using llvm::APFloat;
 // Encodings
 //===----------------------------------------------------------------------===//
 
-/// Whether lanes of 4 bits fill bytes, two each: the lower half of a byte is
-/// the lane of even number.
+/// Whether pairs of 4-bit lanes fill bytes; the lower half of a byte is the
+/// even lane.
 static bool isBytesOfPairs(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector && vector.getRank() == 1 &&
          vector.getElementTypeBitWidth() == 4 && vector.getDimSize(0) % 2 == 0;
 }
 
-/// The vector of half as many bytes that hold the lanes of `pairs`.
+/// Returns the type of the vector of bytes of the lanes of `pairs`.
 static VectorType getBytesOfPairs(VectorType pairs) {
   Type i8 = IntegerType::get(pairs.getContext(), 8);
   return VectorType::get(pairs.getDimSize(0) / 2, i8, pairs.getScalableDims());
 }
 
-/// The encodings of narrow floats as the upper bits of integers, whose lower
-/// bits are zero. Pairs of 4 bits are read as the bytes that they were loaded
-/// as.
+/// Returns the encodings of narrow floats in the upper bits of integers, with
+/// zeros in the lower bits. Reads pairs of 4 bits from the loaded bytes.
 static Value readEncodings(const Elementwise &e, OpBuilder &builder,
                            Location loc, Value floats) {
   if (!isBytesOfPairs(floats.getType()))
@@ -61,9 +60,8 @@ static Value readEncodings(const Elementwise &e, OpBuilder &builder,
                                       perByte.op<arith::AndIOp>(bytes, 0xF0));
 }
 
-/// The narrow floats of `type` whose encodings are the lowest bytes of
-/// integers. All higher bits are ignored. These become bytes, as which they can
-/// be stored.
+/// Returns the narrow floats of `type` from encodings in the lowest byte of
+/// integers, ignoring higher bits. Packs pairs of 4 bits into bytes for stores.
 static Value writeEncodings(const Elementwise &e, OpBuilder &builder,
                             Location loc, Value integers, Type type) {
   Type element = getElementTypeOrSelf(type);
@@ -82,13 +80,14 @@ static Value writeEncodings(const Elementwise &e, OpBuilder &builder,
 // Extension
 //===----------------------------------------------------------------------===//
 
-/// The numbers that the upper bits of the integers `encoded` stand for in the
-/// format `from`, times 2^-scale, as f32. Infinities and NaNs come out as
-/// numbers that continue the format.
+/// Decodes the upper bits of the integers `encoded` in the format `from`, times
+/// 2^-scale, as f32. Infinities and NaNs become the numbers that would follow
+/// the largest one.
 ///
-/// The bits of exponent and mantissa, moved to their places in an f32, are a
-/// number whose exponent is wrong by the difference of the biases. Multiplying
-/// by that power of two is exact, and normalizes subnormal numbers.
+/// The bits of exponent and mantissa, moved to their positions in an f32, are a
+/// number whose exponent is off by the difference of the biases. The
+/// multiplication by this power of two is exact, and normalizes subnormal
+/// numbers.
 static Value scaleToF32(const Elementwise &e, Value encoded, const Format &from,
                         const Format &f32, int scale) {
   unsigned shift = f32.mantissa - from.mantissa;
@@ -103,10 +102,10 @@ static Value scaleToF32(const Elementwise &e, Value encoded, const Format &from,
                              f32.powerOfTwo(exponent));
 }
 
-/// Extends encodings of a narrow format, or of f16, to `to`, which is f32, or
-/// f16 in an f32: scaled by the difference of the biases, so that the low
-/// exponent bits are those of the f16. Infinities and NaNs get an exponent of
-/// ones. Returns the bits of the f32.
+/// Extends encodings of a narrow format, or of f16, to `to`: f32, or f16 in an
+/// f32, scaled by the difference of the biases so that the low exponent bits
+/// are those of the f16. Infinities and NaNs get an exponent of all ones.
+/// Returns the bits of the f32.
 static Value extendScaled(const Elementwise &e, Value encoded,
                           const Format &from, const Format &to,
                           const Format &f32) {
@@ -117,7 +116,7 @@ static Value extendScaled(const Elementwise &e, Value encoded,
     return bits;
   Value special =
       e.op<arith::OrIOp>(bits, f32.powerOfTwo(to.infinityExponent() - scale));
-  // In floating point, where hardware takes the absolute value for nothing.
+  // Compare as floats, because the hardware takes the absolute value for free.
   Value magnitude = e.op<arith::AndIOp>(bits, f32.signBit() - 1);
   Value isSpecial =
       e.compare(arith::CmpFPredicate::OGT, e.bitcast(magnitude, f32.type),
@@ -134,7 +133,7 @@ static Value extendToF16(const Elementwise &e, Value encoded,
     return e.op<arith::ShLIOp>(bits, f16.width - from.width);
   }
   // Every number is normal in f16, so an f32 scaled by the difference of the
-  // biases holds it: the sign on top, the rest from the f16's mantissa on.
+  // biases contains the bits of the f16: the sign at the top, the others below.
   Value scaled = extendScaled(e, encoded, from, f16, f32);
   Value bits = e.op<arith::ShRUIOp>(scaled, f32.mantissa - f16.mantissa);
   bits = e.op<arith::AndIOp>(bits, f16.signBit() - 1);
@@ -156,8 +155,8 @@ static Value extendSigned(const Elementwise &e, Value encoded, FloatType from,
   return e.bitcast(e.truncate(e.op<arith::ShRUIOp>(bits, 16), 16), to);
 }
 
-/// Extends f8E8M0FNU, given by its bits: its exponent is that of bf16 and f32.
-/// Their exponent of zeros would make the least number, 2^-127, a zero.
+/// Extends f8E8M0FNU, given by its bits: its exponent is that of bf16 and f32,
+/// except for the smallest number, 2^-127, whose exponent would mean zero.
 static Value extendE8M0(const Elementwise &e, Value encoded, FloatType to,
                         FloatType f32) {
   Format format(to.isBF16() ? to : f32);
@@ -200,8 +199,8 @@ struct ExtendNarrow : OpRewritePattern<arith::ExtFOp> {
 // Truncation
 //===----------------------------------------------------------------------===//
 
-/// Rounds by `shift` bits: adds half a unit of the last place less one, and one
-/// more where that place is odd.
+/// Rounds by `shift` bits: adds half a unit of the last place minus one, plus
+/// one if that place is odd.
 static Value roundBits(const Elementwise &e, Value magnitude, unsigned shift) {
   uint64_t half = (uint64_t(1) << (shift - 1)) - 1;
   Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(magnitude, shift), 1);
@@ -219,13 +218,12 @@ static Value roundMagnitude(const Elementwise &e, Value magnitude,
   if (from.minExponent == to.minExponent)
     return roundBits(e, magnitude, shift);
 
-  // The power of two below the magnitude, or that of the subnormal numbers of
-  // `to`. Adding 2^shift times as much rounds to places of `to`, and leaves
-  // their count in the low bits. An encoding has 2^mantissa more for every
-  // power, which is what the exponent's bits are worth after a shift, less
-  // those of the first power. The sum takes these off in advance, as places
-  // beyond a multiple of 256: an even number of them, so that a tie goes where
-  // it does without.
+  // Take the power of two below the magnitude, or that of the subnormal numbers
+  // of `to`. Adding 2^shift times this power rounds to places of `to`, and
+  // leaves their count in the low bits. An encoding increases by 2^mantissa for
+  // every power, which is the shifted exponent minus that of the first power.
+  // The sum subtracts the latter in advance, as places beyond a multiple of
+  // 256. Their number is even, so that ties round in the same direction.
   uint64_t exponentBits = from.powerOfTwo(from.infinityExponent());
   uint64_t smallest = from.powerOfTwo(to.minExponent);
   uint64_t less = -(smallest >> shift) & 0xFF;
@@ -238,8 +236,8 @@ static Value roundMagnitude(const Elementwise &e, Value magnitude,
 }
 
 /// Rounds the integers `encoded` of format `from` to encodings of `to`, in
-/// integers of the same width, saturating. What is larger than
-/// 2^infinityExponent is a NaN.
+/// integers of the same width, saturating. Magnitudes above 2^infinityExponent
+/// are NaNs.
 static Value truncateEncoded(const Elementwise &e, Value encoded,
                              const Format &from, const Format &to,
                              int infinityExponent) {
@@ -267,8 +265,8 @@ Value narrow::truncateInIntegers(OpBuilder &builder, Location loc, Value in,
   Format f32(builder.getF32Type());
   Value encoded = e.toBits(in);
   int infinityExponent = source.infinityExponent();
-  // bf16 is the upper half of an f32. f16 takes f32 arithmetic, unless its
-  // subnormal numbers are those of the result.
+  // bf16 is the upper half of an f32. f16 uses f32 arithmetic, unless the
+  // result has the same subnormal numbers.
   if (source.type.isBF16()) {
     encoded = e.extendUnsigned(encoded, f32.width);
     encoded = e.op<arith::ShLIOp>(encoded, f32.width - source.width);
@@ -281,8 +279,8 @@ Value narrow::truncateInIntegers(OpBuilder &builder, Location loc, Value in,
   return writeEncodings(e, builder, loc, encoded, type);
 }
 
-/// How the powers of two of f8E8M0FNU round a number between two of them.
-/// `nearest` takes the upper one of a tie.
+/// The rounding of a number between two powers of two of f8E8M0FNU. `Nearest`
+/// rounds ties up.
 enum class PowerRounding { Nearest, Up, Down };
 
 static PowerRounding getPowerRounding(arith::TruncFOp op) {
@@ -300,15 +298,15 @@ static PowerRounding getPowerRounding(arith::TruncFOp op) {
 }
 
 /// Truncates f32 or f64 to f8E8M0FNU.
-/// What is less than 2^-127, zeros included, becomes that number, and what is
-/// larger than 2^127 that one. NaNs and negative numbers become the NaN.
+/// Smaller numbers than 2^-127, including zeros, become 2^-127, and larger
+/// numbers than 2^127 become 2^127. NaNs and negative numbers become the NaN.
 static Value truncateToE8M0(const Elementwise &e, Value in, const Format &from,
                             PowerRounding rounding) {
   auto power = [&](double factor, int exponent) {
     return from.bits(APFloat(factor), exponent);
   };
-  // What the mantissa gets to carry into the exponent, and the least number
-  // that carries from 2^-127, where f32 is subnormal.
+  // The addend with which the mantissa carries into the exponent, and the
+  // smallest number that carries from 2^-127, where f32 is subnormal.
   uint64_t one = uint64_t(1) << from.mantissa, carry = 0;
   uint64_t least = power(1, -126);
   if (rounding == PowerRounding::Nearest) {
@@ -318,7 +316,7 @@ static Value truncateToE8M0(const Elementwise &e, Value in, const Format &from,
     carry = one - 1;
     least = power(1, -127) + 1;
   }
-  // Signed, so that a negative zero is among the small.
+  // Compare as signed, so that a negative zero is a small number.
   Value bits = e.toBits(in);
   Value clamped = e.op<arith::MinSIOp>(bits, power(1, 127));
   Value result = e.op<arith::AddIOp>(clamped, carry - from.powerOfTwo(-127));
@@ -333,7 +331,7 @@ static Value truncateToE8M0(const Elementwise &e, Value in, const Format &from,
                    Float8E8M0FNUType::get(in.getContext()));
 }
 
-/// Extends f16 or bf16 to f32 without a call, which it may be on a CPU.
+/// Extends f16 or bf16 to f32 without the call that a CPU may need.
 static Value extendWide(const Elementwise &e, Value in, const Format &from,
                         const Format &f32) {
   Value bits = e.toBits(in);

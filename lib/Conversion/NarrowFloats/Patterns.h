@@ -16,24 +16,25 @@
 
 namespace mlir::kvcache::narrow {
 
-/// Whether the op rounds to nearest even, be it by default.
+/// Whether the op rounds to nearest even, explicitly or by default.
 inline bool roundsToNearestEven(arith::TruncFOp op) {
   return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
          arith::RoundingMode::to_nearest_even;
 }
 
-/// Integer arithmetic for every format, on scalars and vectors of any rank. It
-/// runs everywhere, without a call into a runtime library.
+/// Adds patterns to integer arithmetic for every format, on scalars and vectors
+/// of any rank. It needs no chip and no runtime library.
 void populateIntegerPatterns(RewritePatternSet &patterns);
 
-/// What a chip does in fewer instructions, on scalars and vectors of one
-/// dimension. Preferred to integer arithmetic.
+/// Adds patterns for conversions that a chip does in fewer instructions, on
+/// scalars and 1-D vectors. They have precedence over integer arithmetic.
 ///
-/// The chip is that of the op's `gpu.module`, and `fallback`, if not null,
-/// where that names none.
+/// The chip is that of the `gpu.module` of the op, or `fallback`, if not null,
+/// for a module without one.
 void populateChipPatterns(RewritePatternSet &patterns, const Chip *fallback);
 
-/// Conversions between bf16 and f64, which go through f32 and round once.
+/// Adds patterns for conversions between bf16 and f64 through f32, which round
+/// once.
 void populateWidePatterns(RewritePatternSet &patterns);
 
 /// Truncates f16, bf16, f32 or f64 to `type`, a narrow format with a sign, in
@@ -41,10 +42,10 @@ void populateWidePatterns(RewritePatternSet &patterns);
 Value truncateInIntegers(OpBuilder &builder, Location loc, Value value,
                          Type type);
 
-/// Rounds f64 to f32, to odd: what is not exact gets a one as its last bit. A
-/// second rounding, to a format with at least two bits less, can't mistake that
-/// for a tie and is as good as one from f64 (Boldo and Melquiond, "When double
-/// rounding is odd", 2005). Infinities and NaNs stay.
+/// Rounds f64 to f32, to odd: an inexact result gets a one as its last bit. A
+/// second rounding, to a format with at least two bits less, then never sees a
+/// false tie, and equals a rounding from f64 (Boldo and Melquiond, "When double
+/// rounding is odd", 2005). Infinities and NaNs do not change.
 Value roundToOddF32(OpBuilder &builder, Location loc, Value value);
 
 } // namespace mlir::kvcache::narrow

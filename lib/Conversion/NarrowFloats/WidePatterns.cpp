@@ -14,7 +14,7 @@ using namespace mlir::kvcache::narrow;
 
 namespace {
 
-/// Extends bf16 to f64 through f32, which holds it exactly.
+/// Extends bf16 to f64 through f32, exactly.
 struct ExtendBF16ToF64 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
