@@ -53,6 +53,16 @@
 // RUN: %{run} STORE_BEFORE_THE_TENSOR
 // REDEFINE: %{case} = fence_of_half_a_tensor_map
 // RUN: %{run} FENCE_OF_HALF_A_TENSOR_MAP
+// REDEFINE: %{case} = load_of_no_head
+// RUN: %{run} LOAD_OF_NO_HEAD
+// REDEFINE: %{case} = load_of_a_head_before_the_first
+// RUN: %{run} LOAD_OF_A_HEAD_BEFORE_THE_FIRST
+// REDEFINE: %{case} = load_of_no_page
+// RUN: %{run} LOAD_OF_NO_PAGE
+// REDEFINE: %{case} = store_to_no_head
+// RUN: %{run} STORE_TO_NO_HEAD
+// REDEFINE: %{case} = swizzled_tile_beside_its_pattern
+// RUN: %{run} SWIZZLED_TILE_BESIDE_ITS_PATTERN
 
 module attributes {gpu.container_module} {
 
@@ -69,6 +79,19 @@ gpu.module @kernels {
     %base = llvm.ptrtoint %p : !llvm.ptr<1> to i64
     %p1 = llvm.getelementptr %p[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
     llvm.store %base, %p1 : i64, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // Likewise of 2 heads of 32 numbers in 4 rows, or with a swizzle of 128 bytes.
+  llvm.func internal @make_heads_map(%p: !llvm.ptr<1>, %kind: i64) {
+    %words = llvm.mlir.constant(dense<[0x000170616d74766b, 0, 0, 1, 32, 64, 0, 0, 0x200000020, 4, 0x0001002000000000, 4,
+                                       0, 0, 0, 0]> : vector<16xi64>) : vector<16xi64>
+    llvm.store %words, %p {alignment = 8 : i64} : vector<16xi64>, !llvm.ptr<1>
+    %base = llvm.ptrtoint %p : !llvm.ptr<1> to i64
+    %p1 = llvm.getelementptr %p[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+    llvm.store %base, %p1 : i64, !llvm.ptr<1>
+    %p12 = llvm.getelementptr %p[12] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+    llvm.store %kind, %p12 : i64, !llvm.ptr<1>
     llvm.return
   }
 
@@ -443,6 +466,111 @@ gpu.module @kernels {
     nvvm.fence.proxy.acquire #nvvm.mem_scope<gpu> %odd, %half
     gpu.return
   }
+
+  gpu.func @load_of_no_head(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %kind = llvm.mlir.constant(0x000403 : i64) : i64
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(2 : i32) : i32
+    %c2 = llvm.mlir.constant(0 : i32) : i32
+    // LOAD_OF_NO_HEAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @load_of_a_head_before_the_first(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %kind = llvm.mlir.constant(0x000403 : i64) : i64
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(-1 : i32) : i32
+    %c2 = llvm.mlir.constant(0 : i32) : i32
+    // LOAD_OF_A_HEAD_BEFORE_THE_FIRST: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which has nothing of the tensor: there the size is 2
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @load_of_no_page(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %kind = llvm.mlir.constant(0x000403 : i64) : i64
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(0 : i32) : i32
+    %c2 = llvm.mlir.constant(4 : i32) : i32
+    // LOAD_OF_NO_PAGE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which has nothing of the tensor: there the size is 4
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @store_to_no_head(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %kind = llvm.mlir.constant(0x000403 : i64) : i64
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(2 : i32) : i32
+    %c2 = llvm.mlir.constant(0 : i32) : i32
+    // STORE_TO_NO_HEAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    nvvm.cp.async.bulk.tensor.global.shared.cta %d, %to, box[%c0, %c1, %c2] : !llvm.ptr, !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @swizzled_tile_beside_its_pattern(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %kind = llvm.mlir.constant(0x030403 : i64) : i64
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %to = llvm.getelementptr %tile[128] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(0 : i32) : i32
+    %c2 = llvm.mlir.constant(0 : i32) : i32
+    // SWIZZLED_TILE_BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got shared + 0x180
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    gpu.return
+  }
 }
 
 func.func @thread_copy_to_odd_place() {
@@ -633,6 +761,46 @@ func.func @fence_of_half_a_tensor_map() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@fence_of_half_a_tensor_map blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @load_of_no_head() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@load_of_no_head blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @load_of_a_head_before_the_first() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@load_of_a_head_before_the_first blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @load_of_no_page() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@load_of_no_page blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_to_no_head() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_to_no_head blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @swizzled_tile_beside_its_pattern() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@swizzled_tile_beside_its_pattern blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -121,7 +121,7 @@ FILL = """
 
 
 @functools.cache
-def compile_copy(target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases=""):
+def compile_copy(target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases="", **options):
     """`run` of the tensors of a cache, the layer, the tile's bytes or elements, and the parameters."""
     lanes = 16 // tile.numpy.itemsize
     name = "paged" if kind.page_size else "continuous"
@@ -175,7 +175,7 @@ func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut
   }}
   return
 }}"""
-    return kvcache.jit(source, target=target, opt_level=0)
+    return kvcache.jit(source, target=target, opt_level=0, **options)
 
 
 class Memory:

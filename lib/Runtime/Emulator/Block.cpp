@@ -36,6 +36,12 @@ std::string Block::describe(const Thread &thread) {
 
 std::string Block::describe() const { return "block " + describePlace(ctaid); }
 
+std::string Block::describeShared(uint32_t offset) const {
+  std::ostringstream os;
+  os << "shared + 0x" << std::hex << offset;
+  return os.str();
+}
+
 static std::string describe(const KVCacheSite *site) {
   return std::string(site->op) + " at " + site->location;
 }
@@ -130,8 +136,7 @@ void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
   std::ostringstream os;
   os << "wants an address at a multiple of " << alignment << " bytes, got ";
   if (isShared(pointer))
-    os << "shared + 0x" << std::hex
-       << static_cast<const char *>(pointer) - shared;
+    os << describeShared(static_cast<const char *>(pointer) - shared);
   else
     os << "0x" << std::hex << reinterpret_cast<uintptr_t>(pointer);
   fail(thread, site, os.str());

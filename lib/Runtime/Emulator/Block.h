@@ -164,6 +164,9 @@ public:
   /// The same, with the whole message, which names the block.
   [[noreturn]] void fail(const std::string &message) const;
 
+  /// "shared + 0x40".
+  std::string describeShared(uint32_t offset) const;
+
   /// "thread (1, 0, 0)", "block (0, 2, 0)".
   static std::string describe(const Thread &thread);
   std::string describe() const;

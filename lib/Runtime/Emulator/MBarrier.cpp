@@ -11,7 +11,6 @@
 #include "kvcache/Emulator/Synchronization.h"
 
 #include <algorithm>
-#include <sstream>
 
 using namespace mlir::kvcache::emulator;
 
@@ -20,9 +19,7 @@ using namespace mlir::kvcache::emulator;
 //===----------------------------------------------------------------------===//
 
 std::string MBarrier::getName() const {
-  std::ostringstream os;
-  os << "the mbarrier at shared + 0x" << std::hex << offset;
-  return os.str();
+  return "the mbarrier at " + block.describeShared(offset);
 }
 
 std::string MBarrier::countArrivals() const {

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 using namespace mlir::kvcache::emulator;
 
@@ -59,12 +58,6 @@ static void forEachGranule(SharedRange range, Visitor visit) {
 // Text
 //===----------------------------------------------------------------------===//
 
-static std::string describeOffset(uint32_t offset) {
-  std::ostringstream os;
-  os << "shared + 0x" << std::hex << offset;
-  return os.str();
-}
-
 static std::string describe(const KVCacheSite *site) {
   return std::string(site->op) + " at " + site->location;
 }
@@ -84,7 +77,7 @@ std::string Sanitizer::describe(const Access &access) const {
   return std::string(access.copy ? "issues a copy that " : "") +
          verbs[static_cast<int>(access.kind)] +
          std::to_string(access.range.bytes) + " bytes at " +
-         describeOffset(access.range.offset);
+         block.describeShared(access.range.offset);
 }
 
 std::string Sanitizer::describe(const CopyState &copy) const {
@@ -136,7 +129,8 @@ void Sanitizer::fail(const Access &access, uint32_t index, uint16_t mask,
   uint32_t first = index * kGranuleBytes + __builtin_ctz(mask);
   std::string message = describe(access) + ", which " + what;
   if (first != access.range.offset)
-    message += "; the first of these bytes is at " + describeOffset(first);
+    message +=
+        "; the first of these bytes is at " + block.describeShared(first);
   block.fail(access.thread, access.site, message);
 }
 
@@ -486,6 +480,6 @@ void Sanitizer::end() {
                  block.describe() + " issues a copy that " +
                  (copy.isWrite ? "writes " : "reads ") +
                  std::to_string(copy.range.bytes) + " bytes at " +
-                 describeOffset(copy.range.offset) +
+                 block.describeShared(copy.range.offset) +
                  " and is in flight when the block ends");
 }

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "AsyncCopies.h"
+#include "Grid.h"
 #include "kvcache/Emulator/AsyncCopies.h"
 #include "kvcache/TMA/Encoding.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
@@ -121,6 +123,60 @@ static TensorBox getBox(const Thread &thread, const KVCacheSite *site,
   return box;
 }
 
+/// Whether a box is empty on purpose: none of its rows is valid in the tensor
+/// of a ragged tile, whose origin lies before the view.
+static bool isRaggedAndEmpty(const TensorBox &box) {
+  const tma::TensorMap &map = box.getMap();
+  return map.offset < 0 && map.rank > 1 && box.coordinates[1] == map.dims[1];
+}
+
+/// Fails for a box at a page or a head that is none, where it has nothing of
+/// the tensor. Those that lack a part of a tile on purpose pass: rows before
+/// the first (-1), rows and columns at the end of a dimension that a box has
+/// several of, and rows that a gather names, which are a tensor's of two
+/// dimensions.
+static void checkPlace(const Thread &thread, const KVCacheSite *site,
+                       const TensorBox &box) {
+  const Block &block = *thread.block;
+  const tma::TensorMap &map = box.getMap();
+  if (!block.getGrid().module->isSanitized || map.rank < 3 ||
+      isRaggedAndEmpty(box))
+    return;
+  for (int dim = 1; dim < map.rank; ++dim) {
+    bool isLast = dim + 1 == map.rank;
+    int64_t first = box.coordinates[dim];
+    bool isBefore = first + map.box[dim] <= 0 && !isLast;
+    bool isBehind = first >= map.dims[dim] && (isLast || map.box[dim] == 1);
+    if (isBefore || isBehind)
+      block.fail(thread, site,
+                 "copies a box at coordinate " + std::to_string(first) +
+                     " of dimension " + std::to_string(dim) +
+                     ", which has nothing of the tensor: there the size is " +
+                     std::to_string(map.dims[dim]));
+  }
+}
+
+/// Fails for a tile that a swizzle would store elsewhere than reads of the tile
+/// look: the pattern goes by addresses, and repeats after 8 rows of its span. A
+/// box of fewer rows may be any part of a tile that is where it should be.
+static void checkSwizzle(const Thread &thread, const KVCacheSite *site,
+                         const TensorBox &box, uint32_t offset) {
+  const Block &block = *thread.block;
+  tma::Swizzle swizzle = box.getMap().swizzle;
+  if (!block.getGrid().module->isSanitized || swizzle == tma::Swizzle::None)
+    return;
+  constexpr int64_t patternRows = 8;
+  int64_t repeat = std::gcd(patternRows * tma::getSpan(swizzle),
+                            static_cast<int64_t>(box.getBytes()));
+  if (offset % repeat != 0)
+    block.fail(thread, site,
+               "copies a box with a swizzle of " +
+                   std::to_string(tma::getSpan(swizzle)) +
+                   " bytes, which wants a multiple of " +
+                   std::to_string(repeat) + " bytes in shared memory, got " +
+                   block.describeShared(offset));
+}
+
 /// The copy between a box and shared memory at `shared`.
 static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
                         const TensorBox &box, const void *shared) {
@@ -130,6 +186,8 @@ static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
   block.checkAlignment(thread, site, shared, alignment);
   uint32_t bytes = box.getBytes();
   uint32_t offset = block.getSharedOffset(thread, site, shared, bytes);
+  checkPlace(thread, site, box);
+  checkSwizzle(thread, site, box, offset);
   BoxCopy copy{&thread, site, {offset, bytes}, box.getPieces()};
   copy.swizzleMask = tma::getSpan(box.getMap().swizzle) / 16 - 1;
   return copy;
