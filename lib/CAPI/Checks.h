@@ -1,4 +1,4 @@
-//===- Checks.h - What callers from C may get wrong -------------*- C++ -*-===//
+//===- Checks.h - Checks of arguments from C --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,7 +16,8 @@
 
 namespace mlir::kvcache {
 
-/// Checks that the dialect is in the context: without it MLIR ends the process.
+/// Checks that the context has loaded the dialect; otherwise MLIR would end the
+/// process.
 inline LogicalResult checkLoaded(Location loc) {
   if (loc.getContext()->getLoadedDialect<KVCacheDialect>())
     return success();
@@ -25,7 +26,8 @@ inline LogicalResult checkLoaded(Location loc) {
                         << "' to be loaded into the context";
 }
 
-/// The attribute or type; null, and an error at `loc`, where it breaks a rule.
+/// Returns the attribute or type. If the arguments violate a constraint, emits
+/// an error at `loc` and returns null.
 template <typename T, typename... Args>
 T getChecked(Location loc, Args &&...args) {
   if (failed(checkLoaded(loc)))
@@ -34,8 +36,8 @@ T getChecked(Location loc, Args &&...args) {
                        std::forward<Args>(args)...);
 }
 
-/// The case of an enum; nothing, and an error at `loc`, for a number that is
-/// none: C lets callers pass any, while C++ may not even look at it as an enum.
+/// Returns the enum case of a number. For an invalid number, which C callers
+/// may pass, emits an error at `loc` and returns `nullopt`.
 template <typename Enum, typename CEnum>
 std::optional<Enum> getCase(Location loc, StringRef what,
                             std::optional<Enum> (*symbolize)(uint32_t),

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-/// A result as C sees it: every note follows what it belongs to.
+/// A result in the form of the C API: notes follow their diagnostic.
 struct FlatResult {
   explicit FlatResult(CompileResult compiled) : compiled(std::move(compiled)) {
     for (const DiagnosticRecord &diagnostic : this->compiled.diagnostics)
@@ -110,7 +110,7 @@ bool mlirKVCacheCompileResultSucceeded(MlirKVCacheCompileResult result) {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-/// Without a default, so that the compiler misses a case that is added.
+/// The switch has no default, so that the compiler warns about a new case.
 static MlirDiagnosticSeverity wrap(DiagnosticSeverity severity) {
   switch (severity) {
   case DiagnosticSeverity::Note:

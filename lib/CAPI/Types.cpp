@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Verifiers take it for granted that there is a type.
+/// Checks that a type is not null, as verifiers assume.
 static LogicalResult checkPresent(Location loc, StringRef what, Type type) {
   return type ? success() : emitError(loc) << "expects " << what;
 }

@@ -1,4 +1,4 @@
-//===- CacheShape.cpp - What is known of a cache's shape ------------------===//
+//===- CacheShape.cpp - Shape and alignment of a cache --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,7 +29,8 @@ Operation *kvcache::getCollectionOp(Value cache) {
   return cache.getDefiningOp();
 }
 
-/// The blocks, or the scales, behind a view; null where they are not in sight.
+/// Returns the blocks, or the scales, of a view; null if no collection op
+/// defines it.
 static Value getTensor(Value view, bool ofScales) {
   Operation *op = getCollectionOp(view);
   if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
@@ -44,8 +45,9 @@ static Value getTensor(Value view, bool ofScales) {
 // Strides
 //===----------------------------------------------------------------------===//
 
-/// Elements that a stride of `tensor` is a multiple of: the stride, if a type
-/// says it, or without a layout the sizes that are static. None if it is open.
+/// Returns a divisor of a stride of `tensor`, in elements: the static stride,
+/// or for a memref without a layout the product of the static sizes. `nullopt`
+/// for a dynamic stride.
 static std::optional<int64_t> getStrideDivisor(Value tensor, unsigned dim) {
   auto type = cast<MemRefType>(tensor.getType());
   if (type.getLayout().isIdentity()) {

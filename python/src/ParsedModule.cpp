@@ -1,5 +1,4 @@
-//===- ParsedModule.cpp - Modules to look at
-//-------------------------------===//
+//===- ParsedModule.cpp - Parsed modules ----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

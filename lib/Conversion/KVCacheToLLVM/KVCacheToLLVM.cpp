@@ -1,4 +1,4 @@
-//===- KVCacheToLLVM.cpp - Lower what is left to LLVM ---------------------===//
+//===- KVCacheToLLVM.cpp - Lower remaining kvcache ops to LLVM ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -34,16 +34,16 @@ void kvcache::markDescriptor(LLVM::LLVMFuncOp kernel, unsigned argument) {
 
 namespace {
 
-/// On a kernel on its way to LLVM: which of its arguments there are
-/// descriptors.
+/// An attribute of a kernel during its lowering to LLVM: the indices of the
+/// descriptors among its LLVM arguments.
 constexpr StringLiteral kDescriptorArgsAttr = "kvcache.descriptor_args";
 
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Where `convert-kvcache-checks` has not run, a check is an assertion, which
-/// needs no runtime of ours, and does not tell the values.
+/// Lowers a check to an assertion if `convert-kvcache-checks` has not run. The
+/// assertion needs no runtime library, and does not print the values.
 struct LowerCheck : OpConversionPattern<CheckOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -83,8 +83,8 @@ struct LowerTensorMap : OpConversionPattern<EncodeTensorMapOp> {
   }
 };
 
-/// Notes the descriptors among the arguments that a kernel will have: what
-/// upstream makes of it does not say.
+/// Records the descriptors among the LLVM arguments of a kernel, which
+/// upstream's lowering does not preserve.
 struct NoteDescriptors : ConvertOpToLLVMPattern<gpu::GPUFuncOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -130,8 +130,8 @@ struct MarkDescriptors : OpConversionPattern<LLVM::LLVMFuncOp> {
   }
 };
 
-/// In a kernel a descriptor is where its parameter is; on the host it is a
-/// value. Only what lowers kernels knows their memory spaces.
+/// In a kernel, a descriptor becomes a pointer to its parameter; on the host,
+/// it is a value. Only the lowering of kernels knows their memory spaces.
 void addDescriptorConversion(LLVMTypeConverter &converter) {
   converter.addConversion([&converter](TMATileType type) -> Type {
     MLIRContext *context = type.getContext();
@@ -166,7 +166,7 @@ struct KVCacheToLLVMInterface : ConvertToLLVMPatternInterface {
         [](LLVM::LLVMFuncOp op) { return !op->hasAttr(kDescriptorArgsAttr); });
     patterns.add<LowerCheck, LowerTensorMap, MarkDescriptors>(
         patterns.getContext());
-    // Before upstream's own.
+    // Apply before the upstream patterns.
     patterns.add<NoteDescriptors>(converter, /*benefit=*/100);
     addTensorCopyLegality(target);
     populateKVCacheToNVVMPatterns(patterns, /*mayLoop=*/false);

@@ -1,5 +1,4 @@
-//===- KVCacheToNVVM.cpp - Lower tensor copies to NVVM
-//-----------------------===//
+//===- KVCacheToNVVM.cpp - Lower tensor copies to NVVM --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -30,7 +29,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// The ops that are instructions of some chips.
+/// Whether the op is a TMA instruction, which only some chips have.
 bool isTensorCopy(Operation *op) {
   return isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
              TMAGatherTileOp, TMAStoreOp>(op);
@@ -63,7 +62,7 @@ struct ConvertKVCacheToNVVM
 void kvcache::addTensorCopyLegality(ConversionTarget &target) {
   target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
                       TMAGather4Op, TMAGatherTileOp, TMAStoreOp>();
-  // A wait is ours if it is for a store.
+  // Lower only waits for stores.
   target.addDynamicallyLegalOp<WaitOp>(
       [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });
 }
@@ -80,8 +79,8 @@ LogicalResult kvcache::checkTensorCopy(Operation *op) {
   auto gatherTile = dyn_cast<TMAGatherTileOp>(op);
   if (chip->has(Feature::Gather4) || (!gather && !gatherTile))
     return success();
-  // PTX ISA, "cp.async.bulk.tensor": the alignment of a destination, which is
-  // a row if rows come one by one.
+  // PTX ISA, "cp.async.bulk.tensor": the alignment of a destination, which is a
+  // row for copies of single rows.
   constexpr int64_t alignment = 128;
   TMATileType descriptor = gather ? gather.getDescriptor().getType()
                                   : gatherTile.getDescriptor().getType();

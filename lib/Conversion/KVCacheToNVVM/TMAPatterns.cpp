@@ -1,5 +1,4 @@
-//===- TMAPatterns.cpp - Tensor copies
-//---------------------------------------===//
+//===- TMAPatterns.cpp - Lower tensor copies ------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,10 +25,10 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Copies that are written out one by one; more of them become a loop.
+/// The maximum number of unrolled copies; more copies become a loop.
 constexpr int64_t kMaxUnrolled = 64;
 
-/// Builds what tensor copies are made of.
+/// Builds the operands of tensor copies.
 class CopyBuilder : public IndexBuilder {
 public:
   CopyBuilder(OpBuilder &builder, Operation *op)
@@ -40,14 +39,15 @@ public:
     return rhs ? add(lhs, index(rhs)) : lhs;
   }
 
-  /// The parameter that holds a descriptor.
+  /// Returns the parameter of a descriptor.
   Value getDescriptor(Value descriptor) const {
     auto type = LLVM::LLVMPointerType::get(builder.getContext());
     return UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
         .getResult(0);
   }
 
-  /// Byte `offset` of a tile, whether or not it is memory already.
+  /// Returns the address of byte `offset` of a tile, before or after its
+  /// lowering to memory.
   Value getAddress(Value tile, Value offset) const {
     auto cast = tile.getDefiningOp<UnrealizedConversionCastOp>();
     Value memory =
@@ -58,9 +58,9 @@ public:
     return getSharedPointer(builder, loc, memory, offset);
   }
 
-  /// The policy that an instruction takes as operand; null without a hint.
-  /// What "createpolicy.fractional" gives for all of an access, as CUTLASS has
-  /// it in TMA::CacheHintSm90.
+  /// Returns the cache policy operand of an instruction; null without a hint.
+  /// The value is the result of "createpolicy.fractional" for a whole access,
+  /// as in CUTLASS, TMA::CacheHintSm90.
   Value getPolicy(std::optional<Eviction> hint) const {
     if (!hint)
       return {};
@@ -86,7 +86,7 @@ void forEachChunk(const CopyBuilder &b, TMATileType descriptor, Value tile,
   }
 }
 
-/// Lowers an op for a chip that has it.
+/// Lowers an op for a chip that supports it.
 template <typename OpTy> struct TensorCopyPattern : OpConversionPattern<OpTy> {
   using OpConversionPattern<OpTy>::OpConversionPattern;
 
@@ -142,7 +142,7 @@ struct LowerExpect : TensorCopyPattern<TMAExpectOp> {
 // Loads
 //===----------------------------------------------------------------------===//
 
-/// The instruction that all loads become.
+/// Creates the load instruction.
 void createLoad(const CopyBuilder &b, Value address, Value descriptor,
                 ValueRange coordinates, Value barrier, Value policy,
                 NVVM::TMALoadMode mode, bool ctaOnly = true) {
@@ -178,7 +178,7 @@ struct LowerLoad : TensorCopyPattern<TMALoadOp> {
   }
 };
 
-/// A load for each box of the tile's rows.
+/// Lowers to one load for each box of rows of the tile.
 struct LowerLoadRows : TensorCopyPattern<TMALoadRowsOp> {
   using TensorCopyPattern::TensorCopyPattern;
 
@@ -191,7 +191,7 @@ struct LowerLoadRows : TensorCopyPattern<TMALoadRowsOp> {
       Value cacheRow = getCacheRow(b, op, row);
       SmallVector<Value> coordinates(op.getCoordinates());
       if (op.getValid()) {
-        // The rows that are not valid are out of bounds in dimension 1.
+        // Invalid rows are out of bounds in dimension 1.
         Value valid = getValidRows(b, op, row, boxRows);
         coordinates.insert(coordinates.begin() + 1,
                            b.sub(b.index(boxRows), valid));
@@ -207,12 +207,12 @@ struct LowerLoadRows : TensorCopyPattern<TMALoadRowsOp> {
   }
 
 private:
-  /// Where the second block of a pair starts.
+  /// Returns the first row of the second block of a pair.
   static int64_t getPeerOffset(TMALoadRowsOp op) {
     return op.getRows().getType().getRows() / 2;
   }
 
-  /// The leader's value, or for the peer the other one.
+  /// Selects the value of the leader or of the peer.
   static Value select(const CopyBuilder &b, TMALoadRowsOp op,
                       function_ref<Value(int64_t offset)> get) {
     if (!op.getLeader())
@@ -221,13 +221,14 @@ private:
                                    get(getPeerOffset(op)));
   }
 
-  /// Row `offset` of the cache, whether or not the rows are numbers already.
+  /// Returns row `offset` of the cache, before or after the lowering of the row
+  /// indices.
   static Value getRow(const CopyBuilder &b, TypedValue<RowIndicesType> rows,
                       int64_t offset) {
     auto cast = rows.getDefiningOp<UnrealizedConversionCastOp>();
     if (!cast)
       return GetRowOp::create(b.builder, b.loc, rows, b.index(offset));
-    // The first rows of the pages come first.
+    // The first parts are the first rows of the pages.
     int64_t pageRows = rows.getType().getRowsPerPage();
     return b.add(cast.getOperand(offset / pageRows), offset % pageRows);
   }
@@ -239,7 +240,7 @@ private:
     });
   }
 
-  /// How many rows of the box at `row` are valid.
+  /// Returns the number of valid rows of the box at `row`.
   static Value getValidRows(const CopyBuilder &b, TMALoadRowsOp op, int64_t row,
                             int64_t boxRows) {
     Value before =
@@ -254,8 +255,8 @@ private:
 // Gathers
 //===----------------------------------------------------------------------===//
 
-/// Whether blocks of the kernel form clusters, so that their shared memory has
-/// addresses in that of the cluster.
+/// Whether the blocks of the kernel form clusters, so that their shared memory
+/// is part of the shared memory of the cluster.
 bool hasClusters(Operation *op) {
   auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
   return kernel &&
@@ -298,7 +299,7 @@ struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
   }
 
 private:
-  /// The box of one row also works without gather4.
+  /// Copies single rows with the same box, without gather4.
   static LogicalResult copyRows(TMAGather4Op op,
                                 ConversionPatternRewriter &rewriter) {
     CopyBuilder b(rewriter, op);
@@ -344,8 +345,8 @@ private:
           memref::LoadOp::create(b.builder, b.loc, op.getRows(), b.add(row, i));
       Value cacheRow = arith::IndexCastOp::create(b.builder, b.loc,
                                                   b.builder.getIndexType(), id);
-      // No view has this many rows: what 32 bits don't hold stays out of
-      // bounds, on both sides.
+      // Clamp 64-bit ids to 32 bits. No view has as many rows, so ids out of
+      // bounds stay out of bounds, on both sides.
       if (id.getType().isInteger(64)) {
         cacheRow = arith::MinSIOp::create(b.builder, b.loc, cacheRow,
                                           b.index((int64_t(1) << 31) - 1));
@@ -393,13 +394,13 @@ struct LowerStore : TensorCopyPattern<TMAStoreOp> {
                        NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
                  });
     NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, b.loc);
-    // What a token holds is of no consequence.
+    // The token has no value.
     rewriter.replaceOpWithNewOp<ub::PoisonOp>(op, op.getType());
     return success();
   }
 };
 
-/// After the copy has read the tile, it may be written.
+/// Waits until the copy has read the tile, so that threads may write it.
 struct LowerWaitForStore : OpConversionPattern<WaitOp> {
   using OpConversionPattern::OpConversionPattern;
 

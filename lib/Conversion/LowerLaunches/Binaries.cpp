@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-/// The constants that a `KVCacheImage` consists of.
+/// The constants of a `KVCacheImage`.
 struct Image {
   LLVM::GlobalOp data;
   std::string chip;
@@ -22,7 +22,7 @@ struct Image {
 };
 } // namespace
 
-/// What the driver loads: PTX ends in a zero byte.
+/// Returns the data that the driver loads. PTX ends with a zero byte.
 static FailureOr<std::string> getContent(gpu::BinaryOp binary,
                                          gpu::ObjectAttr object) {
   StringRef content = object.getObject().getValue();
@@ -39,7 +39,7 @@ static FailureOr<std::string> getContent(gpu::BinaryOp binary,
   }
 }
 
-/// The module that an object for the emulator names; null for others.
+/// Returns the module of an object for the emulator; null for other objects.
 static LLVM::GlobalOp getEmulatedModule(gpu::ObjectAttr object,
                                         RuntimeCalls &runtime) {
   DictionaryAttr properties = object.getProperties();
@@ -73,7 +73,7 @@ static FailureOr<Image> createImage(gpu::BinaryOp binary,
   LLVM::GlobalOp data = runtime.createConstant(
       binary.getLoc(), (binary.getName() + "_" + target.getChip()).str(), type,
       builder.getStringAttr(*content));
-  // The headers in a cubin and in a fat binary have fields of 8 bytes.
+  // The headers of cubins and fat binaries have 8-byte fields.
   data.setAlignment(16);
   return Image{data, target.getChip().str(),
                static_cast<int64_t>(content->size())};

@@ -44,7 +44,8 @@ void DeviceCalls::check(OpBuilder &builder, Location loc, Value status,
 
 Value DeviceCalls::createSlot(OpBuilder &builder, Location loc, Type type,
                               int64_t alignment) {
-  // Not where the op is, since a loop around it would take more each time.
+  // Allocate in the entry block, because a loop around the op would allocate in
+  // each iteration.
   Operation *function = builder.getInsertionBlock()->getParentOp();
   if (!isa<FunctionOpInterface>(function))
     function = function->getParentOfType<FunctionOpInterface>();

@@ -16,35 +16,36 @@
 
 namespace mlir::kvcache {
 
-/// Calls of the functions in `kvcache/Runtime/Device.h`, with what they take:
-/// addresses of structures in the frame of the calling function.
+/// Builds calls of the functions in `kvcache/Runtime/Device.h`, and their
+/// operands: addresses of structures in the stack frame of the caller.
 class DeviceCalls {
 public:
   explicit DeviceCalls(ModuleOp module);
 
-  /// Calls a function that returns a status. Where it fails, the program ends
-  /// with a message that says where and what was done, such as `launch of
+  /// Calls a function that returns a status. If it fails, the program ends with
+  /// a message of the location and the operation, such as `launch of
   /// @kernels::@gather`.
   void call(OpBuilder &builder, Location loc, StringRef function,
             ValueRange operands, const Twine &what);
-  /// The same for the status of a call that has been made.
+  /// Checks the status of a call in the same way.
   void check(OpBuilder &builder, Location loc, Value status, const Twine &what);
 
-  /// Memory in the frame of the calling function. There is one slot for an op
-  /// that runs many times.
+  /// Creates memory in the stack frame of the caller. All executions of an op
+  /// share one slot.
   Value createSlot(OpBuilder &builder, Location loc, Type type,
                    int64_t alignment = 8);
-  /// The same, holding `value`.
+  /// Creates a slot and stores `value` in it.
   Value createSlot(OpBuilder &builder, Location loc, Value value,
                    int64_t alignment = 8);
 
-  /// The default stream.
+  /// Returns the default stream.
   Value getStream(OpBuilder &builder, Location loc);
 
-  /// Ends an op whose work has been put on the default stream. An `async` one
-  /// has the stream, which keeps the order, for its token; any other waits.
+  /// Replaces an op whose work is on the default stream. The token of an
+  /// `async` op becomes the stream, which keeps the order. For any other op,
+  /// the host waits for the stream.
   void finish(OpBuilder &builder, gpu::AsyncOpInterface op, const Twine &what);
-  /// The same for an op that leaves no work on the stream.
+  /// Replaces an op that leaves no work on the stream.
   void replaceToken(OpBuilder &builder, gpu::AsyncOpInterface op);
 
   RuntimeCalls runtime;
@@ -52,27 +53,28 @@ public:
   IntegerType i32, i64;
 };
 
-/// An integer or index as i64.
+/// Casts an integer or index to i64.
 Value toI64(OpBuilder &builder, Location loc, Value value);
 
 /// CUDA Driver API, "CUtensorMap".
 inline constexpr int64_t kDescriptorBytes = 128, kDescriptorAlignment = 64;
 
-/// The value type that a descriptor has in host code: its bytes.
+/// Returns the type of a descriptor in host code: a vector of its bytes.
 VectorType getDescriptorBytesType(MLIRContext *context);
 
 /// Replaces `binary` by a constant `KVCacheBinary` of the same name.
 LogicalResult lowerBinary(gpu::BinaryOp binary, RuntimeCalls &runtime);
 
-/// Binaries are lowered before launches.
+/// Lowers a launch. Binaries must be lowered before launches.
 LogicalResult lowerLaunch(gpu::LaunchFuncOp launch, DeviceCalls &device);
 
-/// Encodes a descriptor into memory in the frame of the calling function.
-/// Returns the status of the call, and the memory.
+/// Encodes a descriptor into memory in the stack frame of the caller. Returns
+/// the status of the call, and the memory.
 std::pair<Value, Value>
 encodeTensorMap(OpBuilder &builder, EncodeTensorMapOp op, DeviceCalls &device);
 
-/// The uses get bytes in place of a descriptor: the caller makes types agree.
+/// Replaces a descriptor by its bytes. The caller must update the types of
+/// uses.
 void lowerTensorMap(EncodeTensorMapOp op, DeviceCalls &device);
 
 LogicalResult lowerAlloc(gpu::AllocOp op, DeviceCalls &device);

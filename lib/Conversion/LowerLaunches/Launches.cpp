@@ -14,14 +14,14 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-/// The values of a kernel's parameters, as it reads them.
+/// The values of the parameters of a kernel, in the format that it reads.
 struct Parameters {
   SmallVector<Value> values;
   SmallVector<int64_t> bytes;
 };
 } // namespace
 
-/// What one number takes as a parameter; none if it can't be one.
+/// Returns the size in bytes of a parameter; `nullopt` for an unsupported type.
 static std::optional<int64_t> getBytes(Type type) {
   if (isa<IndexType, LLVM::LLVMPointerType>(type))
     return 8;
@@ -35,7 +35,7 @@ static std::optional<int64_t> getBytes(Type type) {
   return bits / 8;
 }
 
-/// Floats as integers: host code moves those that it can't compute on so.
+/// Casts floats to integers, as which host code moves unsupported floats.
 static Value toBits(OpBuilder &builder, Location loc, Value value) {
   Type type = value.getType();
   if (isa<IndexType>(type))
@@ -51,8 +51,8 @@ static Value toBits(OpBuilder &builder, Location loc, Value value) {
   return arith::BitcastOp::create(builder, loc, bits, value);
 }
 
-/// The descriptor that an operand is, or whose address it stands for, else
-/// null.
+/// Returns the descriptor of an operand that is a descriptor or its address,
+/// else null.
 static Value getDescriptor(Value operand) {
   if (isa<TMATileType>(operand.getType()))
     return operand;
@@ -97,7 +97,7 @@ static FailureOr<Parameters> getParameters(OpBuilder &builder,
   return parameters;
 }
 
-/// The arrays of addresses and of sizes that `kvcacheLaunch` takes.
+/// Creates the arrays of addresses and of sizes for `kvcacheLaunch`.
 static std::pair<Value, Value> createArrays(OpBuilder &builder, Location loc,
                                             const Parameters &parameters,
                                             DeviceCalls &device) {
@@ -120,7 +120,7 @@ static std::pair<Value, Value> createArrays(OpBuilder &builder, Location loc,
           LLVM::AddressOfOp::create(builder, loc, sizes)};
 }
 
-/// The `KVCacheLaunch`.
+/// Creates the `KVCacheLaunch`.
 static Value createLaunch(OpBuilder &builder, gpu::LaunchFuncOp launch,
                           Value stream, DeviceCalls &device) {
   Location loc = launch.getLoc();
@@ -192,7 +192,7 @@ LogicalResult kvcache::lowerLaunch(gpu::LaunchFuncOp launch,
               {handle, runtime.getString(builder, loc, kernel), shape,
                addresses, sizes, count},
               what);
-  // Who gives a stream waits for it.
+  // If the launch has a stream, its owner waits for it.
   if (!hasStream)
     device.finish(builder, cast<gpu::AsyncOpInterface>(*launch), what);
   SmallVector<Value> operands(launch.getKernelOperands());

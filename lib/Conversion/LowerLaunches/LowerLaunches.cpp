@@ -44,8 +44,8 @@ struct LowerLaunches : kvcache::impl::LowerLaunchesBase<LowerLaunches> {
   }
 
 private:
-  /// Descriptors are values, which functions may return and loops carry. Some
-  /// have their new type already.
+  /// Replaces the types of descriptor values, which may be results of functions
+  /// and loop variables. Some values already have the new type.
   void replaceTypes() {
     AttrTypeReplacer replacer;
     replacer.addReplacement([](TMATileType type) -> Type {

@@ -24,7 +24,7 @@ static LogicalResult expectPacked(Operation *op, Value memref) {
          << memref.getType();
 }
 
-/// The product of sizes, as an index.
+/// Returns the product of sizes, as an index.
 static Value multiply(OpBuilder &builder, Location loc, int64_t first,
                       ValueRange sizes) {
   Value product = arith::ConstantIndexOp::create(builder, loc, first);
@@ -33,7 +33,7 @@ static Value multiply(OpBuilder &builder, Location loc, int64_t first,
   return product;
 }
 
-/// The product of the static sizes.
+/// Returns the product of the static sizes.
 static int64_t multiplyStatic(MemRefType type) {
   int64_t product = 1;
   for (int64_t size : type.getShape())
@@ -42,7 +42,7 @@ static int64_t multiplyStatic(MemRefType type) {
   return product;
 }
 
-/// The bytes that a packed memref takes.
+/// Returns the size of a packed memref in bytes.
 static Value getBytes(OpBuilder &builder, Location loc, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   SmallVector<Value> open;
@@ -78,7 +78,7 @@ LogicalResult kvcache::lowerAlloc(gpu::AllocOp op, DeviceCalls &device) {
 void kvcache::lowerDealloc(gpu::DeallocOp op, DeviceCalls &device) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  // What was allocated, also of a memref that is a window of it.
+  // Free the allocated pointer, also for a memref that is a window.
   auto metadata =
       memref::ExtractStridedMetadataOp::create(builder, loc, op.getMemref());
   Value pointer = getHostPointer(builder, loc, metadata.getBaseBuffer());
@@ -103,7 +103,7 @@ LogicalResult kvcache::lowerMemcpy(gpu::MemcpyOp op, DeviceCalls &device) {
   return success();
 }
 
-/// The byte that every byte of a value is: an i8, or null.
+/// Returns the i8 of which all bytes of a value are copies, or null.
 static Value getRepeatedByte(OpBuilder &builder, Location loc, Value value) {
   Type i8 = builder.getI8Type();
   if (value.getType() == i8)
@@ -145,7 +145,7 @@ LogicalResult kvcache::lowerMemset(gpu::MemsetOp op, DeviceCalls &device) {
 
 void kvcache::lowerWait(gpu::WaitOp op, DeviceCalls &device) {
   OpBuilder builder(op);
-  // Without dependencies there is nothing to wait for.
+  // Without dependencies, no wait is needed.
   if (op.getAsyncToken() || !op.getAsyncDependencies().empty())
     device.finish(builder, cast<gpu::AsyncOpInterface>(*op), "wait");
   op.erase();

@@ -13,14 +13,14 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// The span of a swizzle as the C ABI has it.
+/// Returns the span of a swizzle in the encoding of the C ABI.
 static int64_t getSwizzleBytes(Swizzle swizzle) {
   return swizzle == Swizzle::None
              ? 0
              : tma::getSpan(static_cast<tma::Swizzle>(swizzle));
 }
 
-/// The `KVCacheTensorMap`.
+/// Creates the `KVCacheTensorMap`.
 static Value createMap(OpBuilder &builder, EncodeTensorMapOp op,
                        DeviceCalls &device) {
   Location loc = op.getLoc();

@@ -41,7 +41,7 @@ Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef function,
     OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
     callee = LLVM::LLVMFuncOp::create(atStart, module.getLoc(), function, type);
     symbols.insert(callee);
-    // The caller extends what is narrower than an int of C.
+    // The caller extends operands narrower than a C int.
     for (auto [index, operand] : llvm::enumerate(operands))
       if (auto integer = dyn_cast<IntegerType>(operand.getType());
           integer && integer.getWidth() < 32)

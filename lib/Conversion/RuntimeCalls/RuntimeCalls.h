@@ -16,19 +16,18 @@
 
 namespace mlir::kvcache {
 
-/// The source position behind a location, however it is wrapped; null if there
-/// is none.
+/// Returns the source position inside a location, or null.
 FileLineColLoc findFileLoc(Location loc);
 
-/// `file:line:col: what`, or `what` alone where there is no position.
+/// Returns `file:line:col: what`, or only `what` without a position.
 std::string addPosition(Location loc, const Twine &what);
 
-/// The fields of a structure of the C ABI, in the order of its declaration.
+/// Builds a structure of the C ABI, with its fields in declaration order.
 class FieldBuilder {
 public:
   FieldBuilder(OpBuilder &builder, Location loc, ArrayRef<Type> fields);
 
-  /// Fields that are not set have no value.
+  /// Sets a field. Unset fields are undefined.
   void set(Value value, ArrayRef<int64_t> position);
   void set(int64_t value, Type type, ArrayRef<int64_t> position);
 
@@ -40,35 +39,35 @@ private:
   Value value;
 };
 
-/// The declarations and strings that a module's calls of the functions in
-/// `kvcache/Runtime` need.
+/// Builds calls of the functions in `kvcache/Runtime`, with the declarations
+/// and strings that they need in the module.
 class RuntimeCalls {
 public:
   explicit RuntimeCalls(ModuleOp module) : module(module), symbols(module) {}
 
-  /// Calls a function and returns its result, null for `void`. Operands that C
-  /// would extend are unsigned.
+  /// Calls a function and returns its result, or null for `void`. Extends
+  /// narrow operands as unsigned.
   Value call(OpBuilder &builder, Location loc, StringRef function,
              Type resultType, ValueRange operands);
 
-  /// The address of a constant string that ends in a zero byte.
+  /// Returns the address of a constant string that ends with a zero byte.
   Value getString(OpBuilder &builder, Location loc, StringRef text);
 
-  /// Makes a constant that only this module sees, under `name` or one like it.
-  /// Without a value, the caller gives it an initializer.
+  /// Creates a private constant with a unique name derived from `name`. Without
+  /// a value, the caller adds an initializer.
   LLVM::GlobalOp createConstant(Location loc, StringRef name, Type type,
                                 Attribute value);
 
-  /// The same, with the value that `build` gives.
+  /// Creates a constant with the value that `build` returns.
   LLVM::GlobalOp createConstant(Location loc, StringRef name, Type type,
                                 function_ref<Value(OpBuilder &)> build);
 
-  /// A constant structure, whose fields `build` sets.
+  /// Creates a constant structure, whose fields `build` sets.
   LLVM::GlobalOp
   createStruct(Location loc, StringRef name, ArrayRef<Type> fields,
                function_ref<void(FieldBuilder &, OpBuilder &)> build);
 
-  /// A constant array of structures, whose fields `build` sets.
+  /// Creates a constant array of structures, whose fields `build` sets.
   LLVM::GlobalOp
   createStructs(Location loc, StringRef name, ArrayRef<Type> fields,
                 size_t count,

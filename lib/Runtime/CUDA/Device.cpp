@@ -53,7 +53,7 @@ int32_t kvcacheLaunch(void *module, const char *kernel,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Runs `allocate(driver, &address)` where there is something to allocate.
+/// Runs `allocate(driver, &address)` unless the size is 0.
 template <typename Allocate>
 static int32_t allocateMemory(int64_t bytes, void **pointer,
                               Allocate allocate) {
@@ -98,7 +98,7 @@ int32_t kvcacheMemFree(void *pointer) {
   return driver->check(driver->cuMemFree(toAddress(pointer)), "cuMemFree");
 }
 
-/// Runs `run(driver)` where there are bytes to do something with.
+/// Runs `run(driver)` unless the size is 0.
 template <typename Run> static int32_t runOnBytes(int64_t bytes, Run run) {
   if (int32_t status = checkBytes(bytes))
     return status;
@@ -167,7 +167,8 @@ int32_t kvcacheStreamSynchronize(void *stream) {
 // TMA descriptors
 //===----------------------------------------------------------------------===//
 
-/// Copies do not compute, so only the size of the type matters.
+/// Returns an element type of this size. Copies do not compute, so only the
+/// size matters.
 static CUtensorMapDataType getDataType(int64_t elementBytes) {
   switch (elementBytes) {
   case 1:
@@ -218,7 +219,7 @@ static CUresult encodeTiled(const Driver &driver,
     dims[dim] = map.dims[dim];
     box[dim] = static_cast<uint32_t>(map.box[dim]);
     elementStrides[dim] = 1;
-    // The driver knows the innermost.
+    // The driver does not take the innermost stride, which is 1.
     if (dim > 0)
       strideBytes[dim - 1] = map.strides[dim] * map.elementBytes;
   }

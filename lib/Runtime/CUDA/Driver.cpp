@@ -42,15 +42,15 @@ int32_t Driver::check(CUresult result, const char *call,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Finds functions in the driver's library.
+/// Finds functions in the library of the driver.
 class Finder {
 public:
   explicit Finder(void *library)
       : library(library), getProcAddress(reinterpret_cast<GetProcAddress>(
                               dlsym(library, "cuGetProcAddress_v2"))) {}
 
-  /// The function `name` as CUDA `version` has it, or else what the library
-  /// exports.
+  /// Returns the function `name` of CUDA `version`, or else the exported
+  /// function.
   void *find(const char *name, const char *exported, int version) const {
     void *address = nullptr;
     if (getProcAddress &&
@@ -68,7 +68,7 @@ private:
   GetProcAddress getProcAddress;
 };
 
-/// A driver, or why there is none.
+/// A driver, or the reason for its absence.
 struct Opened {
   Driver driver;
   std::string error;
@@ -128,7 +128,8 @@ static int32_t getDeviceNumber(int &number) {
   return kSuccess;
 }
 
-/// Retained once, and never released: others may still use it at exit.
+/// Retains the primary context once, and never releases it, because other code
+/// may use it at exit.
 static int32_t getPrimaryContext(const Driver &driver, CUcontext &context) {
   static std::mutex mutex;
   static CUcontext retained = nullptr;
@@ -164,7 +165,7 @@ static int32_t makeContextCurrent(const Driver &driver) {
 }
 
 const Driver *cuda::enterDriver() {
-  // Never destroyed: modules are unloaded at exit, too.
+  // Never destroyed, because modules may be unloaded at exit.
   static const Opened &opened = *new Opened(openDriver());
   if (!opened.error.empty()) {
     fail(opened.error);

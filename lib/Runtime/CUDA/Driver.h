@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Types and values are those of the CUDA Driver API, under its names, so that
-// building needs nothing of CUDA.
+// Declares the types and values of the CUDA Driver API under the same names, so
+// that building does not need CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,21 +64,23 @@ enum CUtensorMapL2promotion : int {
 };
 enum CUtensorMapFloatOOBfill : int { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 
-/// The functions of the driver, by their names; null for newer ones that it
-/// lacks.
+/// The functions of the driver, by name; null for newer functions that the
+/// driver does not have.
 struct Driver {
 #define CUDA_FUNCTION(NAME, EXPORTED, VERSION, PARAMETERS)                     \
   CUresult(*NAME) PARAMETERS = nullptr;
 #include "Functions.def"
 
-  /// The status of a call that returned `result`. A failure makes `call`, what
-  /// it was about, if given, and the driver's words the last error.
+  /// Returns the status of a call that returned `result`. On failure, sets the
+  /// last error from `call`, its subject, if given, and the message of the
+  /// driver.
   int32_t check(CUresult result, const char *call,
                 const char *subject = nullptr) const;
 };
 
-/// The driver, which lives as long as the process, with a current context in
-/// this thread; null, and the last error set, if there is none.
+/// Returns the driver, which lives as long as the process, and makes sure that
+/// this thread has a current context. Returns null and sets the last error if
+/// there is no driver.
 const Driver *enterDriver();
 
 /// Sets `capability` to that of the current device: major * 10 + minor.

@@ -18,7 +18,7 @@ using namespace mlir::kvcache::runtime::cuda;
 namespace {
 enum class Format { Cubin, FatBinary, PTX };
 
-/// A chip's name, taken apart.
+/// The parsed name of a chip.
 struct Chip {
   /// Major * 10 + minor.
   int capability = 0;
@@ -28,7 +28,7 @@ struct Chip {
   int getMajor() const { return capability / 10; }
 };
 
-/// How good an image is, in ascending order.
+/// The suitability of an image, in ascending order.
 enum class Fit { None, Compiled, Base, Family, Architecture };
 } // namespace
 
@@ -39,7 +39,7 @@ static Format getFormat(const KVCacheImage &image) {
   if (startsWith("\x7f"
                  "ELF"))
     return Format::Cubin;
-  // 0xba55ed50, as CUDA's fatbinary.h says.
+  // The magic number 0xba55ed50 of CUDA's fatbinary.h.
   return startsWith("\x50\xed\x55\xba") ? Format::FatBinary : Format::PTX;
 }
 

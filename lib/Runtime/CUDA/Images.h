@@ -13,9 +13,9 @@
 
 namespace mlir::kvcache::runtime::cuda {
 
-/// The image of `binary` that a device of this compute capability (major * 10 +
-/// minor) runs best, as `kvcacheModuleLoad` says; null, and the last error set,
-/// if it runs none.
+/// Returns the image of `binary` that fits a device of this compute capability
+/// (major * 10 + minor) best, in the order of `kvcacheModuleLoad`. Returns null
+/// and sets the last error if no image fits.
 const KVCacheImage *selectImage(const KVCacheBinary &binary, int capability);
 
 } // namespace mlir::kvcache::runtime::cuda

@@ -26,7 +26,7 @@ std::unique_ptr<Module> Module::load(const Driver &driver, CUcontext context,
   if (!image)
     return nullptr;
 
-  // What the driver's assembler says of PTX.
+  // The messages of the driver's assembler about PTX.
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
                             CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -47,8 +47,8 @@ std::unique_ptr<Module> Module::load(const Driver &driver, CUcontext context,
 
 int32_t Module::unload() const {
   CUcontext current;
-  // A context that is gone has taken its modules along, as the driver has at
-  // exit.
+  // A destroyed context has already unloaded its modules, and so has the driver
+  // at exit.
   if (driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS ||
       driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
     return kSuccess;
@@ -74,7 +74,7 @@ int32_t Module::lookUp(const char *kernelName, Kernel &kernel) const {
   if (!driver.cuFuncGetParamInfo)
     return kSuccess;
   kernel.paramBytes.emplace();
-  // The first index that the driver refuses is the number of parameters.
+  // The first index that the driver rejects is the number of parameters.
   size_t offset, bytes;
   while (driver.cuFuncGetParamInfo(kernel.function, kernel.paramBytes->size(),
                                    &offset, &bytes) == CUDA_SUCCESS)
@@ -157,7 +157,7 @@ int32_t Module::launch(const char *kernelName, const KVCacheLaunch &launch,
 //===----------------------------------------------------------------------===//
 
 ModuleTable &ModuleTable::get() {
-  // Never destroyed: compiled code may unload its modules at exit.
+  // Never destroyed, because compiled code may unload its modules at exit.
   static ModuleTable &table = *new ModuleTable();
   return table;
 }
@@ -168,7 +168,8 @@ int32_t ModuleTable::load(const Driver &driver, const KVCacheBinary &binary,
   if (int32_t status =
           driver.check(driver.cuCtxGetCurrent(&context), "cuCtxGetCurrent"))
     return status;
-  // Held while loading, so that other threads wait rather than load, too.
+  // Hold the lock during loading, so that other threads wait instead of loading
+  // the module again.
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Module> &entry = modules[{&binary, context}];
   if (!entry)

@@ -22,16 +22,16 @@
 
 namespace mlir::kvcache::runtime::cuda {
 
-/// A kernel, and what its launches need.
+/// A kernel, and the data for its launches.
 struct Kernel {
   CUfunction function = nullptr;
-  /// Bytes of dynamic shared memory that a launch may have at present.
+  /// The current limit of dynamic shared memory of a launch, in bytes.
   int sharedLimit = 0;
-  /// Sizes of the parameters, where the driver tells them.
+  /// The sizes of the parameters, if the driver reports them.
   std::optional<std::vector<size_t>> paramBytes;
 };
 
-/// A module in a context. The handle that compiled code has is its address.
+/// A module in a context. Its address is the handle for compiled code.
 class Module {
 public:
   Module(const Driver &driver, CUcontext context, CUmodule handle,
@@ -40,11 +40,11 @@ public:
         name(std::move(name)) {}
 
   /// Loads the image of `binary` for the current device into `context`, which
-  /// is current. Null, and the last error set, if that fails.
+  /// must be current. On failure, returns null and sets the last error.
   static std::unique_ptr<Module> load(const Driver &driver, CUcontext context,
                                       const KVCacheBinary &binary);
 
-  /// To be called once, and nothing after it.
+  /// Unloads the module. Must be the last call.
   int32_t unload() const;
 
   int32_t launch(const char *kernelName, const KVCacheLaunch &launch,
@@ -61,7 +61,7 @@ private:
   CUmodule handle;
   std::string name;
   std::mutex mutex;
-  /// A kernel stays where it is when others are added.
+  /// The address of a kernel is stable when others are added.
   std::map<std::string, Kernel, std::less<>> kernels;
 };
 

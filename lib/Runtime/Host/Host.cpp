@@ -1,4 +1,4 @@
-//===- Host.cpp - What compiled host code calls ---------------------------===//
+//===- Host.cpp - C functions for errors of compiled host code ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

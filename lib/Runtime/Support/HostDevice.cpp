@@ -1,4 +1,4 @@
-//===- HostDevice.cpp - What devices on the host have in common -----------===//
+//===- HostDevice.cpp - Common functions of devices on the host -----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the C ABI that needs no device: work is done when it is asked
-// for, and a descriptor is bytes.
+// The part of the C ABI that does not need a device: functions run
+// synchronously, and a descriptor is plain bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Launches.cpp - What is launched ------------------------------------===//
+//===- Launches.cpp - Checks and names of launches ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Support.h - What the device libraries share --------------*- C++ -*-===//
+//===- Support.h - Common functions of the device libraries -----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@
 
 namespace mlir::kvcache::runtime {
 
-/// What functions of the C ABI return.
+/// The statuses that functions of the C ABI return.
 inline constexpr int32_t kSuccess = 0, kFailure = 1;
 
 /// Makes `message` the last error of this thread. Returns `kFailure`.
@@ -29,27 +29,27 @@ const char *getEnvironment(const char *name);
 /// Fails for a size below 0.
 int32_t checkBytes(int64_t bytes);
 
-/// Fails for what no device can launch. `kernel` is for the message.
+/// Fails for a launch that no device supports. `kernel` is for the message.
 int32_t checkLaunch(const std::string &kernel, const KVCacheLaunch &launch);
 
-/// Whether nothing is to run.
+/// Whether the grid has no blocks.
 bool isEmpty(const KVCacheLaunch &launch);
 
-/// `@module::@kernel`.
+/// Returns `@module::@kernel`.
 std::string getKernelName(const std::string &module, const char *kernel);
 
-/// What the chips of images for the emulator begin with; their data is a
+/// The prefix of the chip of an image for the emulator, whose data is a
 /// KVCacheEmulatedModule.
 inline constexpr char kEmulatedPrefix[] = "emulator:";
 
 /// Whether an image is for the emulator.
 bool isEmulated(const KVCacheImage &image);
 
-/// The chips that a binary has images for, as text.
+/// Lists the chips of the images of a binary.
 std::string listChips(const KVCacheBinary &binary);
 
-/// What a descriptor at `address` shall say; none, and the last error set, if
-/// that breaks a limit.
+/// Returns the contents of a descriptor at `address`. If they exceed a limit,
+/// returns `nullopt` and sets the last error.
 std::optional<tma::Descriptor> getDescriptor(const KVCacheTensorMap &map,
                                              const void *address);
 

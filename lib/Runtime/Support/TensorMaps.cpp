@@ -13,7 +13,7 @@
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::runtime;
 
-/// The swizzle of a span in bytes, 0 for none.
+/// Returns the swizzle of a span in bytes, where 0 is no swizzle.
 static std::optional<tma::Swizzle> getSwizzle(int32_t span) {
   if (span == 0)
     return tma::Swizzle::None;
@@ -27,7 +27,7 @@ static std::optional<tma::Swizzle> getSwizzle(int32_t span) {
 static tma::Descriptor toDescriptor(const KVCacheTensorMap &map) {
   tma::Descriptor descriptor;
   tma::TensorMap &result = descriptor.map;
-  // A rank that is out of range is found with the other limits.
+  // The check of the limits reports a rank that is out of range.
   for (int dim = 0, e = std::min(map.rank, tma::TensorMap::kMaxRank); dim < e;
        ++dim)
     result.add(map.dims[dim], map.strides[dim], map.box[dim]);
@@ -40,7 +40,7 @@ static tma::Descriptor toDescriptor(const KVCacheTensorMap &map) {
   return descriptor;
 }
 
-/// What is wrong with what the hardware's limits are not about.
+/// Returns a message for a wrong field that the hardware limits do not cover.
 static std::optional<std::string> findWrongField(const KVCacheTensorMap &map,
                                                  const void *address) {
   if (!getSwizzle(map.swizzle))

@@ -122,7 +122,7 @@ int32_t kvcacheLaunch(void *module, const char *kernel,
     text += "  param " + std::to_string(i) + ": " +
             std::to_string(paramBytes[i]) + " bytes, " +
             describeParam(params[i], paramBytes[i]) + "\n";
-  // In one piece, so that launches of several threads don't mix.
+  // Write the text at once, so that launches of several threads do not mix.
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
   return kSuccess;
