@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The dialect's types of a cache: what they say, and their text."""
+"""The types of a cache in the dialect: their parameters and their text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_ELEMENTS = 2**31
 
 @dataclass(frozen=True)
 class CacheFormat:
-    """What the types of one device's cache say. Its rules are those of the dialect.
+    """The parameters of the types of the cache on one device, with the dialect's rules.
 
     Attributes:
         dtype: MLIR's name of the elements' type.
@@ -50,7 +50,7 @@ class CacheFormat:
 
     @classmethod
     def of(cls, type: ir.CacheType) -> CacheFormat:
-        """What a type says. Raises ``ValueError`` where it leaves the page size open."""
+        """The format of a type. Raises ``ValueError`` for a dynamic page size."""
         if type.page_size == ir.DYNAMIC:
             raise ValueError(f"expects a type with a number for page_size, got {type}")
         return cls(
@@ -110,7 +110,7 @@ class CacheFormat:
 
     @property
     def storage_dtype(self) -> np.dtype:
-        """What blocks hold in memory: bytes of two values for fp4."""
+        """The dtype of the blocks in memory: bytes of two values for fp4."""
         return dtypes.dtype("i8" if self._is_packed else self.dtype)
 
     @property
@@ -159,14 +159,14 @@ class CacheFormat:
 
     @property
     def blocks(self) -> str:
-        """The memref of blocks that a collection is made of."""
+        """The memref type of the blocks of a collection."""
         return self._get_memref(
             self.stored_head_dim, dtypes.mlir_name(self.storage_dtype)
         )
 
     @property
     def scales(self) -> str:
-        """The memref of scales. Raises ``ValueError`` for a cache without."""
+        """The memref type of the scales. Raises ``ValueError`` for a cache without."""
         return self._get_memref(self.n_groups, self.scale_dtype or "")
 
     def _get_memref(self, width: int, dtype: str) -> str:

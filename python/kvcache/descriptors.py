@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The descriptors that a kernel takes as its last parameters."""
+"""The descriptors that are the last parameters of a kernel."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from .geometry import DescriptorFields
 
 @dataclass(frozen=True)
 class Descriptor:
-    """What a host needs to know to make a descriptor of 128 bytes for a launch.
+    """The data from which a host creates a descriptor of 128 bytes for a launch.
 
-    A descriptor that the compiler added is of a view of the cache that another argument
-    brings; its sizes and strides name what only the host knows of the view:
-    ``"rows"``, those from its first row to its last (``kvcache.num_kv_rows``),
-    ``"pages"``, and ``"page_stride"``, elements from a page to the next. Of one that the
-    source declares, only the box and what follows it is known.
+    A descriptor that the compiler added describes a view of the cache in another
+    argument. Its sizes and strides may be names of values that only the host knows:
+    ``"rows"``, from the first row of the view to the last (``kvcache.num_kv_rows``),
+    ``"pages"``, and ``"page_stride"``, in elements. For a descriptor that the source
+    declares, only ``box`` and the attributes after it are known.
 
     Attributes:
         parameter: The name of the kernel's parameter.
-        view: The argument that brings the cache, as ``cache``, or as the ``collection``
-            or its ``blocks`` with ``role`` and ``layer``: a number, or the name of an
-            argument. Empty if the source declares the descriptor.
-        kind: That of ``kvcache.descriptor_fields``; None as above.
+        view: The argument of the cache, as ``cache``, or as the ``collection`` or its
+            ``blocks`` with ``role`` and ``layer``: a number, or the name of an argument.
+            Empty if the source declares the descriptor.
+        kind: The kind of ``kvcache.descriptor_fields``; None if the source declares the
+            descriptor.
         dims: Sizes, innermost first.
-        strides: Distances in elements of all dimensions but the innermost.
+        strides: Strides in elements of all dimensions but the innermost.
         offset: Bytes from the base of the view to the tensor.
-        box: What one copy moves.
-        element_type: MLIR's name of what dims and box count.
+        box: The box that one copy moves.
+        element_type: MLIR's name of the element type of dims and box.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
-        l2_promotion: Bytes that the L2 cache fetches at least: 0, 64, 128 or 256.
+        l2_promotion: The minimum number of bytes that the L2 cache fetches: 0, 64, 128 or
+            256.
     """
 
     parameter: str
@@ -50,8 +52,8 @@ class Descriptor:
     def fields(self, **extents: int) -> DescriptorFields:
         """The fields for a view of the given ``rows``, ``pages`` and ``page_stride``.
 
-        Raises ``ValueError`` for an extent that the descriptor takes and that is
-        missing, and for a descriptor that the source declares.
+        Raises ``ValueError`` if an extent that the descriptor needs is missing, and for a
+        descriptor that the source declares.
         """
         if self.kind is None:
             raise ValueError(f"the source says what {self.parameter!r} is of")
@@ -93,7 +95,7 @@ _FACTS = (
 
 
 def describe(parameter: str, facts: Mapping[str, Any]) -> Descriptor:
-    """A descriptor from what the compiler says of the parameter."""
+    """Creates a descriptor from the compiler's description of the parameter."""
     return Descriptor(
         parameter=parameter,
         view={name: value for name, value in facts.items() if name not in _FACTS},

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Geometry of TMA descriptors and of tiles in shared memory.
 
-The numbers that the compiler itself goes by, for hosts that make descriptors of their
-own and for tests. Sizes are in elements, unless they say bytes; dims, strides and boxes
-are innermost first, as CUDA has them.
+These are the functions of the compiler, for hosts that create their own descriptors,
+and for tests. Sizes are in elements, unless they say bytes. Dims, strides and boxes are
+innermost first, as in CUDA.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class DescriptorFields:
-    """What ``cuTensorMapEncodeTiled`` takes, but for the address.
+    """The arguments of ``cuTensorMapEncodeTiled``, except for the address.
 
     Attributes:
-        dtype: The elements that the descriptor counts in.
+        dtype: The element type of the descriptor.
         dims: Sizes of the tensor.
-        strides: Distances of all dimensions but the innermost, whose is 1.
-        box: What one copy moves.
+        strides: Strides of all dimensions but the innermost, which has stride 1.
+        box: The box that one copy moves.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         offset: Bytes from the base of the cache's view to the tensor.
-        broken_limit: The first limit of the hardware that this breaks, or None.
+        broken_limit: The first hardware limit that the descriptor exceeds, or None.
     """
 
     dtype: np.dtype
@@ -65,7 +65,7 @@ class DescriptorFields:
 
 
 def span(swizzle: str) -> int:
-    """The bytes of a row that a swizzle moves about; 16 without one."""
+    """The span of a swizzle in bytes of a row; 16 without a swizzle."""
     if not isinstance(swizzle, str) or swizzle not in _SPANS:
         known = ", ".join(map(repr, _SPANS))
         raise ValueError(f"unknown swizzle {swizzle!r}; known are {known}")
@@ -88,7 +88,7 @@ def _bytes(spec: DTypeLike) -> int:
 
 
 def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
-    """Elements in the span of a swizzle: 16 bytes for ``"none"``, else its number."""
+    """Elements in the span of a swizzle, which is 16 bytes for ``"none"``."""
     return span(swizzle) // _bytes(dtype)
 
 
@@ -99,15 +99,15 @@ def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
-    """Elements of a row that one gather4 moves: a span, or all without a swizzle."""
+    """Elements of a row that one gather4 moves: a span; without a swizzle, the width."""
     _check_sizes(tile_width=tile_width)
     return _native.extension().gather4_box_width(_bytes(dtype), tile_width, span(swizzle))
 
 
 def scale_window(dtype: DTypeLike, rows: int) -> int:
-    """Scales to copy so that ``rows`` of them from anywhere on are among them.
+    """The number of scales to copy so that they contain ``rows`` scales with any start.
 
-    A copy starts at a multiple of 16 bytes, so one such unit more than the rows.
+    A copy starts at a multiple of 16 bytes, so it needs 16 bytes more than the rows.
     """
     _check_sizes(rows=rows)
     return _native.extension().scale_window(_bytes(dtype), rows)
@@ -123,13 +123,13 @@ def folded_chunks(
     page_size: int | None = None,
     chunk_inner: bool = False,
 ) -> int:
-    """Column chunks of a tile that one copy moves with a dimension more; 1 if none.
+    """Column chunks of a tile that one copy moves with an additional dimension, or 1.
 
     Args:
-        rows: Rows of the tile; of a page at most ``page_size`` go in a copy.
-        columns: Columns of the tile; a chunk has a span of them.
-        chunk_inner: Whether the box has its chunks inside 8 rows, so that it may have
-            fewer rows than the tile.
+        rows: Rows of the tile; a copy moves at most ``page_size`` rows of a page.
+        columns: Columns of the tile; a chunk has the columns of a span.
+        chunk_inner: Whether the box has the chunks inside of groups of 8 rows, so that
+            it may have fewer rows than the tile.
     """
     _check_sizes(head_size=head_size, rows=rows, columns=columns)
     check_flag(chunk_inner=chunk_inner)
@@ -153,7 +153,7 @@ def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
 def tile_offset(
     shape: tuple[int, int], dtype: DTypeLike, swizzle: str, row: int, column: int
 ) -> int:
-    """The byte of an element in a tile of shared memory, from the tile's address on.
+    """The byte offset of an element of a tile in shared memory.
 
     Args:
         shape: Rows and columns of the tile.
@@ -176,7 +176,7 @@ def descriptor_fields(
     major: str = "k",
     **sizes: int,
 ) -> DescriptorFields:
-    """The fields of a descriptor of a cache's view.
+    """The fields of a descriptor of a view of a cache.
 
     ==============  ==============================================================
     kind            sizes
@@ -195,19 +195,19 @@ def descriptor_fields(
     ==============  ==============================================================
 
     Args:
-        kind: See the table; each has an op ``kvcache.create_…_tma_tile``. A matrix is
-            what ``create_tma_tile`` makes of a continuous cache.
-        dtype: That of the cache; of gather4 that of the descriptor, which may view the
-            cache as another; of the scale kind that of the scales. Rope is bfloat16.
-        major: ``"k"`` or ``"mn"``: what runs along the rows of a matrix.
-        sizes: ``num_rows`` are those from the first to the last of the view
+        kind: See the table; each kind has an op ``kvcache.create_…_tma_tile``. The op
+            ``create_tma_tile`` of a continuous cache has the kind matrix.
+        dtype: The dtype of the cache; for gather4 that of the descriptor, which may
+            differ; for the scale kind that of the scales. Rope is bfloat16.
+        major: ``"k"`` or ``"mn"``: the index that runs along the rows of a matrix.
+        sizes: ``num_rows`` are the rows from the first to the last of the view
             (``kvcache.num_kv_rows``), ``rows`` and ``columns`` those of the tile,
             ``padded_depth`` bytes before the rope.
 
     Raises:
         ValueError: For an unknown kind, swizzle or major, and for sizes that are
-            missing, not positive, or not of this kind. Limits of the hardware raise
-            nothing: see ``broken_limit``.
+            missing, not positive, or not of this kind. A hardware limit does not raise:
+            see ``broken_limit``.
     """
     if not isinstance(kind, str) or kind not in _SIZES:
         raise ValueError(f"unknown kind {kind!r}; known are {', '.join(_SIZES)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the elements of a cache are scaled."""
+"""The quantization of a cache."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _MAX_GRANULARITY = 2**63
 
 @dataclass(frozen=True)
 class KVCacheQuantizationConfig:
-    """How a quantized cache is scaled.
+    """The scales of a quantized cache.
 
     Attributes:
-        scale_dtype: Of the scales: float32, float16, bfloat16, float8_e8m0fnu or
-            float8_e4m3fn.
+        scale_dtype: The dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu
+            or float8_e4m3fn.
         quantization_granularity: Elements of a head that share a scale.
 
     Raises:
-        ValueError: No cache has such scales.
-        TypeError: For a dtype or a number that is none.
+        ValueError: The scales are not supported.
+        TypeError: A value is not a dtype or not a number.
     """
 
     scale_dtype: DTypeLike = np.float32

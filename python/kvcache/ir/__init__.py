@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The IR in Python: types and attributes of the dialect, and modules to look at.
+"""The IR in Python: types and attributes of the dialect, and parsed modules.
 
-Types and attributes are values: those with the same text are equal. They can be hashed,
-pickled, matched, and changed with ``dataclasses.replace``. Whoever makes one gets the
-dialect's checks: a wrong one is a ``CompileError``.
+Types and attributes are values: two with the same text are equal. They can be hashed,
+pickled, matched, and changed with ``dataclasses.replace``. Their constructors run the
+verifiers of the dialect: an invalid one raises ``CompileError``.
 """
 
 from .attributes import (

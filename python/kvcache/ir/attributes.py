@@ -12,7 +12,7 @@ from .base import Attribute, integer, member
 
 @dataclass(frozen=True, init=False, eq=False)
 class ParamsAttr(Attribute):
-    """``#kvcache.params``: what a cache's dtype and layout do not say.
+    """``#kvcache.params``: the shape of a token in a cache.
 
     Attributes:
         num_heads: Heads of keys and values.
@@ -34,7 +34,7 @@ class ParamsAttr(Attribute):
 
 
 class Swizzle(StrEnum):
-    """How a tile lies in shared memory: the span of its swizzle in bytes."""
+    """The layout of a tile in shared memory: the span of its swizzle in bytes."""
 
     NONE = "none"
     SPAN_32 = "swizzle_32b"
@@ -53,7 +53,7 @@ class SwizzleAttr(Attribute):
 
 
 class Major(StrEnum):
-    """Which index of a matrix product runs along the rows of a tile."""
+    """The index of a matrix product that runs along the rows of a tile."""
 
     K = "k_major"
     MN = "mn_major"
@@ -70,7 +70,7 @@ class MajorAttr(Attribute):
 
 
 class Eviction(StrEnum):
-    """When the L2 cache gives up what a copy touched."""
+    """The eviction priority in the L2 cache."""
 
     NORMAL = "evict_normal"
     FIRST = "evict_first"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What types and attributes have in common: each is its text."""
+"""The base classes of types and attributes, which are represented by their text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class _Value:
-    """A type or an attribute, as one says of it in Python."""
+    """A type or an attribute."""
 
     _noun: ClassVar[str]
     _text: str
@@ -34,7 +34,7 @@ class _Value:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses MLIR text, without aliases, into the class for what it says.
+        """Parses MLIR text, without aliases, into its class.
 
         Raises:
             CompileError: The text is not that of a type, or of an attribute.
@@ -53,7 +53,7 @@ class _Value:
         return result
 
     def _make(self, **fields: object) -> None:
-        """Makes this the type or attribute that has the fields, if there is one."""
+        """Initializes this type or attribute from its fields, and verifies it."""
         plain = {name: _to_plain(value) for name, value in fields.items()}
         make = getattr(_native.extension(), f"make_{self._noun}")
         text, diagnostics = make(type(self).__name__, plain)
@@ -81,26 +81,26 @@ class _Value:
 
 
 class Type(_Value):
-    """A type of MLIR: one of the dialect's, which have subclasses, or any other."""
+    """A type of MLIR. Types of the dialect have subclasses."""
 
     _noun = "type"
 
 
 class Attribute(_Value):
-    """An attribute of MLIR: one of the dialect's, which have subclasses, or any other."""
+    """An attribute of MLIR. Attributes of the dialect have subclasses."""
 
     _noun = "attribute"
 
 
 def _to_plain(value: object) -> object:
-    """What the extension takes: types and attributes are text."""
+    """Converts a value for the extension: types and attributes become text."""
     if isinstance(value, tuple):
         return list(map(_to_plain, value))
     return str(value) if isinstance(value, _Value | StrEnum) else value
 
 
 def _from_plain(said: object) -> Any:
-    """What the extension says: of types and attributes class, text and fields."""
+    """Converts a value from the extension: class, text and fields of a type."""
     if isinstance(said, list):
         return tuple(map(_from_plain, said))
     if not isinstance(said, tuple):
@@ -117,7 +117,7 @@ def _from_plain(said: object) -> Any:
 
 
 def element_type(name: str, spec: DTypeLike) -> str:
-    """The text of the type that a dtype, or MLIR text, stands for."""
+    """The text of the type of a dtype, or of MLIR text."""
     if isinstance(spec, str):
         try:
             text = dtypes.mlir_name(spec)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Types of caches, and of what is read from them."""
+"""Types of caches, of their scales, and of row indices."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class ContinuousCacheType(_ContinuousType):
 
 @dataclass(frozen=True, init=False, eq=False)
 class ScalesType(Type):
-    """``!kvcache.scales``: the scales of a quantized cache.
+    """``!kvcache.scales``: a view of the scales of a quantized cache.
 
     Attributes:
-        cache: The cache that they belong to.
+        cache: The cache of the scales.
     """
 
     cache: PagedCacheType
@@ -102,11 +102,11 @@ class ScalesType(Type):
 
 @dataclass(frozen=True, init=False, eq=False)
 class RowIndicesType(Type):
-    """``!kvcache.row_indices``: the cache rows of consecutive tokens.
+    """``!kvcache.row_indices``: row indices of consecutive tokens.
 
     Attributes:
-        rows: Their number.
-        page_size: Tokens in a page, or ``DYNAMIC``; None over a continuous cache.
+        rows: The number of rows.
+        page_size: Tokens in a page, or ``DYNAMIC``; None for a continuous cache.
     """
 
     rows: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules to look at."""
+"""Parsed modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Type
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function; ``name`` is empty where the source has none."""
+    """An argument of a function; ``name`` is empty if the source has none."""
 
     name: str
     type: Type
@@ -23,9 +23,9 @@ class Function:
     """A function or a kernel.
 
     Attributes:
-        name: Its name, with those of the modules it is in: ``"kernels::gather"``.
-        arguments: What it takes.
-        results: What it returns.
+        name: The name, qualified by the enclosing modules: ``"kernels::gather"``.
+        arguments: The arguments.
+        results: The types of the results.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Function:
 
 
 class Module:
-    """A module that was parsed and verified."""
+    """A parsed and verified module."""
 
     _module: Any
 
@@ -47,8 +47,8 @@ class Module:
     ) -> Module:
         """Parses and verifies a source.
 
-        The names that a text gives the arguments of functions become attributes, and so
-        stay: ``%blocks`` has ``kvcache.name = "blocks"``.
+        The names of function arguments in text become attributes: ``%blocks`` has
+        ``kvcache.name = "blocks"``.
 
         Args:
             source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
@@ -69,7 +69,7 @@ class Module:
         return self._module.text()
 
     def bytecode(self) -> bytes:
-        """MLIR's bytecode, with locations: what ``kvcache.compile`` takes as well."""
+        """MLIR bytecode, with locations, which ``kvcache.compile`` also takes."""
         return self._module.bytecode()
 
     @property

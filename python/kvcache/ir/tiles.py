@@ -16,10 +16,10 @@ class TileType(Type):
     """``!kvcache.tile``: a tile of a cache in shared memory.
 
     Attributes:
-        rows: Its rows.
+        rows: The number of rows.
         columns: Elements of a row.
         dtype: MLIR's name of the elements' type.
-        swizzle: How it lies in memory.
+        swizzle: The layout in memory.
     """
 
     rows: int
@@ -44,7 +44,7 @@ class TileType(Type):
 
 @dataclass(frozen=True, init=False, eq=False)
 class TokenType(Type):
-    """``!kvcache.token``: a copy on its way into a tile."""
+    """``!kvcache.token``: the token of an asynchronous tile copy."""
 
     def __init__(self) -> None:
         self._make()
@@ -52,7 +52,7 @@ class TokenType(Type):
 
 @dataclass(frozen=True, init=False, eq=False)
 class PipeType(Type):
-    """``!kvcache.pipe``: tiles in flight.
+    """``!kvcache.pipe``: a pipe of tiles.
 
     Attributes:
         stages: Slots of the ring.
@@ -83,14 +83,14 @@ class PipeType(Type):
 
 @dataclass(frozen=True, init=False, eq=False)
 class TMATileType(Type):
-    """``!kvcache.tma_tile``: a descriptor of the boxes that tensor copies move.
+    """``!kvcache.tma_tile``: a TMA descriptor (tensor map).
 
     Attributes:
         box: The sides of a box, innermost first.
         dtype: MLIR's name of the elements' type.
-        swizzle: How a box lies in shared memory.
-        l2_promotion: Bytes that the L2 cache fetches at least; None where they are not
-            said.
+        swizzle: The layout of a box in shared memory.
+        l2_promotion: The minimum number of bytes that the L2 cache fetches; None if not
+            given.
     """
 
     box: tuple[int, ...]
