@@ -1,8 +1,8 @@
-# Small wrappers, so that each folder's CMakeLists.txt says only what it holds.
+# Wrappers that keep the CMakeLists.txt of each folder short.
 
 # kvcache_add_library(NAME SOURCE... [LINK LIB...] [DEPENDS TARGET...])
-# A static library over the shared MLIR, which a tool that has MLIR in itself
-# leaves out: see kvcache_link_statically.
+# Adds a static library that links the shared MLIR. A tool that links MLIR
+# statically omits the shared library: see kvcache_link_statically.
 function(kvcache_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -16,8 +16,8 @@ function(kvcache_add_library name)
 endfunction()
 
 # kvcache_add_tool(NAME SOURCE... [STATIC] [LINK LIB...])
-# A program in build/bin, in wheels, and for other projects. With STATIC it has
-# MLIR in itself, but for wheels: they hold the shared MLIR anyway.
+# Adds a program to build/bin, to wheels, and for other projects. With STATIC, it
+# links MLIR statically, except in wheels, which contain the shared MLIR anyway.
 function(kvcache_add_tool name)
   cmake_parse_arguments(ARG "STATIC" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
@@ -35,8 +35,8 @@ function(kvcache_add_tool name)
   kvcache_install_on_path(${name}-in-wheel)
 endfunction()
 
-# kvcache_tablegen(FILE.td OUTPUT ARG... ...): pairs of an output file and the
-# mlir-tblgen arguments that make it, written as "OUTPUT|ARG|ARG".
+# kvcache_tablegen(FILE.td OUTPUT ARG... ...): runs mlir-tblgen for each output
+# file with its arguments, written as "OUTPUT|ARG|ARG".
 function(kvcache_tablegen target td)
   set(LLVM_TARGET_DEFINITIONS ${td})
   foreach(pair IN LISTS ARGN)

@@ -1,11 +1,11 @@
-# What another project gets: libraries, headers and .td files, tools, and a
-# package for find_package(KVCache), in the build tree as well as installed.
+# Installs the files for other projects: libraries, headers, .td files, tools, and
+# a package for find_package(KVCache), which the build tree has as well.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(KVCACHE_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/kvcache")
 
-# kvcache_export(TARGET...): libraries and tools that other projects may use.
+# kvcache_export(TARGET...): exports libraries and tools to other projects.
 function(kvcache_export)
   foreach(target IN LISTS ARGN)
     get_target_property(type ${target} TYPE)
@@ -20,8 +20,8 @@ function(kvcache_export)
     LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
-# kvcache_write_package(FILE PREFIX INCLUDE...): a KVCacheConfig.cmake and its
-# version, beside the targets.
+# kvcache_write_package(FILE PREFIX INCLUDE...): writes a KVCacheConfig.cmake and
+# its version file next to the targets.
 function(kvcache_write_package folder)
   list(TRANSFORM ARGN REPLACE "(.+)" "\"\\1\"")
   list(JOIN ARGN " " KVCACHE_CONFIG_INCLUDE_DIRS)
@@ -30,14 +30,14 @@ function(kvcache_write_package folder)
     "${folder}/KVCacheConfig.cmake"
     INSTALL_DESTINATION "${KVCACHE_PACKAGE_DIR}"
     NO_CHECK_REQUIRED_COMPONENTS_MACRO)
-  # Before 1.0 a minor version may change what an earlier one had.
+  # Before 1.0, a minor version may break compatibility.
   write_basic_package_version_file(
     "${folder}/KVCacheConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   configure_file("${PROJECT_SOURCE_DIR}/cmake/KVCacheMLIRCAPI.cmake"
     "${folder}/KVCacheMLIRCAPI.cmake" COPYONLY)
 endfunction()
 
-# kvcache_install_package(): after all targets.
+# kvcache_install_package(): installs the package; call it after all targets.
 function(kvcache_install_package)
   set(include_dirs "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
   set(in_build "${PROJECT_BINARY_DIR}/lib/cmake/kvcache")

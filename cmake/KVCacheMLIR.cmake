@@ -1,5 +1,5 @@
-# Finds MLIR 22.1 and makes sure that libraries link to its shared library only:
-# two copies of MLIR in one process have two sets of type ids and fail oddly.
+# Finds MLIR 22.1, and makes libraries link only to its shared library. Two copies
+# of MLIR in one process have two sets of type ids, which causes obscure errors.
 find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)  # Debian's place
 message(STATUS "MLIR ${MLIR_VERSION} in ${MLIR_DIR}")
 
@@ -23,10 +23,10 @@ if(NOT LLVM_ENABLE_RTTI)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
 endif()
 
-# kvcache_link_statically(TOOL): MLIR and LLVM become part of a program. It starts
-# in a third of the time, has 170 MB when stripped, and loads no plugins.
+# kvcache_link_statically(TOOL): links MLIR and LLVM statically. The program starts
+# in a third of the time, has 170 MB when stripped, and cannot load plugins.
 function(kvcache_link_statically tool)
-  # Archives by themselves: where there is a shared LLVM, MLIR's targets want it.
+  # Link the archives directly, because MLIR's targets prefer a shared LLVM.
   get_property(mlir GLOBAL PROPERTY MLIR_ALL_LIBS)
   set(archives)
   foreach(library IN LISTS mlir LLVM_AVAILABLE_LIBS)

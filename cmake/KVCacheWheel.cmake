@@ -1,16 +1,16 @@
-# What a wheel of the Python package holds beside its Python files: the install
-# component "wheel". Its prefix is the folder of the wheel that becomes
-# site-packages; beside it is the one whose programs come onto PATH.
+# The install component "wheel": the files of a wheel other than Python files. Its
+# prefix is the folder of the wheel that becomes site-packages; the sibling folder
+# has the programs that go on PATH.
 #
 #   cmake --install build --component wheel --prefix PLATLIB
 
-# kvcache_install_in_package(TARGET...): libraries beside the Python files.
+# kvcache_install_in_package(TARGET...): installs libraries next to Python files.
 function(kvcache_install_in_package)
   install(TARGETS ${ARGN} LIBRARY DESTINATION kvcache
     COMPONENT wheel EXCLUDE_FROM_ALL)
 endfunction()
 
-# kvcache_install_on_path(TARGET...): programs.
+# kvcache_install_on_path(TARGET...): installs programs.
 function(kvcache_install_on_path)
   install(TARGETS ${ARGN} RUNTIME DESTINATION ../scripts
     COMPONENT wheel EXCLUDE_FROM_ALL)

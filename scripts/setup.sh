@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Sets a machine up to build and test this project. Run it for the set-up alone,
-# or source it for the functions that the other scripts use:
+# Sets a machine up to build and test this project. Run it only for the set-up, or
+# source it for the functions that the other scripts use:
 #
 #   kvcache_setup   Debian packages and the Python environment in build/venv
 #   kvcache_build   configure and compile into build/
 #   kvcache_encoder the model that some examples run, into build/venv
-#   kvcache_docs_packages   what makes the documentation's site, likewise
-#   kvcache_peers   the compilers that scripts/bench compares with, in build/bench-venv
+#   kvcache_docs_packages   the packages for the documentation site, into build/venv
+#   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
 #   kvcache_step    run one named command, logged and timed
 #
-# Progress goes to stderr, so that a script's own output stays clean.
+# Progress goes to stderr, so that stdout has only the output of the script.
 set -euo pipefail
 
 KVCACHE_ROOT="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -44,8 +44,8 @@ kvcache_since() {
 }
 
 # kvcache_step NAME COMMAND...: runs the command with its output in
-# build/logs/NAME.log, and shows the interesting end of it where it fails. On a
-# terminal, or with KVCACHE_VERBOSE=1, the output is shown as it comes.
+# build/logs/NAME.log, and shows the relevant end of the log if it fails. On a
+# terminal, or with KVCACHE_VERBOSE=1, it shows the output immediately.
 kvcache_step() {
   local name="$1" start log rc=0
   shift
@@ -68,7 +68,7 @@ kvcache_step() {
   printf '%-40s %7s s\n' "done" "$(kvcache_since "$start")" >&2
 }
 
-# From the first failure on where a build tool marks it, else the end.
+# Prints the log from the first marked failure on, else its end.
 kvcache_log_excerpt() {
   local first
   first="$(grep -n -m1 -E '^FAILED:|^CMake Error' "$1" | cut -d: -f1 || true)"
@@ -88,7 +88,7 @@ kvcache_apt() {
 }
 
 kvcache_apt_install() {
-  # A package list may be missing or out of date: then, and only then, fetch it.
+  # Fetch the package list only if it is missing or out of date.
   kvcache_apt --no-install-recommends install "$@" && return
   kvcache_apt update
   kvcache_apt --no-install-recommends install "$@" && return
@@ -126,7 +126,7 @@ kvcache_packages() {
   kvcache_step packages kvcache_apt_install "${missing[@]}"
 }
 
-# Where there are no Debian packages: are the programs there, wherever from?
+# Without Debian packages, checks that the programs exist, from any source.
 kvcache_commands() {
   local missing=() program
   if [[ -z "${MLIR_DIR:-}" ]]; then
@@ -152,7 +152,7 @@ kvcache_python() {
   fi
 }
 
-# Makes build/venv from requirements.txt, and links the CUDA tools of its
+# Creates build/venv from requirements.txt, and links the CUDA tools of its
 # packages into build/venv/bin.
 kvcache_venv_install() {
   local python
@@ -178,7 +178,7 @@ kvcache_venv_install() {
 
 kvcache_venv() {
   local stamp="$KVCACHE_VENV/.kvcache-stamp" state
-  # A virtual environment holds absolute paths, so its place is part of its state.
+  # A virtual environment has absolute paths, so its path is part of its state.
   state="$KVCACHE_VENV ${PYTHON:-} $(cksum <"$KVCACHE_ROOT/requirements.txt")"
   [[ "$(cat "$stamp" 2>/dev/null)" != "$state" || ! -x "$KVCACHE_VENV/bin/python" ]] || return 0
 
@@ -220,7 +220,7 @@ kvcache_peers() {
 
 # --- Build -------------------------------------------------------------------
 
-# Prints the first of the given programs that is there.
+# Prints the first of the given programs that exists.
 kvcache_first_of() {
   local program
   for program in "$@"; do
@@ -229,7 +229,7 @@ kvcache_first_of() {
   return 1
 }
 
-# Sets the array `configure` to what differs from the preset on this machine.
+# Sets the array `configure` to the options that differ from the preset.
 kvcache_configure_options() {
   configure=()
   command -v ccache >/dev/null || configure+=(-DCMAKE_C_COMPILER_LAUNCHER= -DCMAKE_CXX_COMPILER_LAUNCHER=)
@@ -253,7 +253,7 @@ kvcache_configure() {
   state="$KVCACHE_ROOT ${configure[*]} $(cksum <"$KVCACHE_ROOT/CMakePresets.json")"
   [[ ! -f "$KVCACHE_BUILD/build.ninja" || "$(cat "$stamp" 2>/dev/null)" != "$state" ]] || return 0
 
-  # A cache made for another folder or another compiler can't be reused.
+  # A CMake cache for another folder or compiler cannot be reused.
   kvcache_step configure cmake -S "$KVCACHE_ROOT" --preset default --fresh "${configure[@]}"
   printf '%s\n' "$state" >"$stamp"
 }
