@@ -64,6 +64,8 @@ struct Thread : KVCacheThread {
   /// Whether the thread only polls, and whether it found nothing.
   bool polls = false, pollsInVain = false;
   CopyQueue copies;
+  /// What the thread has printed last.
+  std::string printed;
   Fiber *fiber = nullptr;
   Variables variables;
 

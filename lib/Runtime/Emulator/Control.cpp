@@ -207,6 +207,7 @@ int32_t kvcacheEmulatorPrint(KVCacheThread *self, const KVCacheSite *site,
   Printer printer(thread, site, arguments);
   std::string text = printer.print(readString(thread, site, format));
   std::fwrite(text.data(), 1, text.size(), stdout);
+  thread.printed = std::move(text);
   return printer.getCount();
 }
 
@@ -214,14 +215,27 @@ int32_t kvcacheEmulatorPrint(KVCacheThread *self, const KVCacheSite *site,
 // Ends
 //===----------------------------------------------------------------------===//
 
+/// What a thread has printed last behind the message of its assertion: a check
+/// has the same text for all values, and prints these before it fails.
+static std::string findValues(const Thread &thread,
+                              const std::string &message) {
+  size_t at = thread.printed.find(message);
+  if (message.empty() || at == std::string::npos)
+    return "";
+  std::string values = thread.printed.substr(at + message.size());
+  return values.substr(0, values.find('\n'));
+}
+
 void kvcacheEmulatorAssertFail(KVCacheThread *self, const KVCacheSite *site,
                                const char *message, const char *file,
                                uint32_t line, const char *function) {
   Thread &thread = Thread::get(self);
   auto read = [&](const char *text) { return readString(thread, site, text); };
+  std::string asserted = read(message);
   std::string text = "fails an assertion: " + read(file) + ":" +
                      std::to_string(line) + ": " + read(function) +
-                     ": Assertion `" + read(message) + "` failed";
+                     ": Assertion `" + asserted + "` failed" +
+                     findValues(thread, asserted);
   thread.block->fail(thread, site, text);
 }
 
