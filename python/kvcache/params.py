@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a model's KV cache is like: its sizes, its dtype, and how it is kept."""
+"""The parameters of the KV cache of a model: sizes, dtype and strategy."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _POSITIVE = (
 class KVCacheParams:
     """The cache of a model, or of one stage of it.
 
-    Without pipeline parallelism the heads are divided over the devices; with it each
-    stage has all heads of some of the layers, on a device of its own.
+    Without pipeline parallelism, the devices share the heads. With it, each stage has
+    all heads of some of the layers, on its own device.
 
     Attributes:
-        dtype: Of keys and values; float4_e2m1fn is kept in bytes, two values in each.
+        dtype: The dtype of keys and values; a byte has two values of float4_e2m1fn.
         n_kv_heads: Heads of keys and values, over all devices.
-        head_dim: Elements of a head; for MLA those of a token's latent row.
-        enable_prefix_caching: Whether sequences that begin alike share pages.
+        head_dim: Elements of a head; for MLA those of the latent row of a token.
+        enable_prefix_caching: Whether sequences with a common prefix share pages.
         enable_kvcache_swapping_to_host: Whether pages may move to host memory.
-        host_kvcache_swap_space_gb: Host memory for them, in GiB.
-        cache_strategy: How the cache of a sequence is kept.
+        host_kvcache_swap_space_gb: Host memory for these pages, in GiB.
+        cache_strategy: The memory layout of the cache of a sequence.
         page_size: Tokens in a page.
         n_devices: Devices that share the work.
-        pipeline_parallel_degree: Stages that the layers are divided over.
-        stage_id: The stage that this cache belongs to, from 0 on.
+        pipeline_parallel_degree: Stages that share the layers.
+        stage_id: The stage of this cache, from 0 on.
         total_num_layers: Layers of the model.
         kvcache_quant_config: The scales of a quantized cache.
         is_mla: Whether the cache has one latent row for a token (multi-head latent
@@ -61,8 +61,8 @@ class KVCacheParams:
             pipeline parallelism; None if ``total_num_layers`` is not known.
 
     Raises:
-        ValueError: For a wrong combination, with what is wrong and what would do.
-        TypeError: For a dtype, a number or a switch that is none.
+        ValueError: The combination is invalid; the message has the rule.
+        TypeError: A value is not a dtype, not a number or not a bool.
     """
 
     dtype: DTypeLike
@@ -94,19 +94,19 @@ class KVCacheParams:
 
     @classmethod
     def from_type(cls, type: ir.CacheType | str, **fields: Any) -> KVCacheParams:
-        """The parameters of a cache whose type is known.
+        """The parameters of a cache with a given type.
 
         Args:
             type: The type of a collection or a view, or its text without aliases, such
                 as ``collection_type``.
-            fields: What a type doesn't say, ``total_num_layers`` for example. Without
-                ``n_kv_heads`` each device has heads of its own.
+            fields: Fields that a type does not have, such as ``total_num_layers``.
+                Without ``n_kv_heads``, each device has its own heads.
 
         Raises:
             CompileError: The text is not that of a type.
             ValueError: The type is not that of a cache, the fields contradict it, or a
                 latent cache has several heads.
-            TypeError: As of the constructor.
+            TypeError: As for the constructor.
         """
         said = CacheFormat.of(_to_cache_type(type))
         strategy = KVCacheStrategy.PAGED
@@ -137,7 +137,7 @@ class KVCacheParams:
     # --- Rules --------------------------------------------------------------------
 
     def _normalize(self) -> None:
-        """Gives the fields the types that they are declared with."""
+        """Converts the fields to their declared types."""
         _set(self, dtype=cached_dtype("dtype", self.dtype))
         _set(self, cache_strategy=_parse_strategy(self.cache_strategy))
         self._normalize_fields(_POSITIVE, check_positive, int)
@@ -234,10 +234,10 @@ class KVCacheParams:
 
     @property
     def layers(self) -> range:
-        """The layers of the model that this cache is for.
+        """The layers of the model in this cache.
 
-        Layers that can't be divided evenly go to the last stage. Raises ``ValueError``
-        where ``total_num_layers``, or one of several stages, is not given.
+        The last stage has the remainder of an uneven division. Raises ``ValueError`` if
+        ``total_num_layers``, or one of several stages, is not given.
         """
         if self.total_num_layers is None or self.n_layers_per_stage is None:
             raise ValueError("the layers of a cache need 'total_num_layers'")
@@ -257,7 +257,7 @@ class KVCacheParams:
 
     @property
     def storage_dtype(self) -> np.dtype:
-        """What the blocks' memory holds: ``dtype``, or bytes of two fp4 values."""
+        """The dtype of the blocks in memory: ``dtype``, or bytes of two fp4 values."""
         return self._type.storage_dtype
 
     @property
@@ -277,9 +277,9 @@ class KVCacheParams:
 
     @property
     def shape_per_scale_block(self) -> list[int]:
-        """The same for a page's scales: the last is those of a head.
+        """The shape of the scales of one page; the last size is the scales of a head.
 
-        Raises ``ValueError`` for a cache without.
+        Raises ``ValueError`` for a cache without scales.
         """
         return self._get_shape(self._type.n_groups)
 
@@ -305,9 +305,9 @@ class KVCacheParams:
 
     @property
     def n_host_blocks(self) -> int:
-        """Pages that the swap space holds; 0 without swapping.
+        """The number of pages in the swap space; 0 without swapping.
 
-        Raises ``ValueError`` where it holds less than one.
+        Raises ``ValueError`` if the space is smaller than a page.
         """
         space = self.host_kvcache_swap_space_gb
         if not self.enable_kvcache_swapping_to_host or space is None:
@@ -371,12 +371,12 @@ class KVCacheParams:
 
     @property
     def blocks_type(self) -> str:
-        """The memref of blocks that a collection is made of, on one device."""
+        """The memref type of the blocks of a collection, on one device."""
         return self._decided_type.blocks
 
     @property
     def scales_type(self) -> str:
-        """The memref of scales; ``ValueError`` for a cache without."""
+        """The memref type of the scales. Raises ``ValueError`` for a cache without."""
         return self._decided_type.scales
 
 
