@@ -169,6 +169,27 @@ def test_floats_to_integers_saturate():
     assert out.view(np.uint32)[3] == 2**32 - 2
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "result", "dtype"),
+    [
+        ("f2ll.rz", "f32", "i64", np.int64),
+        ("f2ull.rz", "f32", "i64", np.uint64),
+        ("d2ll.rn", "f64", "i64", np.int64),
+        ("d2ull.rn", "f64", "i64", np.uint64),
+        ("d2i.rz", "f64", "i32", np.int32),
+        ("d2ui.rz", "f64", "i32", np.uint32),
+    ],
+)
+def test_nan_where_64_bits_are_converted(name, source, result, dtype):
+    """The upper bit alone (PTX ISA, cvt); 0 is for f32 to 32 bits only."""
+    values = np.array([np.nan, 4, -1e30, 1e30], {"f32": np.float32, "f64": np.float64}[source])
+    out = run(intrinsic(name, 1, type=source, result=result), [source], result, values).view(dtype)
+    limits = np.iinfo(dtype)
+    upper_bit = 1 << np.dtype(dtype).itemsize * 8 - 1
+    nan = upper_bit if limits.min == 0 else -upper_bit
+    np.testing.assert_array_equal(out, np.array([nan, 4, limits.min, limits.max], dtype))
+
+
 def test_packed_intrinsics_are_the_ops():
     body = """%a = llvm.bitcast %x0 : i32 to f32
     %z = llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %a) : (f32, f32) -> i16

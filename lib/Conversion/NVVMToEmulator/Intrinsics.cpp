@@ -353,7 +353,25 @@ static bool lowerPacked(LLVM::CallIntrinsicOp op, const IntrinsicName &name,
   return true;
 }
 
-/// `f2i.rz`, `d2ull.rn`: to integers, which saturates, with 0 for NaN.
+/// PTX ISA, "cvt": NaN becomes 0, or the integer with the upper bit only where
+/// the source or the result has 64 bits.
+static Value selectNaN(LLVM::CallIntrinsicOp op, Value number,
+                       Value converted) {
+  auto type = cast<IntegerType>(converted.getType());
+  constexpr unsigned wide = 64;
+  if (type.getWidth() < wide && number.getType().getIntOrFloatBitWidth() < wide)
+    return converted;
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value isNaN = LLVM::FCmpOp::create(builder, loc, LLVM::FCmpPredicate::uno,
+                                     number, number);
+  Value upperBit = LLVM::ConstantOp::create(
+      builder, loc, type,
+      builder.getIntegerAttr(type, APInt::getSignMask(type.getWidth())));
+  return LLVM::SelectOp::create(builder, loc, isNaN, upperBit, converted);
+}
+
+/// `f2i.rz`, `d2ull.rn`: to integers, which saturates.
 static bool lowerToInteger(LLVM::CallIntrinsicOp op,
                            const IntrinsicName &name) {
   auto [from, to] = name.base().split('2');
@@ -381,10 +399,11 @@ static bool lowerToInteger(LLVM::CallIntrinsicOp op,
                                     builder.getStringAttr(round), op.getArgs())
           ->getResult(0);
   StringRef convert = isUnsigned ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  return replace(op, LLVM::CallIntrinsicOp::create(
-                         builder, loc, op->getResult(0).getType(),
-                         builder.getStringAttr(convert), rounded)
-                         ->getResult(0));
+  Value converted =
+      LLVM::CallIntrinsicOp::create(builder, loc, op->getResult(0).getType(),
+                                    builder.getStringAttr(convert), rounded)
+          ->getResult(0);
+  return replace(op, selectNaN(op, op.getArgs()[0], converted));
 }
 
 /// `i2f.rn`, `ull2d.rn`, `d2f.rn`.
