@@ -144,6 +144,29 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // What a copy has written is there behind the wait; next to it, also before.
+  gpu.func @read_what_is_stored(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
+    %tile, %barrier = func.call @get_shared() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
+    %i = memref.extract_aligned_pointer_as_index %from : memref<4x32xi32> -> index
+    %n = arith.index_cast %i : index to i64
+    %to = llvm.inttoptr %n : i64 to !llvm.ptr<1>
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %bytes = llvm.mlir.constant(16 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    llvm.store %values, %tile : vector<4xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %to, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    %beside = vector.load %from[%c0, %c4] : memref<4x32xi32>, vector<4xi32>
+    nvvm.cp.async.bulk.wait_group 0
+    %stored = vector.load %from[%c0, %c0] : memref<4x32xi32>, vector<4xi32>
+    vector.store %stored, %out[%c0, %c4] : memref<4x32xi32>, vector<4xi32>
+    vector.store %beside, %out[%c0, %c0] : memref<4x32xi32>, vector<4xi32>
+    gpu.return
+  }
+
   // Many phases that copies by threads complete: the time goes with their number.
   gpu.func @copy_for_long(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
     %tile, %barrier = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
@@ -339,6 +362,11 @@ func.func @main() {
   %c2 = arith.constant 2 : index
   gpu.launch_func @kernels::@arrive_behind_copies blocks in (%c1, %c1, %c1) threads in (%c2, %c1, %c1)
       args(%filled : memref<4x32xi32>, %filled : memref<4x32xi32>)
+  call @print(%filled) : (memref<4x32xi32>) -> ()
+
+  // CHECK:      [504, 505, 506, 507, 7, 7, 7, 7, 504,
+  gpu.launch_func @kernels::@read_what_is_stored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<4x32xi32>, %filled : memref<4x32xi32>)
   call @print(%filled) : (memref<4x32xi32>) -> ()
 
   // CHECK:      [50400000, 505,

@@ -30,6 +30,12 @@
 // RUN: %{run} VARIABLE_BY_ANOTHER_POINTER
 // REDEFINE: %{case} = print_of_too_few
 // RUN: %{run} PRINT_OF_TOO_FEW
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a sanitize=false" -o %t.mlir
+// REDEFINE: %{case} = loop_without_end
+// RUN: %{run} LOOP_WITHOUT_END
+// REDEFINE: %{case} = barriers_without_end
+// RUN: %{run} BARRIERS_WITHOUT_END
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: mlir-runner %t.mlir -e right -entry-point-result=void -shared-libs=%{libs} | FileCheck %s --check-prefix=RIGHT
 
 module attributes {gpu.container_module} {

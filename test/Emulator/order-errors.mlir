@@ -39,6 +39,12 @@
 // RUN: %{run} MATRIX_OF_ROWS_OF_OTHERS
 // REDEFINE: %{case} = matrix_read_before_a_barrier
 // RUN: %{run} MATRIX_READ_BEFORE_A_BARRIER
+// REDEFINE: %{case} = memory_read_behind_a_wait_for_reads
+// RUN: %{run} MEMORY_READ_BEHIND_A_WAIT_FOR_READS
+// REDEFINE: %{case} = memory_written_before_a_store_has_come
+// RUN: %{run} MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME
+// REDEFINE: %{case} = memory_copied_before_a_store_has_come
+// RUN: %{run} MEMORY_COPIED_BEFORE_A_STORE_HAS_COME
 
 module attributes {gpu.container_module} {
 
@@ -439,6 +445,61 @@ gpu.module @kernels {
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
   }
+
+  gpu.func @memory_read_behind_a_wait_for_reads(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    // MEMORY_READ_BEHIND_A_WAIT_FOR_READS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    %value = llvm.load %last : !llvm.ptr<1> -> i32
+    llvm.store %value, %tile : i32, !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @memory_written_before_a_store_has_come(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    // MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    llvm.store %bytes, %last : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @memory_copied_before_a_store_has_come(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 1
+    %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    // MEMORY_COPIED_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    nvvm.cp.async.shared.global %tile, %last, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
 }
 
 func.func @tile_read_before_the_wait() {
@@ -581,6 +642,30 @@ func.func @matrix_read_before_a_barrier() {
   %threads = arith.constant 32 : index
   %memory = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@matrix_read_before_a_barrier blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @memory_read_behind_a_wait_for_reads() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@memory_read_behind_a_wait_for_reads blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @memory_written_before_a_store_has_come() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@memory_written_before_a_store_has_come blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @memory_copied_before_a_store_has_come() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@memory_copied_before_a_store_has_come blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -286,6 +286,63 @@ def test_threads_of_the_host(threads):
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
+# --- Ctrl-C -------------------------------------------------------------------------
+
+SQUARES = """
+func.func @squares(%blocks: index, %n: index, %out: memref<?xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %start = arith.constant 3 : i64
+  scf.parallel (%b) = (%c0) to (%blocks) step (%c1) {
+    scf.parallel (%i) = (%c0) to (%c32) step (%c1) {
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%x = %start) -> (i64) {
+        %square = arith.muli %x, %x : i64
+        %y = arith.xori %square, %start : i64
+        scf.yield %y : i64
+      }
+      %is_last = arith.cmpi eq, %b, %n : index
+      scf.if %is_last {
+        memref.store %sum, %out[%i] : memref<?xi64>
+      }
+    }
+  }
+  return
+}
+"""
+
+INTERRUPT = """
+import os, signal, sys, threading, time
+import numpy as np
+import kvcache
+
+program = kvcache.jit(sys.argv[1], target="emulator:sm_90a", sanitize=sys.argv[2] == "True", opt_level=3)
+program.call("squares", 1, 10, np.zeros(32, np.int64))
+sent = []
+
+def interrupt():
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer(0.3, interrupt).start()
+try:
+    program.call("squares", int(sys.argv[3]), int(sys.argv[4]), np.zeros(32, np.int64))
+except KeyboardInterrupt:
+    print(time.monotonic() - sent[0])
+program.call("squares", 1, 10, np.zeros(32, np.int64))
+"""
+
+
+@pytest.mark.parametrize("sanitize", [True, False])
+@pytest.mark.parametrize(("blocks", "rounds"), [(1, 2**60), (2**31 - 1, 10)])
+def test_interrupts(blocks, rounds, sanitize):
+    """Of one thread without end, and of many blocks: in much less than a second."""
+    command = [sys.executable, "-c", INTERRUPT, SQUARES, str(sanitize), str(blocks), str(rounds)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout) < 5  # on a machine with much else to do
+
+
 # --- Memory as aligned as that of a device -------------------------------------------
 
 WIDE = """

@@ -57,6 +57,8 @@ typedef struct KVCacheThread {
   char *shared;
   /// Bytes of shared memory, of variables and dynamic.
   uint32_t sharedBytes, dynamicSharedBytes;
+  /// How often the thread has gone back in a loop (`kvcacheEmulatorManyLoops`).
+  uint32_t numLoops;
 } KVCacheThread;
 
 typedef struct KVCacheEmulatedKernel {

@@ -45,9 +45,13 @@ enum {
 void kvcacheEmulatorFail(KVCacheThread *thread, const KVCacheSite *site,
                          uint32_t reason);
 
-/// Goes back in a loop. Ends the launch if the block has run for too long
-/// (KVCACHE_EMULATOR_TIMEOUT).
+/// Goes back in a loop. Ends the launch if it is interrupted (SIGINT), or if
+/// the block has run for too long (KVCACHE_EMULATOR_TIMEOUT).
 void kvcacheEmulatorLoop(KVCacheThread *thread, const KVCacheSite *site);
+/// The same for many times: where nothing is checked or counted, the code
+/// counts itself, in `numLoops` of the thread.
+void kvcacheEmulatorManyLoops(KVCacheThread *thread, const KVCacheSite *site);
+enum { KVCacheManyLoops = 1 << 16 };
 
 /// Ends the thread.
 void kvcacheEmulatorExit(KVCacheThread *thread, const KVCacheSite *site);

@@ -13,9 +13,11 @@
 
 #include "Families.h"
 #include "Predicates.h"
+#include "kvcache/Emulator/ABI.h"
 #include "kvcache/Emulator/Control.h"
 
 #include "mlir/IR/Matchers.h"
+#include <cstddef>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -144,12 +146,35 @@ static SmallVector<Block *> getBackEdges(Region &body) {
   return sources;
 }
 
-/// Loops without calls stay as fast as they are where nothing is checked.
+/// Whether the thread has gone back in loops as often as `KVCacheManyLoops`
+/// once more.
+static Value countLoops(Operation *op, EmulatorCalls &calls) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  constexpr int32_t offset = offsetof(KVCacheThread, numLoops);
+  Value address =
+      LLVM::GEPOp::create(builder, loc, calls.pointerType, calls.i8,
+                          calls.getThread(op), ArrayRef<LLVM::GEPArg>{offset});
+  Value count = LLVM::LoadOp::create(builder, loc, calls.i32, address);
+  count = LLVM::AddOp::create(builder, loc, count, calls.getI32(op, 1));
+  LLVM::StoreOp::create(builder, loc, count, address);
+  Value rest = LLVM::AndOp::create(builder, loc, count,
+                                   calls.getI32(op, KVCacheManyLoops - 1));
+  return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, rest,
+                              calls.getI32(op, 0));
+}
+
+/// Loops without calls stay about as fast as they are where nothing is checked.
 static void guardLoops(LLVM::LLVMFuncOp function, EmulatorCalls &calls) {
-  if (!calls.isSanitized)
-    return;
-  for (Block *block : getBackEdges(function.getBody()))
-    calls.call(block->getTerminator(), "kvcacheEmulatorLoop", Type(), {});
+  bool isFast = !calls.isSanitized && !calls.isMetered;
+  for (Block *block : getBackEdges(function.getBody())) {
+    Operation *terminator = block->getTerminator();
+    Value isDue = isFast ? countLoops(terminator, calls) : Value();
+    calls.call(terminator,
+               isFast ? "kvcacheEmulatorManyLoops" : "kvcacheEmulatorLoop",
+               Type(), {});
+    branchOnPredicate(terminator->getPrevNode(), isDue);
+  }
 }
 
 void kvcache::addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls) {

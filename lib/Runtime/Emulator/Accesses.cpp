@@ -35,6 +35,8 @@ static void accessShared(Thread &thread, const KVCacheSite *site,
 static void accessGlobal(Thread &thread, const KVCacheSite *site,
                          const Access &access) {
   Block &block = *thread.block;
+  block.checkNotPending(thread, site, access.pointer, access.bytes,
+                        access.flags);
   if (block.getGrid().module->isSanitized)
     if (std::optional<std::string> error =
             Memory::get().access(access.pointer, access.bytes, access.flags))

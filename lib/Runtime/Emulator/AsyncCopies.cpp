@@ -66,6 +66,7 @@ static void checkSource(const Thread &thread, const KVCacheSite *site,
                         const void *from, uint32_t bytes) {
   if (bytes == 0 || !isSanitized(thread))
     return;
+  thread.block->checkNotPending(thread, site, from, bytes, KVCacheAccessRead);
   if (std::optional<std::string> error =
           Memory::get().access(from, bytes, KVCacheAccessRead))
     thread.block->fail(thread, site, *error);

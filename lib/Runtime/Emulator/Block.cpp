@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Block.h"
+#include "AsyncCopies.h"
 #include "Grid.h"
 
 #include <algorithm>
@@ -142,6 +143,18 @@ void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
   fail(thread, site, os.str());
 }
 
+void Block::failPending(const Thread &thread, const KVCacheSite *site,
+                        const BoxCopy &copy, uint64_t bytes,
+                        uint32_t flags) const {
+  fail(thread, site,
+       std::string(flags & KVCacheAccessWrite ? "writes " : "reads ") +
+           std::to_string(bytes) +
+           " bytes of global memory, which a copy issued by " +
+           describe(*copy.thread) + " in " + ::describe(copy.site) +
+           " may still write: nobody has waited for more than its reads "
+           "(wait_group without .read)");
+}
+
 //===----------------------------------------------------------------------===//
 // Waiting
 //===----------------------------------------------------------------------===//
@@ -189,6 +202,7 @@ void Block::defer(Waitable &target, std::function<void()> work) {
 }
 
 bool Block::spin(Thread &thread, const KVCacheSite *site) {
+  tick(thread, site);
   checkSpins(thread, site);
   if (runnable.empty() && numStarted == numThreads)
     return false;
@@ -227,9 +241,11 @@ void Block::checkSpins(const Thread &thread, const KVCacheSite *site) {
 }
 
 void Block::checkTime(const Thread &thread, const KVCacheSite *site) {
+  if (isInterrupted())
+    fail(thread, site, "is interrupted (SIGINT)");
   double now = getTime();
   // Most blocks never look at the clock.
-  if (numTicks == kTickPeriod)
+  if (timeOfTick == 0)
     timeOfTick = now;
   if (now - timeOfTick > grid->mostSeconds)
     fail(thread, site,
@@ -269,6 +285,7 @@ void Block::runThreads(void *argument) {
   while (block.numStarted < block.numThreads) {
     Thread &thread = block.threads[block.order[block.numStarted++]];
     thread.fiber = fiber;
+    block.tick(thread, &block.grid->kernel->site);
     block.grid->kernel->entry(&thread, block.grid->params);
     block.finish(thread);
   }
@@ -436,8 +453,10 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   error.reset();
   runnable.clear();
   deferred.clear();
+  pendingStores.clear();
   hasProgress = true;
   numTicks = numSpins = 0;
+  timeOfTick = 0;
   numStarted = 0;
   while (threads.size() < numThreads)
     threads.emplace_back();

@@ -12,8 +12,10 @@
 #include "Barriers.h"
 #include "CopyQueue.h"
 #include "Fiber.h"
+#include "Interrupt.h"
 #include "MBarriers.h"
 #include "Meter.h"
+#include "PendingStores.h"
 #include "Sanitizer.h"
 #include "Variables.h"
 #include "Warps.h"
@@ -100,6 +102,7 @@ public:
   MBarriers mbarriers{*this};
   Warps warps{*this};
   Meter meter;
+  PendingStores pendingStores;
 
   const Grid &getGrid() const { return *grid; }
   const uint32_t (&getPlace() const)[3] { return ctaid; }
@@ -122,6 +125,16 @@ public:
     // A power of two: this comes before every access.
     if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
       failAlignment(thread, site, pointer, alignment);
+  }
+
+  /// Fails as an error of `thread` if a copy from shared memory is still going
+  /// to write any of the bytes, which the thread accesses with flags of
+  /// `kvcacheEmulatorAccess`.
+  void checkNotPending(const Thread &thread, const KVCacheSite *site,
+                       const void *pointer, uint64_t bytes,
+                       uint32_t flags) const {
+    if (const BoxCopy *copy = pendingStores.find(pointer, bytes))
+      failPending(thread, site, *copy, bytes, flags);
   }
 
   /// Lets others run until `wake`. The caller looks again then at what it waits
@@ -148,12 +161,15 @@ public:
   /// makes progress is an error in the end. False if there were no others.
   bool spin(Thread &thread, const KVCacheSite *site);
 
-  /// Comes to a place that loops come to. Fails if the block has taken more of
-  /// the processor's time than one may (KVCACHE_EMULATOR_TIMEOUT).
+  /// Comes to a place that loops come to. Fails if the launch is interrupted,
+  /// or if the block has taken more of the processor's time than one may
+  /// (KVCACHE_EMULATOR_TIMEOUT).
   void tick(const Thread &thread, const KVCacheSite *site) {
-    if (++numTicks % kTickPeriod == 0)
+    if (++numTicks % kTickPeriod == 0 || isInterrupted())
       checkTime(thread, site);
   }
+  /// The same, for what comes there rarely.
+  void checkTime(const Thread &thread, const KVCacheSite *site);
 
   /// Ends the thread (exit).
   [[noreturn]] void exit(Thread &thread);
@@ -181,6 +197,10 @@ private:
                                   const void *pointer,
                                   uint64_t alignment) const;
 
+  [[noreturn]] void failPending(const Thread &thread, const KVCacheSite *site,
+                                const BoxCopy &copy, uint64_t bytes,
+                                uint32_t flags) const;
+
   static constexpr uint64_t kTickPeriod = 1 << 12;
 
   struct Deferred {
@@ -189,7 +209,6 @@ private:
   };
 
   static void runThreads(void *block);
-  void checkTime(const Thread &thread, const KVCacheSite *site);
   void checkSpins(const Thread &thread, const KVCacheSite *site);
   void begin(const Grid &grid, const uint32_t (&ctaid)[3]);
   void beginThread(uint32_t index);
@@ -220,7 +239,8 @@ private:
   uint64_t numTicks = 0;
   /// Spins in a row, of all threads.
   uint64_t numSpins = 0;
-  /// Seconds of the processor, of the first of many ticks and spins.
+  /// Seconds of the processor, of the first look at them, and of the first of
+  /// many spins.
   double timeOfTick = 0, timeOfSpin = 0;
   /// Those that run nothing, and all.
   std::vector<Fiber *> freeFibers;

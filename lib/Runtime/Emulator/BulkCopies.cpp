@@ -129,6 +129,9 @@ void emulator::poison(const Block &block, SharedRange range) {
 void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Block &block = box.getBlock();
   box.checkGlobal(KVCacheAccessRead);
+  for (const GlobalPiece &piece : box.pieces)
+    block.checkNotPending(*box.thread, box.site, piece.address, piece.bytes,
+                          KVCacheAccessRead);
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
   std::vector<char> data = box.readGlobal();
   if (!isSanitized(block)) {
@@ -162,6 +165,7 @@ void BulkStore::finish() {
   read();
   if (isDone)
     return;
+  box.getBlock().pendingStores.remove(box);
   box.checkGlobal(KVCacheAccessWrite);
   box.writeGlobal(data);
   data.clear();
@@ -176,6 +180,9 @@ void emulator::issueStore(BoxCopy box) {
   const BoxCopy &issued = store->box;
   store->handle = block.sanitizer.issueRead(*issued.thread, issued.site,
                                             issued.range, Proxy::Async);
+  // A mask leaves bytes alone, which others may access.
+  if (issued.byteMask == 0xffff)
+    block.pendingStores.add(issued);
   issued.thread->copies.bulkStores.add(std::move(store));
 }
 

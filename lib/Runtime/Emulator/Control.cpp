@@ -267,6 +267,11 @@ void kvcacheEmulatorLoop(KVCacheThread *self, const KVCacheSite *site) {
   thread.block->tick(thread, site);
 }
 
+void kvcacheEmulatorManyLoops(KVCacheThread *self, const KVCacheSite *site) {
+  Thread &thread = Thread::get(self);
+  thread.block->checkTime(thread, site);
+}
+
 void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,
                           uint32_t nanoseconds) {
   constexpr uint32_t most = 1000000;

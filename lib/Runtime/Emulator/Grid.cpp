@@ -54,7 +54,8 @@ public:
     std::unique_ptr<Block> block;
     // Blocks that come before one with an error still run, so that the error
     // that is reported is always the same.
-    for (uint64_t index = next++; index < end; index = next++)
+    for (uint64_t index = next++; index < end && !isInterrupted();
+         index = next++)
       if (std::optional<std::string> error = runBlock(pool, block, index))
         note(index, *error);
     if (block)
@@ -113,6 +114,7 @@ std::optional<std::string> emulator::run(const Grid &grid) {
   // Never destroyed: a launch may be running when the process ends.
   static BlockPool &pool = *new BlockPool;
   Memory::get().beginLaunch();
+  InterruptScope scope;
   Work work(grid);
   auto runWorker = [&] { work.run(pool); };
   std::vector<std::thread> workers =
@@ -120,5 +122,8 @@ std::optional<std::string> emulator::run(const Grid &grid) {
   runWorker();
   for (std::thread &worker : workers)
     worker.join();
-  return work.takeError();
+  std::optional<std::string> error = work.takeError();
+  if (!error && isInterrupted())
+    error = "is interrupted (SIGINT)";
+  return error;
 }
