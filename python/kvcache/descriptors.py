@@ -52,9 +52,11 @@ class Descriptor:
     def fields(self, **extents: int) -> DescriptorFields:
         """The fields for a view of the given ``rows``, ``pages`` and ``page_stride``.
 
-        Raises ``ValueError`` if an extent that the descriptor needs is missing, and for a
-        descriptor that the source declares.
+        Raises ``ValueError`` if an extent that the descriptor needs is missing, for one
+        that is not positive, and for a descriptor that the source declares; ``TypeError``
+        for an extent that is no integer.
         """
+        geometry.check_sizes(**extents)
         if self.kind is None:
             raise ValueError(f"the source says what {self.parameter!r} is of")
         dtype = dtypes.dtype(self.element_type)
@@ -79,7 +81,7 @@ def _resolve(size: int | str, extents: Mapping[str, int]) -> int:
     name, _, constant = size.partition(" + ")
     if name not in extents:
         raise ValueError(f"expects {name!r}, which the descriptor depends on")
-    return extents[name] + int(constant or 0)
+    return int(extents[name]) + int(constant or 0)
 
 
 _FACTS = (

@@ -72,7 +72,7 @@ def span(swizzle: str) -> int:
     return _SPANS[swizzle]
 
 
-def _check_sizes(**sizes: int) -> None:
+def check_sizes(**sizes: int) -> None:
     """Raises like ``check_positive``, and ``ValueError`` where bytes exceed 64 bits."""
     check_positive(**sizes)
     for name, size in sizes.items():
@@ -94,13 +94,13 @@ def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
 
 def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
     """``depth`` rounded up to whole spans of a swizzle."""
-    _check_sizes(depth=depth)
+    check_sizes(depth=depth)
     return _native.extension().padded_depth(_bytes(dtype), span(swizzle), depth)
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
     """Elements of a row that one gather4 moves: a span; without a swizzle, the width."""
-    _check_sizes(tile_width=tile_width)
+    check_sizes(tile_width=tile_width)
     return _native.extension().gather4_box_width(_bytes(dtype), tile_width, span(swizzle))
 
 
@@ -109,7 +109,7 @@ def scale_window(dtype: DTypeLike, rows: int) -> int:
 
     A copy starts at a multiple of 16 bytes, so it needs 16 bytes more than the rows.
     """
-    _check_sizes(rows=rows)
+    check_sizes(rows=rows)
     return _native.extension().scale_window(_bytes(dtype), rows)
 
 
@@ -131,7 +131,7 @@ def folded_chunks(
         chunk_inner: Whether the box has the chunks inside of groups of 8 rows, so that
             it may have fewer rows than the tile.
     """
-    _check_sizes(head_size=head_size, rows=rows, columns=columns)
+    check_sizes(head_size=head_size, rows=rows, columns=columns)
     check_flag(chunk_inner=chunk_inner)
     box_rows = rows
     if page_size is not None:
@@ -146,7 +146,7 @@ def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
     if not isinstance(shape, Sequence) or len(shape) != 2:
         raise ValueError(f"expects 'shape' to be rows and columns, got {shape!r}")
     rows, columns = shape
-    _check_sizes(rows=rows, columns=columns)
+    check_sizes(rows=rows, columns=columns)
     return int(rows), int(columns)
 
 
@@ -218,7 +218,7 @@ def descriptor_fields(
         raise ValueError(f"{kind} needs {', '.join(missing)}")
     if unknown := [name for name in sizes if name not in needed + optional]:
         raise ValueError(f"{kind} takes no {', '.join(unknown)}")
-    _check_sizes(**sizes)
+    check_sizes(**sizes)
     # NumPy's integers would overflow.
     sizes = {name: int(size) for name, size in sizes.items()}
     if major == "mn" and (kind != "matrix" or swizzle != "128b"):
@@ -226,13 +226,13 @@ def descriptor_fields(
     if kind == "paged":
         row = sizes["num_heads"] * sizes["head_size"]
         sizes.setdefault("page_stride", sizes["page_size"] * row)
-        _check_sizes(page_stride=sizes["page_stride"])
+        check_sizes(page_stride=sizes["page_stride"])
     if kind == "gather4":
         sizes.setdefault("tile_stride", sizes["tile_width"])
     if kind.startswith("rope"):
         dtype = "bfloat16"
     elements = [sizes.get(name, 1) for name in ("num_heads", "head_size", "rows")]
-    _check_sizes(**{"num_heads * head_size * rows": math.prod(elements)})
+    check_sizes(**{"num_heads * head_size * rows": math.prod(elements)})
     values = {**sizes, "element_bytes": _bytes(dtype), "span": span(swizzle)}
     values["mn_major"] = int(major == "mn")
     dims, strides, box, offset, broken = _native.extension().tensor_map(kind, values)

@@ -9,6 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from .checks import check_instance, check_integer
+
 
 @runtime_checkable
 class Memory(Protocol):
@@ -44,7 +46,11 @@ class NumPyMemory:
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        size = math.prod(shape) * dtype.itemsize
+        check_instance(np.dtype, dtype=dtype)
+        if not isinstance(shape, tuple | list):
+            raise TypeError(f"expects 'shape' to be a tuple of sizes, got {shape!r}")
+        check_integer(**{f"shape[{i}]": side for i, side in enumerate(shape)})
+        size = math.prod(map(int, shape)) * dtype.itemsize
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         try:
             mapping = mmap.mmap(-1, max(size, 1), flags)

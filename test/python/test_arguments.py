@@ -1,5 +1,6 @@
 """Wrong arguments of every public function: each gets a message that says what is wrong."""
 
+import functools
 import pathlib
 import re
 import traceback
@@ -10,6 +11,7 @@ import pytest
 import kvcache
 from kvcache import ir, pictures
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FUNCTION = "func.func @f(%x: memref<4xf32>, %i: index, %h: f16) { return }"
 KERNEL = "gpu.module @m { gpu.func @k() kernel { gpu.return } }"
 EMULATOR = "emulator:sm_90a"
@@ -83,6 +85,18 @@ def draw_pages(**options):
     return pictures.draw_pages(make_manager().snapshot(), **options)
 
 
+@functools.cache
+def compile_key_tile():
+    return kvcache.compile(ROOT / "examples/key_tile.mlir", opt_level=0)
+
+
+def get_fields(**extents):
+    """Those of the descriptor of a tile that a kernel copies."""
+    (kernel,) = compile_key_tile().kernels.values()
+    (descriptor,) = kernel.descriptors
+    return descriptor.fields(**extents)
+
+
 JIT = {"filename": "a", "opt_level": 0, "bounds_checks": False}
 TILE = {"dtype": "bf16", "swizzle": "128b"}
 CACHE = {"num_heads": 2, "head_size": 128, "page_size": 16, "num_pages": 4}
@@ -126,6 +140,11 @@ CALLS = {
         {"stages": 2, "tiles": ("!kvcache.tile<64x64xbf16>",), "producers": 1},
     ),
     "SwizzleAttr": (ir.SwizzleAttr, {"value": "none"}),
+    "fields": (get_fields, {"rows": 64, "pages": 3, "page_stride": 2**20}),
+    "allocate": (
+        kvcache.NumPyMemory().allocate,
+        {"shape": (2, 3), "dtype": np.dtype(np.float32)},
+    ),
     "swizzle_granularity": (kvcache.swizzle_granularity, TILE),
     "padded_depth": (kvcache.padded_depth, {**TILE, "depth": 3}),
     "gather4_box_width": (kvcache.gather4_box_width, {**TILE, "tile_width": 3}),
@@ -220,7 +239,7 @@ def test_numbers_of_numpy_are_numbers(name, argument):
     if type(value) is bool:
         function(**{**given, argument: np.bool_(value)})
     if type(value) is int:
-        for kind in (np.int64, np.uint8):
+        for kind in (np.int64, np.uint8 if value < 256 else np.uint32):
             function(**{**given, argument: kind(value)})
 
 
