@@ -238,7 +238,7 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
-      // NO_WAIT: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which nobody has written
+      // NO_WAIT: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which never arrived: nobody has written them, and no copy has been issued that does
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }

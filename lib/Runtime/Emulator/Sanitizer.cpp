@@ -25,6 +25,7 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes) {
   atomics.clear();
   copies.clear();
   freeCopies.clear();
+  hasCopies = false;
   uint32_t wanted = (sharedBytes + kGranuleBytes - 1) / kGranuleBytes;
   if (wanted > numGranules) {
     granules = std::make_unique<Granule[]>(wanted);
@@ -177,7 +178,10 @@ void Sanitizer::checkGranule(const Access &access, const Granule &granule,
     fail(access, index, bytes, "is part of an mbarrier");
   uint16_t missing = mask & ~granule.initialized;
   if (access.reads && missing)
-    fail(access, index, missing, "nobody has written");
+    fail(access, index, missing,
+         hasCopies ? "never arrived: nobody has written them, and no copy has "
+                     "been issued that does"
+                   : "nobody has written");
   checkList(access, granule.writes, Kind::Write, index, mask);
   if (isWrite(access.kind))
     checkList(access, granule.reads, Kind::Read, index, mask);
@@ -362,6 +366,7 @@ Sanitizer::Copy Sanitizer::issueWrite(Thread &thread, const KVCacheSite *site,
                                       SharedRange range, Proxy proxy) {
   if (!isOn)
     return 0;
+  hasCopies = true;
   Copy copy = issue(thread, site, range, proxy, Kind::Write);
   // What reads too early gets what no data are.
   std::memset(block.shared + range.offset, 0xff, range.bytes);
@@ -427,6 +432,7 @@ void Sanitizer::placeBarrier(Thread &thread, const KVCacheSite *site,
                              uint32_t offset) {
   if (!isOn)
     return;
+  hasCopies = true;
   SharedRange range{offset, kBarrierBytes};
   access(thread, site, range, KVCacheAccessWrite);
   forEachGranule(range, [&](uint32_t index, uint16_t mask) {

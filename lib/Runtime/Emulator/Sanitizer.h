@@ -170,6 +170,9 @@ private:
   std::unordered_map<const void *, Knowledge> atomics;
   Knowledge otherAtomics;
   std::vector<CopyState> copies;
+  /// Whether anything tells that copies write shared memory: one of them, or an
+  /// mbarrier that may wait for some.
+  bool hasCopies = false;
   /// The numbers that are free again.
   std::vector<Copy> freeCopies;
 };
