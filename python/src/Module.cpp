@@ -65,7 +65,9 @@ static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
 
 template <typename T> static std::vector<T> toVector(const nb::bytes &data) {
   std::vector<T> values(data.size() / sizeof(T));
-  std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
+  // Of no bytes there may be no address.
+  if (!values.empty())
+    std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
   return values;
 }
 

@@ -1,0 +1,205 @@
+"""The driver behind scripts/fuzz: runs fuzzers, reduces and counts what they find."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+FOLDER = BUILD / "fuzz"
+TOTALS = FOLDER / "totals.json"
+FINDINGS = FOLDER / "findings"
+MUTATE = BUILD / "test" / "fuzz" / "kvcache-mutate"
+KNOWN = ROOT / "test" / "fuzz" / "known.txt"
+
+
+class Totals:
+    """What has been run in this build folder, by fuzzer."""
+
+    def __init__(self):
+        self.data = json.loads(TOTALS.read_text()) if TOTALS.exists() else {}
+
+    def next_seed(self, fuzzer):
+        return self.data.get(fuzzer, {}).get("next_seed", 1)
+
+    def add(self, fuzzer, first, next_seed, count, seconds, findings):
+        entry = self.data.setdefault(fuzzer, {"count": 0, "seconds": 0, "findings": 0, "runs": []})
+        entry["next_seed"] = next_seed
+        entry["count"] += count
+        entry["seconds"] = round(entry["seconds"] + seconds, 1)
+        entry["findings"] += findings
+        entry["runs"].append([first, next_seed, count, round(seconds, 1), findings])
+        TOTALS.parent.mkdir(parents=True, exist_ok=True)
+        TOTALS.write_text(json.dumps(self.data, indent=1) + "\n")
+
+
+class Show:
+    """Lines of progress: the rate, the count and the findings."""
+
+    def __init__(self, fuzzer, seed):
+        self.fuzzer, self.start, self.shown = fuzzer, time.monotonic(), 0.0
+        print(f"{fuzzer}: from seed {seed}", flush=True)
+
+    @property
+    def seconds(self):
+        return time.monotonic() - self.start
+
+    def progress(self, count, findings, force=False):
+        if not force and self.seconds - self.shown < 10:
+            return
+        self.shown = self.seconds
+        rate = count / max(self.seconds, 0.001)
+        print(f"{self.fuzzer}: {count} in {self.seconds:.0f} s, {rate:.1f}/s, {findings} findings", flush=True)
+
+
+# Generated programs
+
+
+def save_program(seed, variant, program, error):
+    """A file that says how to run it again, once for each kind of error."""
+    FINDINGS.mkdir(parents=True, exist_ok=True)
+    path = FINDINGS / f"generate-{seed}-{program or 'module'}.json"
+    record = {"seed": seed, "variant": variant, "program": program, "error": error}
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{path}: {variant}: {error.strip().splitlines()[-1][:200]}", flush=True)
+
+
+def generate(seed, seconds, totals):
+    """Programs in processes that begin anew after each crash, and after some modules."""
+    show, first, count, kinds = Show("generate", seed), seed, 0, Counter()
+    while show.seconds < seconds:
+        left = seconds - show.seconds
+        worker = subprocess.Popen(
+            [sys.executable, ROOT / "test" / "fuzz" / "run_programs.py", str(seed), "25", str(left)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running = None
+        for line in worker.stdout:
+            said = json.loads(line)
+            if "begins" in said:
+                running = said["begins"]
+            elif "ends" in said:
+                seed, running = said["ends"] + 1, None
+                count += said["programs"]
+                show.progress(count, sum(kinds.values()))
+            else:
+                kind = re.sub(r"\d+", "", f"{said['variant'].split()[0]} {said['error']}")[:120]
+                kinds[kind] += 1
+                if kinds[kind] <= 2:
+                    save_program(said["seed"], said["variant"], said["program"], said["error"])
+        status = worker.wait()
+        if status != 0 or running is not None:
+            kinds[f"status {status}"] += 1
+            save_program(seed, "?", None, f"the process ends with {status}: {worker.stderr.read()[-500:]}")
+            seed += 1
+    findings = sum(kinds.values())
+    show.progress(count, findings, force=True)
+    totals.add("generate", first, seed, count, show.seconds, findings)
+    return count, findings
+
+
+# Mutants
+
+
+def corpus():
+    """All MLIR of the repository, and some generated modules."""
+    sys.path[:0] = [str(ROOT / "test" / "python"), str(ROOT / "test" / "fuzz")]
+    import devices
+    from generate import generate as generate_module
+
+    files = [p for folder in ("test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
+    folder = FOLDER / "corpus"
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(200):
+        text = generate_module(seed, 1).source.text
+        for name, contents in (("host", text), ("device", devices.on_device(text))):
+            path = folder / f"{seed}-{name}.mlir"
+            path.write_text(contents)
+            files.append(path)
+    return files
+
+
+def mutate(seed, seconds, totals, fuzzer="mutate"):
+    show, folder = Show(fuzzer, seed), FINDINGS / fuzzer
+    command = [MUTATE, f"--seed={seed}", f"--seconds={seconds:.0f}", f"--output={folder}"]
+    command += [f"--known={KNOWN}"]
+    command += ["--bytecode"] if fuzzer == "bytecode" else []
+    result = subprocess.run([*command, *corpus()], stdout=subprocess.PIPE, text=True)
+    if result.returncode not in (0, 1):
+        print(f"kvcache-mutate ends with {result.returncode}")
+        return 0, 1
+    said = json.loads(result.stdout.splitlines()[-1])
+    print(f"{fuzzer}: {said}")
+    for path in sorted(folder.glob(f"{seed}-*.mlir")):
+        reduce_mutant(path)
+    show.progress(said["mutants"], said["findings"], force=True)
+    totals.add(fuzzer, seed, seed + 1, said["mutants"], show.seconds, said["findings"])
+    return said["mutants"], said["findings"]
+
+
+def damage_bytecode(seed, seconds, totals):
+    return mutate(seed, seconds, totals, "bytecode")
+
+
+def reduce_mutant(path):
+    """Makes a finding smaller, where it is a module that parses."""
+    reduced = path.with_suffix(".reduced.mlir")
+    lines = path.read_text().splitlines()
+    passes = next((line[11:] for line in lines if line.startswith("// passes: ")), "")
+    if reduced.exists() or not passes:
+        return
+    script = FOLDER / "still-fails.sh"
+    reason = lines[0][3:]
+    if not reason.startswith("signal"):
+        return
+    script.write_text(
+        "#!/bin/sh\n"
+        f"timeout 20 {BUILD}/bin/kvcache-opt \"$1\" --pass-pipeline='builtin.module({passes})' "
+        ">/dev/null 2>&1\n[ $? -ge 128 ]\n"
+    )
+    script.chmod(0o755)
+    try:
+        subprocess.run(
+            [
+                BUILD / "bin" / "kvcache-reduce",
+                path,
+                f"--reduction-tree=traversal-mode=0 test={script}",
+                "-o",
+                reduced,
+            ],
+            capture_output=True,
+            timeout=60,
+        )
+    except subprocess.TimeoutExpired:
+        reduced.unlink(missing_ok=True)
+
+
+FUZZERS = {"generate": generate, "mutate": mutate, "bytecode": damage_bytecode}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--only", action="append", choices=[*FUZZERS])
+    arguments = parser.parse_args()
+    fuzzers = arguments.only or list(FUZZERS)
+    seconds = 60 * arguments.minutes / len(fuzzers)
+    totals, count, findings = Totals(), 0, 0
+    for fuzzer in fuzzers:
+        seed = totals.next_seed(fuzzer) if arguments.seed is None else arguments.seed
+        done = FUZZERS[fuzzer](seed, seconds, totals)
+        count, findings = count + done[0], findings + done[1]
+    print(f"{count} programs or inputs, {findings} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
