@@ -1,6 +1,7 @@
 """Where tiles keep their elements, on the CPU, against the ISA's own picture."""
 
 import functools
+import resource
 
 import devices
 import numpy as np
@@ -131,3 +132,32 @@ def test_offsets_are_those_of_the_geometry(shape, swizzle):
         row, column = int(rng.integers(rows)), int(rng.integers(columns))
         expected = kvcache.tile_offset((rows, columns), dtype, swizzle, row, column)
         assert program.call("offset", row, column) == expected
+
+
+@pytest.mark.parametrize("num_tiles", [1, 40])
+def test_tiles_take_more_memory_than_a_stack_has(num_tiles):
+    """Tiles of 16 MB, or many of 512 KB, in twenty calls."""
+    rows = 65536 // (1 if num_tiles == 1 else 32)
+    allocs = "\n".join(f"  %t{i} = kvcache.alloc_tile : !tile" for i in range(num_tiles))
+    stores = "\n".join(f"    kvcache.tile_store %x, %t{i}[%r, %c0] : f32, !tile" for i in range(num_tiles))
+    source = f"""
+!tile = !kvcache.tile<{rows}x64xf32>
+func.func @last(%x: f32, %n: index) -> f32 {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = arith.constant {rows - 1} : index
+{allocs}
+  scf.for %i = %c0 to %n step %c1 {{
+    %r = arith.remui %i, %last : index
+{stores}
+    kvcache.tile_store %x, %t0[%last, %c0] : f32, !tile
+  }}
+  %y = kvcache.tile_load %t0[%last, %c0] : !tile -> f32
+  return %y : f32
+}}"""
+    program = kvcache.jit(source, target="cpu", opt_level=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for call in range(20):
+        assert program.call("last", float(call), rows) == call
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 64 * 1024  # in KB

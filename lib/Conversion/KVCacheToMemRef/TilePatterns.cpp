@@ -64,7 +64,12 @@ namespace {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// A variable of the kernel's module, or of the host function's frame.
+/// What the frame of a host function has room for: the stack of a thread may be
+/// small.
+constexpr int64_t kMaxFrameBytes = 256 * 1024;
+
+/// A variable of the kernel's module; on the host one of the function's frame,
+/// or of the heap until the function returns.
 struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -87,8 +92,23 @@ struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
       return op.emitOpError("expects to be in a function");
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(&function.front());
-    auto memory = memref::AllocaOp::create(rewriter, op.getLoc(),
-                                           type.getMemoryType(), alignment);
+    int64_t &bytesOfFrame = framesBytes[function];
+    bytesOfFrame += type.getLayout().getBytes();
+    if (bytesOfFrame <= kMaxFrameBytes) {
+      rewriter.replaceOp(op, memref::AllocaOp::create(rewriter, op.getLoc(),
+                                                      type.getMemoryType(),
+                                                      alignment));
+      return success();
+    }
+    bytesOfFrame -= type.getLayout().getBytes();
+    auto memory = memref::AllocOp::create(rewriter, op.getLoc(),
+                                          type.getMemoryType(), alignment);
+    for (Block &block : function.getFunctionBody()) {
+      if (!block.getTerminator()->hasTrait<OpTrait::ReturnLike>())
+        continue;
+      rewriter.setInsertionPoint(block.getTerminator());
+      memref::DeallocOp::create(rewriter, op.getLoc(), memory);
+    }
     rewriter.replaceOp(op, memory);
     return success();
   }
@@ -110,6 +130,8 @@ private:
   /// A table for each gpu.module, since without one, finding a free name takes
   /// a walk over the module.
   mutable DenseMap<Operation *, SymbolTable> symbolTables;
+  /// The bytes of tiles in the frame of each host function.
+  mutable DenseMap<Operation *, int64_t> framesBytes;
 };
 
 /// A tile is its memory.

@@ -20,6 +20,34 @@ func.func @frame(%n: index) {
   return
 }
 
+// More than a frame has room for is on the heap until the function returns.
+// CHECK-LABEL: func.func @heap(
+// CHECK-DAG:     %[[HEAP:.*]] = memref.alloc() {alignment = 1024 : i64} : memref<262144xi8, #gpu.address_space<workgroup>>
+// CHECK-DAG:     %[[FRAME:.*]] = memref.alloca() {alignment = 1024 : i64} : memref<16384xi8, #gpu.address_space<workgroup>>
+// CHECK:         scf.for
+// CHECK:           "test.use"(%[[FRAME]], %[[HEAP]])
+// CHECK:         cf.cond_br
+// CHECK:         memref.dealloc %[[HEAP]]
+// CHECK-NEXT:    return
+// CHECK:         memref.dealloc %[[HEAP]]
+// CHECK-NEXT:    return
+func.func @heap(%n: index, %early: i1) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %kt = kvcache.alloc_tile : !kt
+    %large = kvcache.alloc_tile : !kvcache.tile<1024x128xbf16, swizzle_128b>
+    %m = kvcache.tile_memory %kt : !kt -> !memory
+    %l = kvcache.tile_memory %large : !kvcache.tile<1024x128xbf16, swizzle_128b> -> memref<262144xi8, #gpu.address_space<workgroup>>
+    "test.use"(%m, %l) : (!memory, memref<262144xi8, #gpu.address_space<workgroup>>) -> ()
+  }
+  cf.cond_br %early, ^bb1, ^bb2
+^bb1:
+  return %c0 : index
+^bb2:
+  return %n : index
+}
+
 // Two chunks of 64 columns; the unit of 16 bytes exclusive-or the row modulo 8.
 // CHECK-LABEL: func.func @swizzled(
 // CHECK-SAME:    %[[MEMORY:.*]]: memref<16384xi8, #gpu.address_space<workgroup>>, %[[ROW_INDEX:.*]]: index, %[[COLUMN_INDEX:.*]]: index)
