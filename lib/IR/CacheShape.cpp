@@ -9,6 +9,7 @@
 #include "kvcache/IR/CacheShape.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -104,4 +105,23 @@ std::optional<bool> kvcache::arePagesWholeRowsApart(Value view) {
     return std::nullopt;
   auto cache = cast<CacheTypeInterface>(view.getType());
   return *distance % getShape(cache).getRowElements() == 0;
+}
+
+LogicalResult kvcache::checkConstantElement(AccessOpInterface op) {
+  Value element = op.getAccessedElement();
+  std::optional<int64_t> constant =
+      element ? getConstantIntValue(element) : std::nullopt;
+  if (!constant)
+    return success();
+  CacheTypeInterface type = op.getAccessedCache().getType();
+  int64_t perLane = type.getElementsPerLane();
+  // Of scales alone it is their group that counts.
+  if (!op.accessesElements())
+    perLane = type.getGranularity();
+  int64_t width = op.getAccessedWidth();
+  if (*constant / perLane % width == 0)
+    return success();
+  return op.emitOpError("expects ")
+         << (perLane == 1 ? "element " : "the group of element ") << *constant
+         << " to be a multiple of the access's width (" << width << ")";
 }

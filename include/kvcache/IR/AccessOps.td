@@ -44,6 +44,8 @@ def KVCache_LoadOp : KVCache_Op<"load", [
       a head, and even for 4-bit elements.
     - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
       only for one with scales of f8E4M3FN.
+    - (C4) `d` is a multiple of the number of lanes; on a view of scales, its
+      group is. The lowering checks constants, the bounds checks other values.
 
     Example:
 
@@ -85,6 +87,8 @@ def KVCache_StoreOp : KVCache_Op<"store", [
     - (C1) the element type of the value is that of the cache.
     - (C2) the number of lanes is at most the number of elements, or scales, of
       a head, and even for 4-bit elements.
+    - (C3) `d` is a multiple of the number of lanes; on a view of scales, its
+      group is. The lowering checks constants, the bounds checks other values.
 
     Example:
 
@@ -128,6 +132,9 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
       the number of stored elements, or scales, of a head.
     - (C2) the tile has at most E columns.
     - (C3) the page size is a multiple of the number of rows of the tile.
+    - (C4) `d` is a multiple of the number of elements per token; on a view of
+      scales, its group is. The lowering checks constants, the bounds checks
+      other values.
 
     Example:
 

@@ -150,6 +150,8 @@ def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
     - (C1) the element type of the result is that of the cache.
     - (C2) the number of lanes is at most `head_size`, and even for 4-bit
       elements.
+    - (C3) `d` is a multiple of the number of lanes. The lowering checks
+      constants, the bounds checks other values.
 
     Example:
 
@@ -191,6 +193,8 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
       `head_size`; or it is `head_size`, whose last group may be shorter.
     - (C2) the number of values is even for 4-bit elements.
     - (C3) `tensor_scale` requires scales of f8E4M3FN.
+    - (C4) `d` is a multiple of the number of values. The lowering checks
+      constants, the bounds checks other values.
 
     Example:
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/KVCacheToMemRef.h"
+#include "kvcache/IR/CacheShape.h"
 
 #include "Bundle.h"
 #include "kvcache/Conversion/Passes.h"
@@ -54,7 +55,7 @@ namespace {
 struct ConvertKVCacheToMemRef
     : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
   void runOnOperation() override {
-    if (failed(checkLanes()))
+    if (failed(checkLanes()) || failed(checkElements()))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -86,6 +87,13 @@ struct ConvertKVCacheToMemRef
   }
 
 private:
+  LogicalResult checkElements() {
+    WalkResult result = getOperation()->walk([](AccessOpInterface op) {
+      return WalkResult(checkConstantElement(op));
+    });
+    return failure(result.wasInterrupted());
+  }
+
   /// Only threads of a GPU have neighbours to share a group with.
   LogicalResult checkLanes() {
     WalkResult result = getOperation()->walk([](QuantizeOp op) {

@@ -11,6 +11,7 @@
 #include "Expansion.h"
 
 #include "../KernelLaunches.h"
+#include "kvcache/IR/CacheShape.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -183,6 +184,9 @@ private:
   }
 
   static LogicalResult expand(Function &function, const Plans &plans) {
+    for (Operation *copy : function.copies)
+      if (failed(checkConstantElement(cast<AccessOpInterface>(copy))))
+        return failure();
     std::optional<KernelSetup> setup;
     if (function.kernel)
       setup.emplace(function.kernel, *function.chip);
