@@ -62,6 +62,7 @@ typedef enum MlirKVCacheExtent {
   MlirKVCacheExtentPages = 2,
   MlirKVCacheExtentTokens = 3,
   MlirKVCacheExtentPageSize = 4,
+  MlirKVCacheExtentPageStride = 5,
 } MlirKVCacheExtent;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheExtentAttr(MlirAttribute attr);

@@ -107,6 +107,13 @@ std::optional<bool> kvcache::arePagesWholeRowsApart(Value view) {
   return *distance % getShape(cache).getRowElements() == 0;
 }
 
+std::string kvcache::getRowDistanceMessage(Operation *op, int64_t row) {
+  return ("'" + op->getName().getStringRef() +
+          "' op distance between pages modulo a row (" + Twine(row) +
+          " elements), which must be 0 where rows are counted,")
+      .str();
+}
+
 LogicalResult kvcache::checkConstantElement(AccessOpInterface op) {
   Value element = op.getAccessedElement();
   std::optional<int64_t> constant =

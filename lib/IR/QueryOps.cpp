@@ -58,7 +58,10 @@ void ColIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
 
 void ExtentOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                  SetIntRangeFn setResultRange) {
-  // A row of the table holds up to 2^32 entries of P tokens each.
+  // A row of the table holds up to 2^32 entries of P tokens each. Strides may
+  // be those of other layers, and negative where there is but one page.
+  if (getExtent() == Extent::PageStride)
+    return;
   setResultRange(getResult(), getExtent() == Extent::Tokens ? getRowRange()
                                                             : getEntryRange());
 }
@@ -241,7 +244,8 @@ LogicalResult ExtentOp::verify() {
     return emitOpError("expects 'cache' to be a collection for the extent "
                        "'layers', got a view");
   bool ofView = llvm::is_contained(
-      {Extent::Pages, Extent::Tokens, Extent::PageSize}, getExtent());
+      {Extent::Pages, Extent::Tokens, Extent::PageSize, Extent::PageStride},
+      getExtent());
   if (ofView && collection)
     return emitOpError("expects 'cache' to be a view for the extent '")
            << stringifyExtent(getExtent()) << "', got a collection";

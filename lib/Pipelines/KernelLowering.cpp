@@ -100,6 +100,8 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   pm.nest<gpu::GPUModuleOp>().addPass(createConvertKVCacheToNVVM());
   pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());
+  // Descriptors bring checks of their own.
+  pm.addPass(createConvertKVCacheChecks());
   FlattenKernelArgsOptions flatten;
   flatten.noAlias = options.noAlias;
   pm.addPass(createFlattenKernelArgs(flatten));

@@ -117,6 +117,26 @@ public:
     multipleOf(op.getColumn(), lanes, "column");
   }
 
+  /// Rows are counted through pages, or through blocks, that lie whole rows
+  /// apart. Nothing is said of the distance of a single one.
+  void checkRowDistance(Operation *op, TypedValue<CacheTypeInterface> view) {
+    if (arePagesWholeRowsApart(view) == true)
+      return;
+    int64_t row = getShape(view.getType()).getRowElements();
+    if (row == 1)
+      return;
+    Value rest = arith::RemUIOp::create(
+        builder, loc, extent(Extent::PageStride, view), index(row));
+    Value isOnePage =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+                              extent(Extent::Pages, view), index(1));
+    Value excess =
+        arith::SelectOp::create(builder, loc, isOnePage, index(0), rest);
+    CheckOp::create(builder, loc, excess, index(1),
+                    getRowDistanceMessage(op, row));
+    ++numChecks;
+  }
+
   void checkHead(Value head, CacheTypeInterface cache) {
     below(head, index(cache.getNumHeads()), "head");
   }
@@ -337,9 +357,30 @@ private:
 
 } // namespace
 
+/// The view whose rows the op counts through all pages; null if it doesn't.
+static TypedValue<CacheTypeInterface> getViewOfCountedRows(OpBuilder &builder,
+                                                           Operation *op) {
+  if (isa<NumKVRowsOp, RowIndexOp, PopulateOp>(op))
+    return cast<TypedValue<CacheTypeInterface>>(op->getOperand(0));
+  // In a continuous cache an id is the row itself.
+  if (auto row = dyn_cast<TMARowOp>(op);
+      row && row.getCache().getType().isPaged())
+    return row.getCache();
+  if (auto gather = dyn_cast<AsyncGatherTileOp>(op);
+      gather && !gather.getCache().getType().isPaged())
+    return gather.getCache();
+  if (isa<NumScaleRowsOp, ScaleRowIndexOp>(op))
+    return cast<TypedValue<CacheTypeInterface>>(
+        ScalesViewOp::create(builder, op->getLoc(), op->getOperand(0))
+            .getResult());
+  return {};
+}
+
 unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
                                       Operation *op) {
   Checker checker(builder, loc, op);
+  if (TypedValue<CacheTypeInterface> view = getViewOfCountedRows(builder, op))
+    checker.checkRowDistance(op, view);
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](AccessOpInterface op) { checker.checkAccess(op); })
       .Case<PagedCollectionOp, ContinuousCollectionOp>(
@@ -402,8 +443,8 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
 #include "kvcache/IR/KVCacheOps.cpp.inc"
         >(context);
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedViewOp,
-           ContinuousViewOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp>(context);
+           ContinuousViewOp, NumKVRowsOp, NumScaleRowsOp, GetRowOp, TMARowOp,
+           ColIndexOp, TileLoadOp, TileStoreOp, TileOffsetOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

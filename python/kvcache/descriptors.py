@@ -18,7 +18,8 @@ class Descriptor:
     A descriptor that the compiler added describes a view of the cache in another
     argument. Its sizes and strides may be names of values that only the host knows:
     ``"rows"``, from the first row of the view to the last (``kvcache.num_kv_rows``),
-    ``"pages"``, and ``"page_stride"``, in elements. For a descriptor that the source
+    ``"pages"``, and ``"page_stride"``, in elements. ``"rows"`` takes pages whose
+    distance is a whole number of rows, which the host has to check. For a descriptor that the source
     declares, only ``box`` and the attributes after it are known.
 
     Attributes:

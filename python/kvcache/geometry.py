@@ -201,7 +201,8 @@ def descriptor_fields(
             differ; for the scale kind that of the scales. Rope is bfloat16.
         major: ``"k"`` or ``"mn"``: the index that runs along the rows of a matrix.
         sizes: ``num_rows`` are the rows from the first to the last of the view
-            (``kvcache.num_kv_rows``), ``rows`` and ``columns`` those of the tile,
+            (``kvcache.num_kv_rows``), with a whole number of rows between pages;
+            ``rows`` and ``columns`` are those of the tile,
             ``padded_depth`` bytes before the rope.
 
     Raises:

@@ -73,6 +73,8 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(Extent, MlirKVCacheExtentTokens);
   // CHECK-NEXT: 4 : i32 1 1
   SHOW_ENUM(Extent, MlirKVCacheExtentPageSize);
+  // CHECK-NEXT: 5 : i32 1 1
+  SHOW_ENUM(Extent, MlirKVCacheExtentPageStride);
   // CHECK-NEXT: #kvcache.swizzle<none> 1 1
   SHOW_ENUM(Swizzle, MlirKVCacheSwizzleNone);
   // CHECK-NEXT: #kvcache.swizzle<swizzle_32b> 1 1
@@ -119,9 +121,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown role 2
   // CHECK-NEXT: null
   expectNull(mlirKVCacheRoleAttrGetChecked(loc, (MlirKVCacheRole)2));
-  // CHECK-NEXT: model.c:7:3: unknown extent 5
+  // CHECK-NEXT: model.c:7:3: unknown extent 6
   // CHECK-NEXT: null
-  expectNull(mlirKVCacheExtentAttrGetChecked(loc, (MlirKVCacheExtent)5));
+  expectNull(mlirKVCacheExtentAttrGetChecked(loc, (MlirKVCacheExtent)6));
   // CHECK-NEXT: model.c:7:3: unknown swizzle 4
   // CHECK-NEXT: null
   expectNull(mlirKVCacheSwizzleAttrGetChecked(loc, (MlirKVCacheSwizzle)4));

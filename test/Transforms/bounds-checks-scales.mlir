@@ -133,8 +133,10 @@ func.func @tile_of_scales(%k: !cache, %i: index) -> !tile {
 }
 
 // CHECK-LABEL: func.func @queries(
-// CHECK-NOT:     kvcache.check
+// CHECK:         kvcache.scales_view
+// CHECK:         "'kvcache.num_scale_rows' op distance between pages modulo a row ({{.*}} elements), which must be 0 where rows are counted,"
 // CHECK:         kvcache.num_scale_rows
+// CHECK:         "'kvcache.scale_row_index' op distance between pages
 // CHECK:         "'kvcache.scale_row_index' op sequence"
 // CHECK:         "'kvcache.scale_row_index' op token of the scales"
 // CHECK:         "'kvcache.scale_row_index' op page id of the scales"

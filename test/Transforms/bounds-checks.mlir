@@ -112,17 +112,47 @@ func.func @queries(%k: !cache, %b: index, %t: index) -> (index, index, index, in
 // CHECK-LABEL: func.func @facts(
 // CHECK-NOT:     kvcache.check
 // CHECK:         return
-func.func @facts(%k: !cache) -> (i1, index, index) {
+func.func @facts(%k: !cache) -> (i1, index) {
   %empty = kvcache.empty_cache %k : !cache
   %max = kvcache.max_context_length %k : !cache
+  return %empty, %max : i1, index
+}
+
+// Rows are counted through pages that lie whole rows apart, if there are several.
+
+// CHECK-LABEL: func.func @num_rows(
+// CHECK-SAME:      %[[K:.*]]: !kvcache.paged<{{.*}}>)
+// CHECK:         %[[STRIDE:.*]] = kvcache.extent page_stride %[[K]]
+// CHECK:         %[[ROW:.*]] = arith.constant 1024 : index
+// CHECK:         %[[REST:.*]] = arith.remui %[[STRIDE]], %[[ROW]] : index
+// CHECK:         %[[PAGES:.*]] = kvcache.extent pages %[[K]]
+// CHECK:         %[[IS_ONE:.*]] = arith.cmpi ule, %[[PAGES]], %{{.*}} : index
+// CHECK:         %[[EXCESS:.*]] = arith.select %[[IS_ONE]], %{{.*}}, %[[REST]] : index
+// CHECK:         kvcache.check %[[EXCESS]] below %{{.*}}, "'kvcache.num_kv_rows' op distance between pages modulo a row (1024 elements), which must be 0 where rows are counted,"
+func.func @num_rows(%k: !cache) -> index {
   %rows = kvcache.num_kv_rows %k : !cache
-  return %empty, %max, %rows : i1, index, index
+  return %rows : index
+}
+
+// The type of the blocks says that they do.
+
+!blocks = memref<?x2x?x64x8x128xbf16>
+
+// CHECK-LABEL: func.func @num_packed_rows(
+// CHECK-NOT:     op distance between pages
+// CHECK:         kvcache.num_kv_rows
+func.func @num_packed_rows(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32, %l: index) -> index {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view key %c[%l] : !collection
+  %rows = kvcache.num_kv_rows %k : !cache
+  return %rows : index
 }
 
 // A negative id is a sentinel; the page of any other must exist.
 
 // CHECK-LABEL: func.func @encoded_row(
 // CHECK-SAME:      %[[K:.*]]: !kvcache.paged<{{.*}}>, %[[E:.*]]: index)
+// CHECK:         "'kvcache.tma_row' op distance between pages
 // CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK:         %[[NEGATIVE:.*]] = arith.cmpi slt, %[[E]], %[[ZERO]] : index
 // CHECK:         %[[P:.*]] = arith.constant 64 : index

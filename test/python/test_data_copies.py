@@ -16,13 +16,28 @@ BYTES = ROWS * COLUMNS * 2
 
 lays = pytest.mark.parametrize("swizzle", SWIZZLES)
 pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48, 256])
-targets = pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
+TARGETS = ["cpu", *devices.TARGETS]
+targets = pytest.mark.parametrize("target", TARGETS)
+
+ROW = HEADS * 128
+OPEN = "strided<[?, ?, ?, 384, 128, 1], offset: ?>"
+
+
+def padded_layout(page_size, padding):
+    """The layout of blocks with `padding` elements behind each page."""
+    strides = [*get_strides(page_size, padding), ROW, 128, 1]
+    return f"strided<[{', '.join(map(str, strides))}]>"
+
+
+def get_strides(page_size, padding):
+    layer = page_size * ROW
+    return 2 * LAYERS * layer + padding, LAYERS * layer, layer
 
 
 @functools.cache
-def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False):
+def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout=""):
     """`load` and `gather` of the values of layer 1, and the tile's bytes."""
-    blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16>"
+    blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16{layout and f', {layout}'}>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
     arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
     %raw: memref<{BYTES}xi8>, %h: index, %d: index"""
@@ -70,17 +85,23 @@ def make_cache(page_size):
     return blocks, lengths, lut
 
 
+def make_padded_cache(page_size, padding):
+    """The same with `padding` elements behind each page."""
+    blocks, lengths, lut = make_cache(page_size)
+    strides = [2 * stride for stride in (*get_strides(page_size, padding), ROW, 128, 1)]
+    flat = np.full(PAGES * strides[0] // 2, 1, ml_dtypes.bfloat16)
+    padded = np.lib.stride_tricks.as_strided(flat, blocks.shape, strides)
+    padded[...] = blocks
+    return padded, lengths, lut
+
+
 def run(program, name, cache, h, d, *arguments):
     raw = np.full(BYTES, 77, np.int8)
     program.call(name, *cache, raw, h, d, *arguments)
     return raw.view(np.uint8)
 
 
-@targets
-@lays
-@pages
-def test_tokens_arrive_through_the_table(page_size, swizzle, target):
-    program, cache = compile_copies(page_size, swizzle, target), make_cache(page_size)
+def check_load(program, cache, page_size, swizzle):
     blocks, _, lut = cache
     for b, h, t, d, valid in [(0, 0, 0, 0, 16), (1, 2, 7, 64, 5), (1, 1, 16, 8, 0)]:
         expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
@@ -91,11 +112,7 @@ def test_tokens_arrive_through_the_table(page_size, swizzle, target):
         assert (found == stored(expected, swizzle)).all()
 
 
-@targets
-@lays
-@pages
-def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
-    program, cache = compile_copies(page_size, swizzle, target), make_cache(page_size)
+def check_gather(program, cache, page_size, swizzle):
     blocks = cache[0]
     rng = np.random.default_rng(3)
     ids = rng.integers(0, PAGES * page_size, ROWS).astype(np.int32)
@@ -107,6 +124,61 @@ def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
             expected[row] = blocks[page, 1, 1, inside, 2, 32 : 32 + COLUMNS]
     found = run(program, "gather", cache, 2, 32, ids)
     assert (found == stored(expected, swizzle)).all()
+
+
+@targets
+@lays
+@pages
+def test_tokens_arrive_through_the_table(page_size, swizzle, target):
+    program = compile_copies(page_size, swizzle, target)
+    check_load(program, make_cache(page_size), page_size, swizzle)
+
+
+@targets
+@lays
+@pages
+def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
+    program = compile_copies(page_size, swizzle, target)
+    check_gather(program, make_cache(page_size), page_size, swizzle)
+
+
+# Pages that are padded: by 16 bytes, by a row, and by half a row.
+
+PADDINGS = (8, ROW, ROW + ROW // 2)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("swizzle", ["none", "128b"])
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("page_size", [1, 3, 16, 48])
+def test_pages_lie_as_far_apart_as_their_type_says(page_size, padding, swizzle, target):
+    layout = padded_layout(page_size, padding)
+    program = compile_copies(page_size, swizzle, target, layout=layout)
+    cache = make_padded_cache(page_size, padding)
+    check_load(program, cache, page_size, swizzle)
+    check_gather(program, cache, page_size, swizzle)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("page_size", [3, 16])
+def test_pages_lie_as_far_apart_as_a_run_says(page_size, padding, target):
+    program = compile_copies(page_size, "128b", target, layout=OPEN)
+    cache = make_padded_cache(page_size, padding)
+    for check in check_load, check_gather:
+        if padding == ROW or target in ("cpu", "emulator:sm_80"):
+            check(program, cache, page_size, "128b")
+            continue
+        rest = padding % ROW
+        with pytest.raises(kvcache.CheckError, match=rf"a row \(384 elements\).* {rest} is not in \[0, 1\)"):
+            check(program, cache, page_size, "128b")
+
+
+def test_a_single_page_is_at_no_distance():
+    program = compile_copies(16, "128b", "emulator:sm_100a", layout=OPEN)
+    blocks, lengths, lut = make_padded_cache(16, 8)
+    cache = blocks[3:4], lengths, np.zeros_like(lut)
+    check_load(program, cache, 16, "128b")
 
 
 @targets

@@ -32,11 +32,19 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     The op copies the stored elements of a quantized cache and does not
     dequantize.
 
+    The distance between pages may be any multiple of 16 bytes. A tensor copy
+    with `valid`, of a continuous cache, or of `async_gather_tile` needs a whole
+    number of rows: its descriptor counts rows across pages. If the type of the
+    blocks has another static distance, the threads copy. If the type leaves the
+    distance open, the host checks it when it creates the descriptor.
+
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache
       it is i8, which holds two elements.
     - (C2) the number of columns of the tile is at most the number of stored
       elements of a head.
+    - (C3) `d` is a multiple of 16 bytes of stored elements. The lowering checks
+      constants, the bounds checks other values.
 
     Example:
 
@@ -89,6 +97,11 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     - (C2) the number of columns of the tile is at most the number of stored
       elements of a head.
     - (C3) the number of row ids is the number of rows of the tile.
+    - (C4) `d` is a multiple of 16 bytes of stored elements. The lowering checks
+      constants, the bounds checks other values.
+    - (C5) the distance between the blocks of a continuous cache is a whole
+      number of rows, because a row id counts the rows of all blocks; the bounds
+      checks check it.
 
     Example:
 

@@ -53,9 +53,10 @@ def KVCache_ExtentLayers : I32EnumAttrCase<"Layers", 1, "layers">;
 def KVCache_ExtentPages : I32EnumAttrCase<"Pages", 2, "pages">;
 def KVCache_ExtentTokens : I32EnumAttrCase<"Tokens", 3, "tokens">;
 def KVCache_ExtentPageSize : I32EnumAttrCase<"PageSize", 4, "page_size">;
+def KVCache_ExtentPageStride : I32EnumAttrCase<"PageStride", 5, "page_stride">;
 def KVCache_Extent : I32EnumAttr<"Extent", "a size known at run time", [
     KVCache_ExtentBatch, KVCache_ExtentLayers, KVCache_ExtentPages,
-    KVCache_ExtentTokens, KVCache_ExtentPageSize]> {
+    KVCache_ExtentTokens, KVCache_ExtentPageSize, KVCache_ExtentPageStride]> {
   let cppNamespace = "::mlir::kvcache";
 }
 

@@ -30,6 +30,8 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
       `rows` has no page size.
     - (C2) `base_alignment`, if given, is positive; for rows of several pages,
       it is a multiple of the page size.
+    - (C3) the distance between pages is a whole number of rows; the bounds
+      checks check it.
 
     Example:
 

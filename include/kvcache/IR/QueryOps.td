@@ -95,6 +95,10 @@ def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
     includes the rows between the pages of the view, which belong to other
     layers. In a continuous cache, P is the number of tokens of a block.
 
+    Constraints:
+    - (C1) the distance between pages is a whole number of rows; the bounds
+      checks check it.
+
     Example:
 
     ```mlir
@@ -185,6 +189,10 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
     With `page`, the op computes `page * S + t mod P` and does not read the
     table.
 
+    Constraints:
+    - (C1) the distance between pages is a whole number of rows; the bounds
+      checks check it.
+
     Example:
 
     ```mlir
@@ -253,6 +261,10 @@ def KVCache_TMARowOp : KVCache_Op<"tma_row", [Pure]> {
     continuous cache. The op returns a negative id unchanged: the sentinel -1
     stays out of bounds, where a tensor copy reads zeros.
 
+    Constraints:
+    - (C1) the distance between pages is a whole number of rows; the bounds
+      checks check it.
+
     Example:
 
     ```mlir
@@ -315,12 +327,13 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     - `tokens`: the capacity in tokens of a row of the lookup table.
     - `page_size`: the number of tokens in a page, or in a block of a continuous
       cache.
+    - `page_stride`: the number of stored elements from a page to the next.
 
     `kvcache-bounds-checks` compares indices with these sizes.
 
     Constraints:
-    - (C1) `layers` requires a collection; `pages`, `tokens` and `page_size`
-      require a view.
+    - (C1) `layers` requires a collection; `pages`, `tokens`, `page_size` and
+      `page_stride` require a view.
 
     Example:
 

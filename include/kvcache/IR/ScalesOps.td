@@ -91,6 +91,8 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
       scale type, strides `[H * hg, 1]` and a dynamic offset.
     - (C2) the tile has at most hg columns.
     - (C3) the page size is a multiple of the number of rows of the tile.
+    - (C4) the group of `d` is a multiple of the number of scales per token. The
+      lowering checks constants, the bounds checks other values.
 
     Example:
 
@@ -134,6 +136,8 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
     Constraints:
     - (C1) the element type of the result is the scale type of the cache.
     - (C2) the number of lanes is at most the number of groups of a head.
+    - (C3) the group of `d` is a multiple of the number of scales per token. The
+      lowering checks constants, the bounds checks other values.
 
     Example:
 
@@ -171,6 +175,8 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
     Constraints:
     - (C1) the element type of `scale` is the scale type of the cache.
     - (C2) the number of lanes is at most the number of groups of a head.
+    - (C3) the group of `d` is a multiple of the number of scales per token. The
+      lowering checks constants, the bounds checks other values.
 
     Example:
 
@@ -208,6 +214,10 @@ def KVCache_NumScaleRowsOp : KVCache_Op<"num_scale_rows", [Pure]> {
     number includes the rows between the pages of the view, which belong to
     other layers.
 
+    Constraints:
+    - (C1) the distance between pages of scales is a whole number of rows; the
+      bounds checks check it.
+
     Example:
 
     ```mlir
@@ -234,6 +244,10 @@ def KVCache_ScaleRowIndexOp : KVCache_Op<"scale_row_index", !listconcat(KVCache_
   let description = [{
     `SLUT[b, t div P] * S + t mod P`. With `scale_page`, the op computes
     `scale_page * S + t mod P` and does not read the table.
+
+    Constraints:
+    - (C1) the distance between pages of scales is a whole number of rows; the
+      bounds checks check it.
 
     Example:
 

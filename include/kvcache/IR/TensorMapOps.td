@@ -70,6 +70,9 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
     - (C3) `columns` and `major` require a continuous cache; `mn_major` requires
       `swizzle_128b` and `columns`.
     - (C4) the page size of a paged cache is static.
+    - (C5) the distance between pages is a whole number of rows. The lowering
+      checks a static distance, the host another one when it creates the
+      descriptor.
 
     Example:
 
@@ -142,6 +145,9 @@ def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
     - (C1) the descriptor is within the limits of the hardware.
     - (C2) the view is not a view of scales.
     - (C3) `columns` and a swizzle exclude each other.
+    - (C4) the distance between pages is a whole number of rows. The lowering
+      checks a static distance, the host another one when it creates the
+      descriptor.
 
     Example:
 
@@ -177,6 +183,9 @@ def KVCache_CreateRopeTMATileOp : KVCache_TensorMapOp<
     - (C3) the cache has one head of `padded_depth + 2 * columns` elements of
       one byte.
     - (C4) the page size of a paged cache is static.
+    - (C5) the distance between pages is a whole number of rows. The lowering
+      checks a static distance, the host another one when it creates the
+      descriptor.
 
     Example:
 
@@ -217,6 +226,9 @@ def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
     - (C3) `tile_height` is a multiple of 4, and `tile_stride` at least
       `tile_width`.
     - (C4) `tile_stride` elements are a row of the cache.
+    - (C5) the distance between pages is a whole number of rows. The lowering
+      checks a static distance, the host another one when it creates the
+      descriptor.
 
     Example:
 
@@ -252,6 +264,9 @@ def KVCache_CreateRopeGather4TMATileOp : KVCache_TensorMapOp<
     - (C3) the cache has one head of `padded_depth + 2 * tile_width` elements of
       one byte.
     - (C4) `tile_height` is a multiple of 4.
+    - (C5) the distance between pages is a whole number of rows. The lowering
+      checks a static distance, the host another one when it creates the
+      descriptor.
 
     Example:
 

@@ -159,6 +159,8 @@ SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
     return {cache.mul(cache.getIndex(PartKind::Columns), cache.getPageSize())};
   case Extent::PageSize:
     return {cache.getPageSize()};
+  case Extent::PageStride:
+    return {cache.get(PartKind::PageStride)};
   }
   llvm_unreachable("covered switch");
 }

@@ -8,7 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bundle.h"
+
+#include "kvcache/IR/CacheShape.h"
+
 #include "kvcache/Target/Chip.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -29,6 +33,8 @@ struct LowerTensorMap : OpInterfaceConversionPattern<TensorMapOpInterface> {
                             "arguments");
     Bundle cache(rewriter, op.getLoc(), op.getViewed().getType(), operands[0]);
     tma::OpenTensorMap map = op.getTensorMap();
+    if (countsRows(map) && failed(checkDistance(op, cache)))
+      return failure();
     SmallVector<Value> sizes, strides;
     for (int dim = 0; dim < map.rank; ++dim) {
       sizes.push_back(getSize(cache, map.dims[dim]));
@@ -42,6 +48,34 @@ struct LowerTensorMap : OpInterfaceConversionPattern<TensorMapOpInterface> {
   }
 
 private:
+  /// Whether a dimension goes through the rows of all pages.
+  static bool countsRows(const tma::OpenTensorMap &map) {
+    return llvm::any_of(map.dims, [](const tma::Size &size) {
+      return size.of == &tma::Extents::rows;
+    });
+  }
+
+  /// Pages lie whole rows apart, if there are several.
+  static LogicalResult checkDistance(TensorMapOpInterface op,
+                                     const Bundle &cache) {
+    std::optional<bool> isWhole = arePagesWholeRowsApart(op.getViewed());
+    if (isWhole == true)
+      return success();
+    int64_t row = cache.getRowElements();
+    if (isWhole == false)
+      return op->emitOpError("expects pages a whole number of rows (")
+             << row << " elements) apart, because it counts rows";
+    Value rest = cache.rem(cache.get(PartKind::PageStride), row);
+    Value isOnePage = arith::CmpIOp::create(
+        cache.builder, cache.loc, arith::CmpIPredicate::ule,
+        cache.getIndex(PartKind::NumPages), cache.index(1));
+    Value excess = arith::SelectOp::create(cache.builder, cache.loc, isOnePage,
+                                           cache.index(0), rest);
+    CheckOp::create(cache.builder, cache.loc, excess, cache.index(1),
+                    getRowDistanceMessage(op, row));
+    return success();
+  }
+
   static Value getSize(const Bundle &cache, tma::Size size) {
     if (!size.of)
       return cache.index(size.constant);

@@ -147,6 +147,12 @@ static int64_t getRowBytes(const tma::TileLayout &layout) {
   return layout.getChunkColumns() * layout.elementBytes;
 }
 
+/// Whether a descriptor may count rows through all pages: unless they are known
+/// not to lie whole rows apart. Making one checks what is not known.
+static bool mayCountRows(Value cache) {
+  return arePagesWholeRowsApart(cache).value_or(true);
+}
+
 /// Of all threads: asynchronous if rows are aligned to 4 bytes at least.
 static Choice chooseThreads(const tma::CacheShape &shape) {
   Choice choice;
@@ -211,6 +217,8 @@ static Choice chooseForLoad(AsyncLoadTileOp op, bool hasDescriptor) {
 
   int64_t boxRows = getBoxRows(op);
   bool isRagged = op.getValid() || !cache.isPaged();
+  if (isRagged && !mayCountRows(op.getCache()))
+    return chooseThreads(shape);
   tma::OpenTensorMap map =
       isRagged
           ? tma::getRaggedTile(shape, boxRows, layout.columns, layout.swizzle)
@@ -279,7 +287,8 @@ static Choice chooseForGather(AsyncGatherTileOp op, const Chip &chip,
   // Bulk and tensor copies read from 16 bytes on.
   if (getRowAlignment(shape) != 16)
     return chooseThreads(shape);
-  if (hasDescriptor && canGather(tile, shape, chip))
+  if (hasDescriptor && mayCountRows(op.getCache()) &&
+      canGather(tile, shape, chip))
     return {Way::Gather, /*boxRows=*/1, requestRows(tile)};
   if (tile.getSwizzle() == Swizzle::None)
     return {Way::BulkRows};

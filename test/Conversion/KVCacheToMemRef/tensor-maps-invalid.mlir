@@ -42,3 +42,20 @@ func.func @tile_of_an_unknown_op() {
   "test.use"(%kt) : (!kt) -> ()
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!desc = !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>
+!blocks = memref<?x2x2x16x8x128xbf16, strided<[65544, 32768, 16384, 1024, 128, 1]>>
+
+func.func @pages_that_are_not_whole_rows_apart(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %m: i32, %layer: index) -> !desc {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %m, %m : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  %v = kvcache.paged_view value %c[%layer] : !collection
+  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects pages a whole number of rows (1024 elements) apart, because it counts rows}}
+  // expected-error @below {{failed to legalize operation 'kvcache.create_ragged_tma_tile' that was explicitly marked illegal}}
+  %desc = kvcache.create_ragged_tma_tile %v {rows = 16, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !desc
+  return %desc : !desc
+}

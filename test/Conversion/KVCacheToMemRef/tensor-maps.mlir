@@ -1,13 +1,18 @@
-// RUN: kvcache-opt %s --convert-kvcache-to-memref --canonicalize --cse --split-input-file | FileCheck %s --implicit-check-not=kvcache.create_
+// RUN: kvcache-opt %s --convert-kvcache-to-memref --canonicalize --cse --split-input-file | FileCheck %s --implicit-check-not='= kvcache.create_'
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 !desc = !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>
 
-// Pages are as far apart as the view says: (NB - 1) * (S0 / 1024) + 16 rows.
+// Pages are as far apart as the view says: (NB - 1) * (S0 / 1024) + 16 rows. If
+// there are several, this is a whole number of rows.
 // CHECK-LABEL: func.func @tile(
 // CHECK-SAME:    %[[BLOCKS:[^:]*]]: memref<bf16, strided<[], offset: ?>>, %[[PAGES_I32:[^:]*]]: i32, %[[STRIDE:[^:]*]]: index,
 // CHECK-DAG:     %[[PAGES:.*]] = arith.index_castui %[[PAGES_I32]] : i32 to index
+// CHECK-DAG:     %[[REST:.*]] = arith.remui %[[STRIDE]], %c1024 : index
+// CHECK-DAG:     %[[IS_ONE:.*]] = arith.cmpi ule, %[[PAGES]], %c1 : index
+// CHECK-DAG:     %[[EXCESS:.*]] = arith.select %[[IS_ONE]], %c0, %[[REST]] : index
+// CHECK-DAG:     kvcache.check %[[EXCESS]] below %c1, "'kvcache.create_tma_tile' op distance between pages modulo a row (1024 elements), which must be 0 where rows are counted,"
 // CHECK-DAG:     %[[LAST:.*]] = arith.subi %[[PAGES]], %c1 : index
 // CHECK-DAG:     %[[DISTANCE:.*]] = arith.divui %[[STRIDE]], %c1024 : index
 // CHECK:         %[[BEFORE:.*]] = arith.muli %[[LAST]], %[[DISTANCE]]

@@ -196,7 +196,7 @@ func.func @c1_page_size_of_a_collection(%c: !collection) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @unknown_extent(%k: !cache) {
-  // expected-error @below {{enum values for attribute 'extent' [batch, layers, pages, tokens, page_size]}}
+  // expected-error @below {{enum values for attribute 'extent' [batch, layers, pages, tokens, page_size, page_stride]}}
   %n = kvcache.extent rows %k : !cache
   return
 }
@@ -208,7 +208,7 @@ func.func @unknown_extent(%k: !cache) {
 
 func.func @extent_out_of_range(%k: !cache) {
   // expected-error @below {{attribute 'extent' failed to satisfy constraint: a size known at run time}}
-  %n = "kvcache.extent"(%k) {extent = 5 : i32} : (!cache) -> index
+  %n = "kvcache.extent"(%k) {extent = 6 : i32} : (!cache) -> index
   return
 }
 
