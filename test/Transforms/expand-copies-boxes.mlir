@@ -73,7 +73,7 @@ gpu.module @kernels {
   // CHECK-COUNT-32: nvvm.shfl.sync  idx
   // CHECK-COUNT-64: kvcache.tma_load
   // CHECK-NOT:      kvcache.{{tma_load|page_id}}
-  gpu.func @page_of_1(%k: !page1, %b: index, %h: index, %t: index) kernel {
+  gpu.func @page_of_1(%k: !page1, %b: index, %h: index, %t: index) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
     %c0 = arith.constant 0 : index
     %kt = kvcache.alloc_tile : !kvcache.tile<64x64xbf16, swizzle_128b>
     %tok = kvcache.async_load_tile %k[%b, %h, %t, %c0] to %kt : !page1, !kvcache.tile<64x64xbf16, swizzle_128b>

@@ -83,7 +83,7 @@ gpu.module @kernels {
   // CHECK100:             kvcache.tma_gather4 {{.*}} at %[[FIRST]] :
   // CHECK100-NOT:         kvcache.tma_gather4
   // CHECK100:         } {llvm.loop_annotation = #[[$ROLLED]]}
-  gpu.func @many_copies(%k: !mla16, %ids: memref<64xi32>) kernel {
+  gpu.func @many_copies(%k: !mla16, %ids: memref<64xi32>) kernel attributes {known_block_size = array<i32: 32, 2, 1>} {
     %c0 = arith.constant 0 : index
     %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
     %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !mla16, memref<64xi32>, !kvcache.tile<64x576xbf16, swizzle_128b>
@@ -98,7 +98,7 @@ gpu.module @kernels {
   // CHECK100:         vector.load %{{.*}}[%[[OWN]]] {alignment = 16 : i64} : {{.*}}, vector<4xi32>
   // CHECK100-NOT:     memref.load
   // CHECK100-COUNT-16: kvcache.tma_gather4
-  gpu.func @aligned_ids(%k: !mla16, %ids: memref<64xi32>) kernel {
+  gpu.func @aligned_ids(%k: !mla16, %ids: memref<64xi32>) kernel attributes {known_block_size = array<i32: 32, 2, 1>} {
     %c0 = arith.constant 0 : index
     %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16>
     %aligned = memref.assume_alignment %ids, 16 : memref<64xi32>
@@ -126,7 +126,7 @@ gpu.module @kernels {
   // CHECK100:         %[[BEFORE:.*]] = arith.muli %[[H]], %c128
   // CHECK100:         %[[COLUMN:.*]] = arith.addi %[[BEFORE]], %[[D]]
   // CHECK100:         kvcache.tma_gather4 %[[DESC]][%{{.*}}, %[[R0]],
-  gpu.func @head(%k: !kv, %h: index, %d: index, %ids: memref<8xi32>) kernel {
+  gpu.func @head(%k: !kv, %h: index, %d: index, %ids: memref<8xi32>) kernel attributes {known_block_size = array<i32: 32, 2, 1>} {
     %kt = kvcache.alloc_tile : !kvcache.tile<8x64xbf16, swizzle_128b>
     %tok = kvcache.async_gather_tile %k[%h, %d] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x64xbf16, swizzle_128b>
     kvcache.wait %tok
@@ -254,6 +254,51 @@ gpu.module @kernels {
     %kt = kvcache.alloc_tile : !kvcache.tile<64x576xbf16>
     %tok = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %kt : !any_pages, memref<64xi32>, !kvcache.tile<64x576xbf16>
     kvcache.wait %tok
+    gpu.return
+  }
+
+  // A block of nobody knows how many threads may have less than a warp: its lanes don't help each other.
+  // CHECK90-LABEL:  @unknown_size(
+  // CHECK100-LABEL: @unknown_size(
+  // CHECK100:         kvcache.tma_expect
+  // CHECK100-NOT:     nvvm.shfl.sync
+  // CHECK100-COUNT-2: kvcache.tma_gather4
+  // CHECK100-NOT:     nvvm.shfl.sync
+  // CHECK100:         gpu.return
+  gpu.func @unknown_size(%k: !kv, %h: index, %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x64xbf16, swizzle_128b>
+    %tok = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x64xbf16, swizzle_128b>
+    kvcache.wait %tok
+    gpu.return
+  }
+
+  // Pages that are known not to lie whole rows apart have no row numbers.
+  // CHECK80-LABEL:  @half_a_row_apart(
+  // CHECK80-COUNT-2:  nvvm.cp.async.shared.global
+  // CHECK90-LABEL:  @half_a_row_apart(
+  // CHECK90-NOT:      tma_tile
+  // CHECK90:          nvvm.cp.async.shared.global
+  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK100-LABEL: @half_a_row_apart(
+  // CHECK100-NOT:     tma_tile
+  // CHECK100:         nvvm.cp.async.shared.global
+  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
+  gpu.func @half_a_row_apart(%blocks: memref<?x2x1x16x4x128xbf16, strided<[16640, 8192, 8192, 512, 128, 1]>>,
+                             %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %b: index, %h: index, %n: index,
+                             %ids: memref<8xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %max = arith.constant 0 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
+        : memref<?x2x1x16x4x128xbf16, strided<[16640, 8192, 8192, 512, 128, 1]>>, memref<?xi32>, memref<?x?xi32>
+        -> !collection
+    %k = kvcache.paged_view key %c[%c0] : !collection
+    %dense = kvcache.alloc_tile : !kvcache.tile<16x64xbf16, swizzle_128b>
+    %tok0 = kvcache.async_load_tile %k[%b, %h, %c0, %c0] valid %n to %dense : !kv, !kvcache.tile<16x64xbf16, swizzle_128b>
+    kvcache.wait %tok0
+    %sparse = kvcache.alloc_tile : !kvcache.tile<8x128xbf16>
+    %tok1 = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !kv, memref<8xi32>, !kvcache.tile<8x128xbf16>
+    kvcache.wait %tok1
     gpu.return
   }
 }

@@ -26,7 +26,8 @@ struct Threads {
 /// The lanes that together issue tensor copies: one of them does it, but all
 /// compute where the copies are from.
 struct Issuer {
-  /// 32, or 1 in a block of fewer threads.
+  /// How many lanes share the computations: 32, or 1 where the block has fewer
+  /// threads, or an unknown number.
   int64_t numLanes;
   /// This lane, and whether it issues.
   Value lane, isElected;

@@ -111,8 +111,9 @@ void KernelSetup::runInIssuer(const BlockBuilder &b,
             arith::ConstantIntOp::create(b.builder, b.loc, i1, /*value=*/1)});
     });
   }
+  // All lanes of a warp that may lack some compute the same.
   runInFirstWarp(b, [&](Threads lanes) {
     Value isElected = NVVM::ElectSyncOp::create(b.builder, b.loc, i1, Value());
-    body({BlockBuilder::kWarp, lanes.thread, isElected});
+    body({size ? BlockBuilder::kWarp : 1, lanes.thread, isElected});
   });
 }
