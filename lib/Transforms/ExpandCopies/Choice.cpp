@@ -147,12 +147,6 @@ static int64_t getRowBytes(const tma::TileLayout &layout) {
   return layout.getChunkColumns() * layout.elementBytes;
 }
 
-/// Whether a descriptor may count rows through all pages: unless they are known
-/// not to lie whole rows apart. Making one checks what is not known.
-static bool mayCountRows(Value cache) {
-  return arePagesWholeRowsApart(cache).value_or(true);
-}
-
 /// Of all threads: asynchronous if rows are aligned to 4 bytes at least.
 static Choice chooseThreads(const tma::CacheShape &shape) {
   Choice choice;
@@ -206,18 +200,19 @@ static DescriptorRequest requestBoxes(TileType tile, int64_t boxRows,
           ragged.getDictionary(tile.getContext())};
 }
 
-static Choice chooseForLoad(AsyncLoadTileOp op, bool hasDescriptor) {
+static Choice chooseForLoad(AsyncLoadTileOp op, Makeable descriptors) {
   CacheTypeInterface cache = op.getCache().getType();
   TileType tile = op.getTile().getType();
   tma::TileLayout layout = tile.getLayout();
   tma::CacheShape shape = getShape(cache);
   // Without the page size it is open which rows lie in a page together.
-  if (!hasDescriptor || (cache.isPaged() && !cache.hasStaticPageSize()))
+  if (descriptors == Makeable::None ||
+      (cache.isPaged() && !cache.hasStaticPageSize()))
     return chooseThreads(shape);
 
   int64_t boxRows = getBoxRows(op);
   bool isRagged = op.getValid() || !cache.isPaged();
-  if (isRagged && !mayCountRows(op.getCache()))
+  if (isRagged && descriptors != Makeable::Any)
     return chooseThreads(shape);
   tma::OpenTensorMap map =
       isRagged
@@ -281,14 +276,13 @@ static bool canGather(TileType tile, const tma::CacheShape &shape,
 }
 
 static Choice chooseForGather(AsyncGatherTileOp op, const Chip &chip,
-                              bool hasDescriptor) {
+                              Makeable descriptors) {
   TileType tile = op.getTile().getType();
   tma::CacheShape shape = getShape(op.getCache().getType());
   // Bulk and tensor copies read from 16 bytes on.
   if (getRowAlignment(shape) != 16)
     return chooseThreads(shape);
-  if (hasDescriptor && mayCountRows(op.getCache()) &&
-      canGather(tile, shape, chip))
+  if (descriptors == Makeable::Any && canGather(tile, shape, chip))
     return {Way::Gather, /*boxRows=*/1, requestRows(tile)};
   if (tile.getSwizzle() == Swizzle::None)
     return {Way::BulkRows};
@@ -300,13 +294,13 @@ static Choice chooseForGather(AsyncGatherTileOp op, const Chip &chip,
 //===----------------------------------------------------------------------===//
 
 Choice kvcache::chooseWay(Operation *copy, const Chip *chip, bool hasBarrier,
-                          bool hasDescriptor) {
+                          Makeable descriptors) {
   if (!chip)
     return {Way::Plain};
   if (!chip->has(Feature::TMA) || !hasBarrier)
     return chooseThreads(
         getShape(cast<AccessOpInterface>(copy).getAccessedCache().getType()));
   if (auto load = dyn_cast<AsyncLoadTileOp>(copy))
-    return chooseForLoad(load, hasDescriptor);
-  return chooseForGather(cast<AsyncGatherTileOp>(copy), *chip, hasDescriptor);
+    return chooseForLoad(load, descriptors);
+  return chooseForGather(cast<AsyncGatherTileOp>(copy), *chip, descriptors);
 }

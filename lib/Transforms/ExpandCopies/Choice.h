@@ -33,6 +33,13 @@ struct DescriptorRequest {
   }
 };
 
+/// The descriptors of a view that its host can make.
+enum class Makeable {
+  None,
+  WithinPages, ///< those that don't count rows through all pages
+  Any,         ///< those as well, as far as is known
+};
+
 struct Choice {
   Way way = Way::Plain;
   /// Of `Boxes`: the rows that a tensor copy takes.
@@ -44,10 +51,9 @@ struct Choice {
 };
 
 /// How `chip` does a copy; null without GPU code or its target. `hasBarrier`
-/// says that a barrier can tell when the copy is complete, `hasDescriptor` that
-/// the host can make descriptors of the view.
+/// says that a barrier can tell when the copy is complete.
 Choice chooseWay(Operation *copy, const Chip *chip, bool hasBarrier,
-                 bool hasDescriptor);
+                 Makeable descriptors);
 
 } // namespace mlir::kvcache
 

@@ -9,6 +9,8 @@
 
 #include "Descriptors.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -139,13 +141,31 @@ DictionaryAttr HostView::describe(gpu::GPUFuncOp kernel) const {
 // KernelDescriptors
 //===----------------------------------------------------------------------===//
 
-bool KernelDescriptors::isAvailable(Value view) const {
+/// Whether it is known at a launch that the pages of the view do not lie whole
+/// rows apart.
+static bool hasOddDistance(const HostView &view, gpu::LaunchFuncOp launch) {
+  OpBuilder builder(launch);
+  Operation *before = launch->getPrevNode();
+  Value onHost = view.build(builder, launch.getKernelOperands());
+  bool isOdd = arePagesWholeRowsApart(onHost) == false;
+  while (launch->getPrevNode() != before)
+    launch->getPrevNode()->erase();
+  return isOdd;
+}
+
+Makeable KernelDescriptors::getMakeable(Value view) const {
   std::optional<HostView> found = HostView::find(view);
   if (!found)
-    return false;
+    return Makeable::None;
   // A host elsewhere has only our description.
   auto kernel = view.getParentRegion()->getParentOfType<gpu::GPUFuncOp>();
-  return kernel.isKernel() && (!launches.empty() || found->describe(kernel));
+  if (!kernel.isKernel() || (launches.empty() && !found->describe(kernel)))
+    return Makeable::None;
+  bool isOdd = arePagesWholeRowsApart(view) == false ||
+               llvm::any_of(launches, [&](gpu::LaunchFuncOp launch) {
+                 return hasOddDistance(*found, launch);
+               });
+  return isOdd ? Makeable::WithinPages : Makeable::Any;
 }
 
 std::optional<unsigned>

@@ -46,8 +46,8 @@ public:
                     ArrayRef<gpu::LaunchFuncOp> launches)
       : kernels(kernels), launches(launches) {}
 
-  /// Whether a descriptor of `view`, a value in one of the kernels, can be had.
-  bool isAvailable(Value view) const;
+  /// The descriptors that can be had of `view`, a value in one of the kernels.
+  Makeable getMakeable(Value view) const;
   /// Asks for a descriptor of `view`, which copy number `copy` of every kernel
   /// is of.
   void request(unsigned copy, const DescriptorRequest &request, Value view);

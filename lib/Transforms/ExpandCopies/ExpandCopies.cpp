@@ -133,9 +133,10 @@ private:
       bool hasBarrier =
           function.kernel &&
           (isa<ProduceOp>(copy->getParentOp()) || hasOwnWait(copy));
-      bool hasView = hasBarrier && descriptors.isAvailable(getViewOf(copy));
+      Makeable makeable = hasBarrier ? descriptors.getMakeable(getViewOf(copy))
+                                     : Makeable::None;
       const Chip *chip = isInGPUCode(copy) ? function.chip : nullptr;
-      Plan plan = {chooseWay(copy, chip, hasBarrier, hasView)};
+      Plan plan = {chooseWay(copy, chip, hasBarrier, makeable)};
       if (plan.choice.descriptor)
         descriptors.request(getNumber(function, copy), *plan.choice.descriptor,
                             getViewOf(copy));
