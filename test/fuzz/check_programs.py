@@ -54,12 +54,14 @@ def choose_variants(rng, optimize=True):
 # Memory
 
 
-def spread_out(rng, shape, sizes, tokens, packed):
-    """Distances between pages, roles and layers, and what they span."""
+def spread_out(rng, shape, sizes, tokens, packed, whole_rows):
+    """Distances between pages, roles and layers, and what they span.
+
+    They are multiples of 16 bytes, and of rows where tiles are copied.
+    """
     order = [0, 1, 2] if packed else rng.sample(range(3), 3)
     counts = (sizes.pages, len(shape.roles), sizes.layers)
-    # Whole rows, and whole accesses of any chip.
-    step = int(np.lcm(shape.row, 2 * shape.alignment))
+    step = int(np.lcm(shape.row, shape.alignment)) if whole_rows else shape.alignment
     distances, distance = [0, 0, 0], tokens * shape.row
     for dimension in reversed(order):
         if not packed:
@@ -70,13 +72,15 @@ def spread_out(rng, shape, sizes, tokens, packed):
     return tuple(distances), distance
 
 
-def make_cache(rng, shape, sizes, packed, table=None, encodings=random_encodings):
+def make_cache(
+    rng, shape, sizes, packed, whole_rows, table=None, encodings=random_encodings
+):
     """A cache of random bits whose table names each page once."""
     numbers = np.random.default_rng(rng.getrandbits(32))
     tokens = shape.page_size or sizes.tokens
-    distances, span = spread_out(rng, shape, sizes, tokens, packed)
-    base = 0 if packed else 2 * shape.alignment * rng.randint(0, 2)
-    memory = place(encodings(numbers, base + span, shape.dtype), offset=32)
+    distances, span = spread_out(rng, shape, sizes, tokens, packed, whole_rows)
+    base = 0 if packed else shape.alignment * rng.randint(0, 2)
+    memory = place(encodings(numbers, base + span, shape.dtype), offset=16)
     if table is None:
         table = make_table(numbers, shape, sizes)
     word = rng.choice((0, 1, 2**31, 2**32 - 1, rng.getrandbits(32)))
@@ -104,17 +108,19 @@ def make_table(numbers, shape, sizes):
     return padded[:, : sizes.columns]
 
 
-def make_any_cache(rng, module):
+def make_any_cache(rng, module, whole_rows):
     shape, sizes = module.shape, module.sizes
     if not shape.quantization:
-        return make_cache(rng, shape, sizes, module.packed)
-    elements = make_cache(rng, shape.elements, sizes, module.packed)
+        return make_cache(rng, shape, sizes, module.packed, whole_rows)
+    elements = make_cache(rng, shape.elements, sizes, module.packed, whole_rows)
     table = None if shape.own_table else elements.table
 
     def scales_of(numbers, count, _):
         return tame(numbers, count, shape.scale)
 
-    scales = make_cache(rng, shape.scales, sizes, module.packed, table, scales_of)
+    scales = make_cache(
+        rng, shape.scales, sizes, module.packed, whole_rows, table, scales_of
+    )
     scales = scales.with_tables(scales.table, elements.lengths)
     return quantized_cache(shape, elements, scales)
 
@@ -125,7 +131,7 @@ def copy_cache(cache):
 
     if hasattr(cache, "scales"):
         return replace(cache, elements=copy_cache(cache.elements), scales=copy_cache(cache.scales))
-    return cache.with_memory(place(cache.memory, offset=32))
+    return cache.with_memory(place(cache.memory, offset=16))
 
 
 def make_ids(rng, module):
@@ -206,7 +212,7 @@ def as_signed(value):
 
 def expect(rng, module, program):
     """Runs a program on the model."""
-    before = make_any_cache(rng, module)
+    before = make_any_cache(rng, module, program.copies)
     after = copy_cache(before)
     values, ids = draw_arguments(rng, program, module.sizes), make_ids(rng, module)
     logs = module.logs.allocate()

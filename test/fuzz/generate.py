@@ -38,6 +38,7 @@ class Program:
     name: str
     body: Block
     bounds: dict[str, int | None]  # of its indices
+    copies: bool  # into tiles
 
 
 @dataclass
@@ -205,7 +206,7 @@ class Generator(AccessStatements, QueryStatements, ControlStatements, TileStatem
         whole = Block(
             self.prelude.lines + body.lines, self.prelude.steps + body.steps
         )
-        return Program(self.name, whole, bounds), views
+        return Program(self.name, whole, bounds, self.copies), views
 
 
 def choose_shape(rng):

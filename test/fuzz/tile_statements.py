@@ -26,7 +26,7 @@ class TileStatements:
 
     @property
     def stored_size(self):
-        return self.shape.head_size // getattr(self.shape, "per_byte", 1)
+        return self.shape.head_size // self.per_byte
 
     def stored_view(self, view):
         return view.elements if self.shape.quantization else view
@@ -54,10 +54,15 @@ class TileStatements:
         return rows, columns, swizzle, text
 
     def first_element(self, block, scope, columns):
-        """A multiple of 16 bytes from which so many columns are left."""
+        """An element at a multiple of 16 bytes from which so many columns are left."""
         unit = 16 // uint_of(self.stored_dtype).itemsize
         count = (self.stored_size - columns) // unit + 1
-        return self.multiple(block, scope, count, unit)
+        return self.multiple(block, scope, count, unit * self.per_byte)
+
+    @property
+    def per_byte(self):
+        """Elements of the cache in one of a tile."""
+        return getattr(self.shape, "per_byte", 1)
 
     # Copies. Each gives its op's text and the rows that it leaves.
 
@@ -78,8 +83,9 @@ class TileStatements:
             view = self.stored_view(state[cache])
             count = min(state[valid] if valid else rows, rows)
             result = np.zeros((rows, columns), view.memory.dtype)
+            first = state[d] // self.per_byte
             for row in range(count):
-                result[row] = view.read(state[b], state[h], state[t] + row, state[d], columns)
+                result[row] = view.read(state[b], state[h], state[t] + row, first, columns)
             return result
 
         text = (
@@ -112,7 +118,7 @@ class TileStatements:
                         continue
                 if 0 <= page < view.pages:
                     start = view.base + page * view.page_distance + inside * view.row
-                    start += state[h] * view.head_size + state[d]
+                    start += state[h] * view.head_size + state[d] // self.per_byte
                     result[row] = view.memory[start : start + columns]
             return result
 

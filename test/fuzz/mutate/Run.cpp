@@ -201,8 +201,14 @@ static std::string describeOps(ModuleOp module) {
   module.walk([&](Operation *op) {
     if (op->getName().getDialectNamespace() != "kvcache")
       return;
-    stream << op->getName() << ' ' << op->getAttrDictionary() << " : "
-           << op->getOperandTypes() << " -> " << op->getResultTypes() << '\n';
+    // What is printed leaves out the default.
+    NamedAttrList attributes(op->getAttrDictionary());
+    if (auto hint = dyn_cast_or_null<BoolAttr>(attributes.get("nontemporal"));
+        hint && !hint.getValue())
+      attributes.erase("nontemporal");
+    stream << op->getName() << ' ' << attributes.getDictionary(op->getContext())
+           << " : " << op->getOperandTypes() << " -> " << op->getResultTypes()
+           << '\n';
   });
   return text;
 }
