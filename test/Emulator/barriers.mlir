@@ -98,9 +98,12 @@ gpu.module @kernels {
       %popc = nvvm.barrier #nvvm.reduction<popc> %predicate -> i32
       %and = nvvm.barrier #nvvm.reduction<and> %predicate -> i32
       %or = nvvm.barrier #nvvm.reduction<or> %predicate -> i32
-      memref.store %popc, %out[%c0] : memref<4xi32>
-      memref.store %and, %out[%c1] : memref<4xi32>
-      memref.store %or, %out[%c2] : memref<4xi32>
+      %is_first = arith.cmpi eq, %t, %c0 : index
+      scf.if %is_first {
+        memref.store %popc, %out[%c0] : memref<4xi32>
+        memref.store %and, %out[%c1] : memref<4xi32>
+        memref.store %or, %out[%c2] : memref<4xi32>
+      }
     }
     gpu.return
   }

@@ -146,8 +146,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
-    // THREAD_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has copied 4 bytes from 0x{{.*}}, which have changed while the copy was in flight
     nvvm.cp.async.shared.global %tile, %g, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    // THREAD_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-1]]:5 still reads: they are used again before the wait for it
     llvm.store %two, %g : i32, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
@@ -328,8 +328,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // BULK_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has copied 64 bytes from 0x{{.*}}, which have changed while the copy was in flight
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // BULK_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-1]]:5 still reads: they are used again before the wait for it
     llvm.store %bytes, %g : i32, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32

@@ -138,7 +138,7 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %fifth = llvm.getelementptr %p[16] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     llvm.store %one, %fifth : i32, !llvm.ptr<1>
-    // COPY_OF_WHAT_THE_KERNEL_WRITES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) reads 64 bytes at byte 0 of an allocation of 64 bytes by a copy, which the kernel writes, and no thread has made a proxy fence (fence.proxy.async); the first of these bytes is byte 16
+    // COPY_OF_WHAT_THE_KERNEL_WRITES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async); the first of these bytes is byte 16
     nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }

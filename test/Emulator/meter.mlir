@@ -30,13 +30,17 @@
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  gpu.func @transpose(%out: memref<32xf32>) workgroup(%tile: memref<32x32xf32, #shared>) kernel {
+  gpu.func @transpose(%out: memref<64xf32>) workgroup(%tile: memref<32x32xf32, #shared>) kernel {
     %t = gpu.thread_id x
+    %b = gpu.block_id x
+    %c32 = arith.constant 32 : index
+    %first = arith.muli %b, %c32 : index
+    %i = arith.addi %first, %t : index
     %c0 = arith.constant 0 : index
     %one = arith.constant 1.0 : f32
     memref.store %one, %tile[%t, %c0] : memref<32x32xf32, #shared>
     %v = memref.load %tile[%t, %c0] : memref<32x32xf32, #shared>
-    memref.store %v, %out[%t] : memref<32xf32>
+    memref.store %v, %out[%i] : memref<64xf32>
     gpu.return
   }
 }
@@ -45,12 +49,12 @@ func.func @main() {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : memref<32xf32>
+  %out = gpu.alloc() : memref<64xf32>
   gpu.launch_func @kernels::@transpose blocks in (%c2, %c1, %c1) threads in (%c32, %c1, %c1)
-      args(%out : memref<32xf32>)
+      args(%out : memref<64xf32>)
   gpu.launch_func @kernels::@transpose blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-      args(%out : memref<32xf32>)
-  gpu.dealloc %out : memref<32xf32>
+      args(%out : memref<64xf32>)
+  gpu.dealloc %out : memref<64xf32>
   return
 }
 

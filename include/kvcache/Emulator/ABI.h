@@ -74,6 +74,10 @@ typedef struct KVCacheEmulatedKernel {
   int64_t localBytes;
   /// The sides that a block must have, or zeros; the threads that it may have.
   int64_t requiredBlock[3], maxThreads;
+  /// Whether the kernel may write the memory that each parameter points to, or
+  /// that its tensor map is of; whether it may write any other memory.
+  const int32_t *isParamChanged;
+  int64_t changesAnything;
   /// The kernel itself.
   KVCacheSite site;
 } KVCacheEmulatedKernel;
@@ -105,7 +109,14 @@ enum {
   /// another atomic access.
   KVCacheAccessAtomic = 4,
   /// Of memory that no thread writes while the kernel runs (ld.global.nc).
-  KVCacheAccessInvariant = 8
+  KVCacheAccessInvariant = 8,
+  /// How an atomic access orders others, or a fence does.
+  KVCacheAccessAcquire = 16,
+  KVCacheAccessRelease = 32,
+  /// Towards all threads of the device, not only those of the block.
+  KVCacheAccessDevice = 64,
+  /// Like an atomic access that orders none. PTX ISA, "ld.volatile".
+  KVCacheAccessVolatile = 128
 };
 
 /// Announces that the thread is about to access `bytes` at `pointer`, in any

@@ -80,7 +80,7 @@ void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *thread,
 //===----------------------------------------------------------------------===//
 
 enum {
-  /// Of accesses of one proxy. An emulated thread's are in order anyway.
+  /// Of accesses by threads.
   KVCacheFenceMemory = 0,
   /// Of the mbarriers that the thread has made, towards copies.
   KVCacheFenceMBarrierInit = 1,
@@ -93,6 +93,11 @@ enum {
 
 void kvcacheEmulatorFence(KVCacheThread *thread, const KVCacheSite *site,
                           uint32_t kind);
+
+/// Orders accesses around atomic ones, with the flags of
+/// `kvcacheEmulatorAccess` that say how.
+void kvcacheEmulatorFenceMemory(KVCacheThread *thread, const KVCacheSite *site,
+                                uint32_t flags);
 
 /// Makes a tensor map that a thread has written, `bytes` at `tensorMap`, known
 /// to copies behind.

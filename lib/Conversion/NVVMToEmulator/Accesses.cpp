@@ -18,6 +18,30 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+// There are no clusters: their scope is that of a block.
+uint32_t kvcache::getOrderFlags(LLVM::AtomicOrdering ordering,
+                                std::optional<StringRef> scope) {
+  uint32_t flags = 0;
+  bool isBoth = ordering == LLVM::AtomicOrdering::acq_rel ||
+                ordering == LLVM::AtomicOrdering::seq_cst;
+  if (isBoth || ordering == LLVM::AtomicOrdering::acquire)
+    flags |= KVCacheAccessAcquire;
+  if (isBoth || ordering == LLVM::AtomicOrdering::release)
+    flags |= KVCacheAccessRelease;
+  bool isOfBlock = scope && (*scope == "block" || *scope == "cluster" ||
+                             *scope == "singlethread");
+  return isOfBlock ? flags : flags | KVCacheAccessDevice;
+}
+
+/// The flags of a load or a store. PTX ISA, "ld.volatile": it is a relaxed one
+/// of the whole system.
+template <typename OpT> static uint32_t getAtomicFlags(OpT op) {
+  if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
+    return KVCacheAccessAtomic |
+           kvcache::getOrderFlags(op.getOrdering(), op.getSyncscope());
+  return op.getVolatile_() ? KVCacheAccessVolatile | KVCacheAccessDevice : 0;
+}
+
 /// What an instruction reads or writes of a value in memory.
 static int64_t getStoreBytes(Type type, const DataLayout &layout) {
   auto vector = dyn_cast<VectorType>(type);
@@ -75,24 +99,22 @@ public:
       : layout(module), calls(calls) {}
 
   void announceLoad(LLVM::LoadOp op) {
-    uint32_t flags = KVCacheAccessRead;
-    if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
-      flags |= KVCacheAccessAtomic;
+    uint32_t flags = KVCacheAccessRead | getAtomicFlags(op);
     if (isInvariant(op))
       flags |= KVCacheAccessInvariant;
     announceAligned(op, op.getAddr(), op.getType(), flags);
   }
 
   void announceStore(LLVM::StoreOp op) {
-    uint32_t flags = KVCacheAccessWrite;
-    if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
-      flags |= KVCacheAccessAtomic;
+    uint32_t flags = KVCacheAccessWrite | getAtomicFlags(op);
     announceAligned(op, op.getAddr(), op.getValue().getType(), flags);
   }
 
-  void announceAtomic(Operation *op, Value pointer, Type type) {
+  void announceAtomic(Operation *op, Value pointer, Type type,
+                      uint32_t orderFlags) {
     announceValue(op, pointer, type, std::nullopt,
-                  KVCacheAccessRead | KVCacheAccessWrite | KVCacheAccessAtomic);
+                  KVCacheAccessRead | KVCacheAccessWrite | KVCacheAccessAtomic |
+                      orderFlags);
   }
 
   /// A copy or fill of any number of bytes, by single ones.
@@ -228,11 +250,15 @@ static LogicalResult announceOp(Operation *op, Announcer &announcer) {
         return success();
       })
       .Case([&](LLVM::AtomicRMWOp op) {
-        announcer.announceAtomic(op, op.getPtr(), op.getVal().getType());
+        announcer.announceAtomic(
+            op, op.getPtr(), op.getVal().getType(),
+            getOrderFlags(op.getOrdering(), op.getSyncscope()));
         return success();
       })
       .Case([&](LLVM::AtomicCmpXchgOp op) {
-        announcer.announceAtomic(op, op.getPtr(), op.getVal().getType());
+        announcer.announceAtomic(
+            op, op.getPtr(), op.getVal().getType(),
+            getOrderFlags(op.getSuccessOrdering(), op.getSyncscope()));
         return success();
       })
       .Case<LLVM::MemcpyOp, LLVM::MemmoveOp>([&](auto op) {
@@ -300,8 +326,7 @@ LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
     // The host knows no blocks and clusters.
     llvm::TypeSwitch<Operation *>(op)
         .Case<LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp,
-              LLVM::AtomicCmpXchgOp, LLVM::FenceOp>(
-            [](auto op) { op.removeSyncscopeAttr(); });
+              LLVM::AtomicCmpXchgOp>([](auto op) { op.removeSyncscopeAttr(); });
   }
   return success();
 }

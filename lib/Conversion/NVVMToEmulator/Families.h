@@ -51,6 +51,11 @@ FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
 /// sanitized or metered, and asks the host for no alignment.
 LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
 
+/// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
+/// fence makes, in a scope of the chip.
+uint32_t getOrderFlags(LLVM::AtomicOrdering ordering,
+                       std::optional<StringRef> scope);
+
 /// Makes errors of kernels from what would stop the process, or never end: a
 /// division without a result, code that is never reached, loops.
 void addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls);
@@ -104,15 +109,22 @@ struct KernelFacts {
   SmallVector<bool> isByValue;
   /// Whether a thread may change the memory that a parameter points to.
   SmallVector<bool> isChanged;
+  /// Whether the kernel may write global memory through a parameter, or where
+  /// it can't be told.
+  SmallVector<int32_t, 0> isWritten;
+  bool writesAnything = false;
   int64_t sharedBytes = 0, dynamicSharedOffset = 0, localBytes = 0;
   /// Zeros where any is right.
   std::array<int64_t, 3> requiredBlock{};
   int64_t maxThreads = 1024;
 };
 
-SmallVector<KernelFacts> getKernelFacts(gpu::GPUModuleOp module,
-                                        const SharedLayout &layout,
-                                        int64_t localBytes);
+/// Finds out what memory kernels may write.
+void findWrittenMemory(LLVM::LLVMFuncOp kernel, KernelFacts &facts);
+
+SmallVector<KernelFacts, 0> getKernelFacts(gpu::GPUModuleOp module,
+                                           const SharedLayout &layout,
+                                           int64_t localBytes);
 
 /// Gives every function of the module the thread that runs it as argument 0.
 LogicalResult addThreads(gpu::GPUModuleOp module, EmulatorCalls &calls);

@@ -54,6 +54,7 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
   }
   for (BlockArgument argument : kernel.getArguments())
     facts.isChanged.push_back(isChanged(argument));
+  findWrittenMemory(kernel, facts);
   facts.sharedBytes = layout.getStaticBytes(kernel.getName());
   facts.dynamicSharedOffset = layout.getDynamicOffset(kernel.getName());
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getReqntidAttrName()))
@@ -63,10 +64,10 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
   return facts;
 }
 
-SmallVector<KernelFacts> kvcache::getKernelFacts(gpu::GPUModuleOp module,
-                                                 const SharedLayout &layout,
-                                                 int64_t localBytes) {
-  SmallVector<KernelFacts> kernels;
+SmallVector<KernelFacts, 0> kvcache::getKernelFacts(gpu::GPUModuleOp module,
+                                                    const SharedLayout &layout,
+                                                    int64_t localBytes) {
+  SmallVector<KernelFacts, 0> kernels;
   DataLayout types(module);
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
@@ -274,7 +275,7 @@ namespace {
 struct KernelRecord {
   const KernelFacts *facts;
   LLVM::LLVMFuncOp entry;
-  LLVM::GlobalOp paramBytes;
+  LLVM::GlobalOp paramBytes, isParamWritten;
 };
 } // namespace
 
@@ -287,7 +288,8 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
   RuntimeCalls &runtime = calls.runtime;
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_kernels",
-      {pointer, pointer, pointer, i64, i64, i64, i64, sides, i64, site},
+      {pointer, pointer, pointer, i64, i64, i64, i64, sides, i64, pointer, i64,
+       site},
       kernels.size(),
       [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
@@ -305,11 +307,14 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
         for (int64_t side = 0; side < 3; ++side)
           fields.set(facts.requiredBlock[side], i64, {7, side});
         fields.set(facts.maxThreads, i64, 8);
+        fields.set(
+            LLVM::AddressOfOp::create(builder, loc, kernel.isParamWritten), 9);
+        fields.set(facts.writesAnything, i64, 10);
         std::string where = addPosition(loc, "");
-        fields.set(runtime.getString(builder, loc, "a kernel"), {9, 0});
+        fields.set(runtime.getString(builder, loc, "a kernel"), {11, 0});
         fields.set(
             runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
-            {9, 1});
+            {11, 1});
       });
 }
 
@@ -350,11 +355,15 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
   for (auto [facts, function] : llvm::zip(kernels, functions)) {
     auto bytesType =
         LLVM::LLVMArrayType::get(calls.i64, facts.paramBytes.size());
+    auto writtenType =
+        LLVM::LLVMArrayType::get(calls.i32, facts.isWritten.size());
     Builder builder(module.getContext());
     records.push_back(
         {&facts, createEntry(function, facts, calls),
          runtime.createConstant(loc, "kvcache_parameter_bytes", bytesType,
-                                builder.getI64TensorAttr(facts.paramBytes))});
+                                builder.getI64TensorAttr(facts.paramBytes)),
+         runtime.createConstant(loc, "kvcache_written_parameters", writtenType,
+                                builder.getI32TensorAttr(facts.isWritten))});
   }
   LLVM::GlobalOp kernelTable = createKernels(records, calls);
   LLVM::GlobalOp globalTable = createGlobals(globals, calls);

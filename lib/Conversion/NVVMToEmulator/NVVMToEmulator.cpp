@@ -111,7 +111,7 @@ private:
       return failure();
     EmulatorCalls calls(runtime, *chip, sanitize, meter);
     SharedLayout layout(module);
-    SmallVector<KernelFacts> kernels =
+    SmallVector<KernelFacts, 0> kernels =
         getKernelFacts(module, layout, *localBytes);
     if (failed(addThreads(module, calls)))
       return failure();

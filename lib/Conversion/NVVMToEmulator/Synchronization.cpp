@@ -154,6 +154,20 @@ static bool lowerFence(Operation *op, EmulatorCalls &calls, uint32_t kind) {
   return true;
 }
 
+static bool lowerMemoryFence(Operation *op, EmulatorCalls &calls,
+                             uint32_t flags) {
+  calls.replaceByCall(op, "kvcacheEmulatorFenceMemory",
+                      calls.getI32(op, flags));
+  return true;
+}
+
+static uint32_t getScopeFlags(NVVM::MemScopeKind scope) {
+  uint32_t flags = KVCacheAccessAcquire | KVCacheAccessRelease;
+  bool isOfBlock =
+      scope == NVVM::MemScopeKind::CTA || scope == NVVM::MemScopeKind::CLUSTER;
+  return isOfBlock ? flags : flags | KVCacheAccessDevice;
+}
+
 static uint32_t getFenceKind(NVVM::ProxyKind proxy) {
   switch (proxy) {
   case NVVM::ProxyKind::async:
@@ -180,9 +194,20 @@ static bool lowerAnyFence(Operation *op, EmulatorCalls &calls) {
                             {op.getAddr(), op.getSize()});
         return true;
       })
-      .Case<NVVM::FenceProxyReleaseOp, NVVM::MembarOp, NVVM::FenceScClusterOp,
-            LLVM::FenceOp>(
-          [&](auto op) { return lowerFence(op, calls, KVCacheFenceMemory); })
+      .Case([&](NVVM::FenceProxyReleaseOp op) {
+        return lowerFence(op, calls, KVCacheFenceMemory);
+      })
+      .Case([&](LLVM::FenceOp op) {
+        return lowerMemoryFence(
+            op, calls, getOrderFlags(op.getOrdering(), op.getSyncscope()));
+      })
+      .Case([&](NVVM::MembarOp op) {
+        return lowerMemoryFence(op, calls, getScopeFlags(op.getScope()));
+      })
+      .Case([&](NVVM::FenceScClusterOp op) {
+        return lowerMemoryFence(op, calls,
+                                getScopeFlags(NVVM::MemScopeKind::CLUSTER));
+      })
       .Default([](Operation *) { return false; });
 }
 

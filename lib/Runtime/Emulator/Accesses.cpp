@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Block.h"
-#include "Grid.h"
-#include "Memory.h"
 
 using namespace mlir::kvcache::emulator;
 
@@ -37,10 +35,8 @@ static void accessGlobal(Thread &thread, const KVCacheSite *site,
   Block &block = *thread.block;
   block.checkNotPending(thread, site, access.pointer, access.bytes,
                         access.flags);
-  if (block.getGrid().module->isSanitized)
-    if (std::optional<std::string> error =
-            Memory::get().access(access.pointer, access.bytes, access.flags))
-      block.fail(thread, site, *error);
+  block.sanitizer.accessGlobal(thread, site, access.pointer, access.bytes,
+                               access.flags);
   block.meter.accessGlobal(thread, site,
                            reinterpret_cast<uintptr_t>(access.pointer),
                            access.bytes, access.flags, access.alignment);
@@ -67,7 +63,8 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
                            int64_t alignment, uint32_t flags) {
   Thread &thread = Thread::get(self);
   Block &block = *thread.block;
-  if (flags & KVCacheAccessAtomic)
+  constexpr uint32_t strong = KVCacheAccessAtomic | KVCacheAccessVolatile;
+  if (flags & strong)
     block.spin(thread, site);
   // A masked lane accesses nothing, and its pointer may be anything.
   if (bytes == 0)
@@ -76,7 +73,7 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
     return accessStack(thread, site, pointer, bytes, flags);
   block.checkAlignment(thread, site, pointer, alignment);
   Access access{pointer, bytes, alignment, flags};
-  if (flags & KVCacheAccessAtomic)
+  if (flags & strong)
     accessAtomically(thread, site, access);
   else
     accessAny(thread, site, access);

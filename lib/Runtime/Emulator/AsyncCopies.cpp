@@ -8,7 +8,6 @@
 
 #include "AsyncCopies.h"
 #include "Grid.h"
-#include "Memory.h"
 #include "kvcache/Emulator/AsyncCopies.h"
 
 #include <cstring>
@@ -27,7 +26,8 @@ struct AsyncCopy {
   /// The bytes to write, of which the first `sourceBytes` are in `from`.
   char data[16];
   uint32_t sourceBytes;
-  Sanitizer::Copy handle = 0;
+  /// Of what it writes, and of what it reads.
+  Sanitizer::Copy handle = 0, source = Sanitizer::kNoCopy;
   bool isDone = false;
   Order::End end = {};
 
@@ -51,7 +51,9 @@ template <typename IntoT> void AsyncCopy::deliver(IntoT &into) {
   }
   write();
   isDone = true;
-  end = thread->block->sanitizer.complete(handle, into);
+  Sanitizer &sanitizer = thread->block->sanitizer;
+  end = sanitizer.complete(handle, into);
+  sanitizer.complete(source, end);
 }
 
 static bool isSanitized(const Thread &thread) {
@@ -61,16 +63,6 @@ static bool isSanitized(const Thread &thread) {
 //===----------------------------------------------------------------------===//
 // Issue
 //===----------------------------------------------------------------------===//
-
-static void checkSource(const Thread &thread, const KVCacheSite *site,
-                        const void *from, uint32_t bytes) {
-  if (bytes == 0 || !isSanitized(thread))
-    return;
-  thread.block->checkNotPending(thread, site, from, bytes, KVCacheAccessRead);
-  if (std::optional<std::string> error =
-          Memory::get().access(from, bytes, KVCacheAccessRead))
-    thread.block->fail(thread, site, *error);
-}
 
 void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
                               void *to, const void *from, int32_t bytes,
@@ -88,7 +80,12 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   copy.to = {block.getSharedOffset(thread, site, to, bytes),
              static_cast<uint32_t>(bytes)};
   copy.sourceBytes = sourceBytes;
-  checkSource(thread, site, from, sourceBytes);
+  if (isSanitized(thread))
+    block.checkNotPending(thread, site, from, sourceBytes, KVCacheAccessRead);
+  if (sourceBytes > 0)
+    copy.source = block.sanitizer.issueGlobal(
+        thread, site, {{from, copy.sourceBytes}}, Proxy::Generic,
+        /*writes=*/false);
   std::memcpy(copy.data, from, sourceBytes);
   block.meter.copyAsync(thread, site, reinterpret_cast<uintptr_t>(from),
                         sourceBytes, copy.to.offset, bytes);

@@ -41,8 +41,8 @@ struct BoxCopy {
   Block &getBlock() const { return *thread->block; }
   int64_t countGlobalBytes() const;
 
-  /// Checks the pieces as accesses with flags of `kvcacheEmulatorAccess`.
-  void checkGlobal(uint32_t flags) const;
+  /// Checks the pieces, which the copy is going to read or to write.
+  Sanitizer::Copy issueGlobal(bool writes) const;
   /// Counts the copy, and the sectors of its pieces.
   void meter(CopyKind kind, bool isWrite) const;
 
@@ -53,13 +53,16 @@ struct BoxCopy {
   void writeShared(const std::vector<char> &data) const;
 
 private:
+  void addRanges(const GlobalPiece &piece, bool writes,
+                 std::vector<GlobalRange> &ranges) const;
   template <typename F> void forEachUnit(const F &f) const;
 };
 
 /// A store to global memory by tensor or bulk copy.
 struct BulkStore {
   BoxCopy box;
-  Sanitizer::Copy handle = 0;
+  /// Of what it reads, and of what it writes.
+  Sanitizer::Copy handle = 0, destination = Sanitizer::kNoCopy;
   /// What has been read from shared memory.
   std::vector<char> data;
   bool hasRead = false, isDone = false;

@@ -43,8 +43,22 @@ std::string Block::describeShared(uint32_t offset) const {
   return os.str();
 }
 
-static std::string describe(const KVCacheSite *site) {
+std::string Block::describe(uint64_t number) const {
+  uint64_t row = number / grid->blocks[0];
+  return "block " +
+         describePlace({static_cast<uint32_t>(number % grid->blocks[0]),
+                        static_cast<uint32_t>(row % grid->blocks[1]),
+                        static_cast<uint32_t>(row / grid->blocks[1])});
+}
+
+std::string Block::describe(const KVCacheSite *site) {
   return std::string(site->op) + " at " + site->location;
+}
+
+std::string Block::describe(const Thread &thread, const KVCacheSite *site,
+                            const std::string &message) const {
+  return std::string(site->location) + ": " + site->op + ": " +
+         describe(thread) + " of " + describe() + " " + message;
 }
 
 std::string emulator::listRanges(const std::vector<uint32_t> &sorted) {
@@ -93,7 +107,7 @@ std::string Block::describeDeadlock() const {
   for (const Group &group : groups)
     text += "\n  " + name(group.threads) +
             (group.threads.size() == 1 ? " waits in " : " wait in ") +
-            ::describe(group.site) + " for " + group.what->describe();
+            describe(group.site) + " for " + group.what->describe();
   if (!ended.empty())
     text += "\n  " + name(ended) +
             (ended.size() == 1 ? " has ended" : " have ended");
@@ -106,8 +120,7 @@ std::string Block::describeDeadlock() const {
 
 void Block::fail(const Thread &thread, const KVCacheSite *site,
                  const std::string &message) const {
-  fail(std::string(site->location) + ": " + site->op + ": " + describe(thread) +
-       " of " + describe() + " " + message);
+  fail(describe(thread, site, message));
 }
 
 void Block::fail(const std::string &message) const {
@@ -150,7 +163,7 @@ void Block::failPending(const Thread &thread, const KVCacheSite *site,
        std::string(flags & KVCacheAccessWrite ? "writes " : "reads ") +
            std::to_string(bytes) +
            " bytes of global memory, which a copy issued by " +
-           describe(*copy.thread) + " in " + ::describe(copy.site) +
+           describe(*copy.thread) + " in " + describe(copy.site) +
            " may still write: nobody has waited for more than its reads "
            "(wait_group without .read)");
 }
@@ -472,7 +485,8 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
     std::shuffle(order.begin(), order.end(), random);
 
   const KVCacheEmulatedModule &module = *grid->module;
-  sanitizer.begin(module.isSanitized, numThreads, sharedBytes);
+  sanitizer.begin(module.isSanitized, numThreads, sharedBytes, grid->shadow,
+                  number);
   meter.begin(module.isMetered, *this);
   barriers.begin();
   mbarriers.begin();
@@ -494,6 +508,8 @@ std::optional<std::string> Block::run(const Grid &newGrid,
   scheduler.start(schedule, this);
   current = &scheduler;
   scheduler.resume();
+  if (auto conflict = sanitizer.finish(error.has_value()))
+    error = conflict;
   meter.end();
   return error;
 }

@@ -188,6 +188,13 @@ public:
   /// "thread (1, 0, 0)", "block (0, 2, 0)".
   static std::string describe(const Thread &thread);
   std::string describe() const;
+  /// The block of a number in the launch.
+  std::string describe(uint64_t number) const;
+  /// "llvm.store at gather.mlir:12:3".
+  static std::string describe(const KVCacheSite *site);
+  /// An error of a thread, as `fail` reports it.
+  std::string describe(const Thread &thread, const KVCacheSite *site,
+                       const std::string &message) const;
 
   /// Random numbers that depend on the seed and the place of the block only.
   std::mt19937_64 &getRandom() { return random; }

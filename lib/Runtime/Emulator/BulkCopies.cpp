@@ -8,7 +8,6 @@
 
 #include "AsyncCopies.h"
 #include "Grid.h"
-#include "Memory.h"
 #include "kvcache/Emulator/AsyncCopies.h"
 
 #include <algorithm>
@@ -36,13 +35,24 @@ int64_t BoxCopy::countGlobalBytes() const {
   return bytes;
 }
 
-void BoxCopy::checkGlobal(uint32_t flags) const {
-  if (!isSanitized(getBlock()))
-    return;
-  for (const GlobalPiece &piece : pieces)
-    if (std::optional<std::string> error =
-            Memory::get().accessByCopy(piece.address, piece.bytes, flags))
-      getBlock().fail(*thread, site, *error);
+/// A mask leaves bytes alone, which others may access.
+void BoxCopy::addRanges(const GlobalPiece &piece, bool writes,
+                        std::vector<GlobalRange> &ranges) const {
+  constexpr uint32_t all = 0xffff;
+  if (!writes || byteMask == all)
+    return ranges.push_back({piece.address, piece.bytes});
+  for (uint32_t i = 0; i < piece.bytes; ++i)
+    if (byteMask >> i % kUnitBytes & 1)
+      ranges.push_back({piece.address + i, 1});
+}
+
+Sanitizer::Copy BoxCopy::issueGlobal(bool writes) const {
+  std::vector<GlobalRange> ranges;
+  if (isSanitized(getBlock()))
+    for (const GlobalPiece &piece : pieces)
+      addRanges(piece, writes, ranges);
+  return getBlock().sanitizer.issueGlobal(*thread, site, ranges, Proxy::Async,
+                                          writes);
 }
 
 void BoxCopy::meter(CopyKind kind, bool isWrite) const {
@@ -128,10 +138,10 @@ void emulator::poison(const Block &block, SharedRange range) {
 
 void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Block &block = box.getBlock();
-  box.checkGlobal(KVCacheAccessRead);
   for (const GlobalPiece &piece : box.pieces)
     block.checkNotPending(*box.thread, box.site, piece.address, piece.bytes,
                           KVCacheAccessRead);
+  Sanitizer::Copy source = box.issueGlobal(/*writes=*/false);
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
   std::vector<char> data = box.readGlobal();
   if (!isSanitized(block)) {
@@ -141,10 +151,11 @@ void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Sanitizer::Copy handle = block.sanitizer.issueWrite(*box.thread, box.site,
                                                       box.range, Proxy::Async);
   block.defer(barrier, [box = std::move(box), data = std::move(data), handle,
-                        &block, &barrier] {
+                        source, &block, &barrier] {
     checkUnchanged(box, data);
     box.writeShared(data);
     block.sanitizer.complete(handle, barrier.getKnowledge());
+    block.sanitizer.complete(source, barrier.getKnowledge());
     finishLoad(box, barrier);
   });
 }
@@ -166,8 +177,8 @@ void BulkStore::finish() {
   if (isDone)
     return;
   box.getBlock().pendingStores.remove(box);
-  box.checkGlobal(KVCacheAccessWrite);
   box.writeGlobal(data);
+  box.getBlock().sanitizer.complete(destination, *box.thread);
   data.clear();
   isDone = true;
 }
@@ -180,6 +191,7 @@ void emulator::issueStore(BoxCopy box) {
   const BoxCopy &issued = store->box;
   store->handle = block.sanitizer.issueRead(*issued.thread, issued.site,
                                             issued.range, Proxy::Async);
+  store->destination = issued.issueGlobal(/*writes=*/true);
   // A mask leaves bytes alone, which others may access.
   if (issued.byteMask == 0xffff)
     block.pendingStores.add(issued);

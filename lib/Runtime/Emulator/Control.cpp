@@ -8,8 +8,6 @@
 
 #include "kvcache/Emulator/Control.h"
 #include "Block.h"
-#include "Grid.h"
-#include "Memory.h"
 
 #include <algorithm>
 #include <chrono>
@@ -35,11 +33,8 @@ static void checkReadable(Thread &thread, const KVCacheSite *site,
     return;
   if (!pointer)
     block.fail(thread, site, "reads through a null pointer");
-  if (!block.getGrid().module->isSanitized)
-    return;
-  if (std::optional<std::string> error =
-          Memory::get().access(pointer, bytes, KVCacheAccessRead))
-    block.fail(thread, site, *error);
+  thread.block->sanitizer.accessGlobal(thread, site, pointer, bytes,
+                                       KVCacheAccessRead);
 }
 
 static std::string readString(Thread &thread, const KVCacheSite *site,

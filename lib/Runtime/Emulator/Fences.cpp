@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Block.h"
-#include "Memory.h"
 #include "kvcache/Emulator/Synchronization.h"
 #include "kvcache/TMA/Encoding.h"
 
@@ -22,10 +21,17 @@ void kvcacheEmulatorFence(KVCacheThread *self, const KVCacheSite *,
       kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncShared;
   if (isOfShared)
     block.sanitizer.fenceProxy(thread);
-  if (kind == KVCacheFenceAsyncGlobal)
-    Memory::get().noteProxyFence();
-  else
+  if (kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncGlobal)
+    block.sanitizer.fenceGlobalProxy();
+  if (kind != KVCacheFenceAsyncGlobal)
     block.mbarriers.noteFence(thread, isOfShared);
+}
+
+void kvcacheEmulatorFenceMemory(KVCacheThread *self, const KVCacheSite *site,
+                                uint32_t flags) {
+  kvcacheEmulatorFence(self, site, KVCacheFenceMemory);
+  Thread &thread = Thread::get(self);
+  thread.block->sanitizer.fence(thread, flags);
 }
 
 void kvcacheEmulatorFenceTensorMap(KVCacheThread *self, const KVCacheSite *site,

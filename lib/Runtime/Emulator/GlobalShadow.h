@@ -15,18 +15,14 @@
 
 namespace mlir::kvcache::emulator {
 
-/// Knows of each byte of the address space whether it has been written, and
-/// whether a launch has written it. Takes memory, as much as it stands for,
-/// only where somebody has written. All threads may use it at once.
+/// Knows of each byte of the address space whether it has been written. Takes
+/// memory, an eighth of what it stands for, only where somebody has written.
+/// All threads may use it at once.
 class GlobalShadow {
 public:
-  /// Who writes.
-  enum class Writer : uint8_t { Host, Kernel, Copy };
-
   GlobalShadow();
 
-  /// Notes a write. Launches are numbered from 1.
-  void write(uintptr_t begin, uint64_t bytes, Writer writer, uint32_t launch);
+  void write(uintptr_t begin, uint64_t bytes);
   /// Nobody has written the bytes any more.
   void forget(uintptr_t begin, uint64_t bytes);
   /// The bytes at `to` have been written where those at `from` have.
@@ -34,24 +30,13 @@ public:
 
   /// The first byte that nobody has written, or the end.
   uintptr_t findMissing(uintptr_t begin, uint64_t bytes) const;
-  /// The first byte that the launch has written, or the end; `byKernel` if
-  /// writes by copies don't matter.
-  uintptr_t findWritten(uintptr_t begin, uint64_t bytes, uint32_t launch,
-                        bool byKernel) const;
 
 private:
-  /// Of 4 bytes that are aligned: a bit for each that has been written, a bit
-  /// for each that the last launch to write any has written, whether copies
-  /// wrote in it, and the number of that launch. Numbers come again after
-  /// 2^23 launches.
+  /// Of 32 bytes that are aligned: a bit for each that has been written.
   using Word = uint32_t;
-  static constexpr uint32_t kWordBytes = 4, kWrittenShift = 4, kLaunchShift = 9;
-  static constexpr Word kByteMask = 0xf, kByCopy = 1 << 8;
+  static constexpr uint32_t kWordBytes = 32;
 
   static constexpr uint32_t kAddressBits = 48, kChunkBits = 26;
-
-  static Word stamp(Word old, Word bytes, Writer writer, uint32_t launch);
-  static Word getWritten(Word word, uint32_t launch, bool byKernel);
 
   /// The word of an address; null where nobody has written.
   const Word *find(uintptr_t address) const;
@@ -59,11 +44,6 @@ private:
   Word *addChunk(uintptr_t number);
   template <typename Update>
   void update(uintptr_t begin, uint64_t bytes, Update update);
-  void fill(uintptr_t begin, uintptr_t end, Word value);
-  template <typename Visitor>
-  void forEachPart(uintptr_t begin, uintptr_t end, Visitor visit) const;
-  template <typename Select>
-  uintptr_t findFirst(uintptr_t begin, uint64_t bytes, Select select) const;
 
   /// By the upper bits of an address.
   Word **chunks;

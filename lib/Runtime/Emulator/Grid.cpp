@@ -8,7 +8,7 @@
 
 #include "Grid.h"
 #include "Block.h"
-#include "Memory.h"
+#include "LaunchShadow.h"
 
 #include <algorithm>
 #include <atomic>
@@ -54,10 +54,8 @@ public:
     std::unique_ptr<Block> block;
     // Blocks that come before one with an error still run, so that the error
     // that is reported is always the same.
-    for (uint64_t index = next++; index < end && !isInterrupted();
-         index = next++)
-      if (std::optional<std::string> error = runBlock(pool, block, index))
-        note(index, *error);
+    while (std::optional<uint64_t> index = takeNext())
+      runOne(pool, block, *index);
     if (block)
       pool.giveBack(std::move(block));
   }
@@ -65,6 +63,24 @@ public:
   std::optional<std::string> takeError() { return std::move(error); }
 
 private:
+  /// The next block; none if there is none, or none that matters any more. One
+  /// that is not run has had its turn.
+  std::optional<uint64_t> takeNext() {
+    uint64_t index = next++;
+    if (index < end && !isInterrupted())
+      return index;
+    if (grid.shadow && index < grid.numBlocks())
+      grid.shadow->endTurn(index);
+    return std::nullopt;
+  }
+
+  void runOne(BlockPool &pool, std::unique_ptr<Block> &block, uint64_t index) {
+    if (std::optional<std::string> error = runBlock(pool, block, index))
+      note(index, *error);
+    if (grid.shadow)
+      grid.shadow->endTurn(index);
+  }
+
   std::optional<std::string>
   runBlock(BlockPool &pool, std::unique_ptr<Block> &block, uint64_t index) {
     uint64_t row = index / grid.blocks[0];
@@ -83,6 +99,8 @@ private:
   }
 
   void note(uint64_t index, const std::string &message) {
+    if (grid.shadow)
+      grid.shadow->stop(index);
     std::lock_guard<std::mutex> lock(mutex);
     if (index >= end)
       return;
@@ -110,11 +128,14 @@ static std::vector<std::thread> startWorkers(uint64_t count,
   return workers;
 }
 
-std::optional<std::string> emulator::run(const Grid &grid) {
+std::optional<std::string> emulator::run(const Grid &launch) {
   // Never destroyed: a launch may be running when the process ends.
   static BlockPool &pool = *new BlockPool;
-  Memory::get().beginLaunch();
   InterruptScope scope;
+  Grid grid = launch;
+  std::optional<LaunchShadow> shadow;
+  if (grid.module->isSanitized)
+    grid.shadow = &shadow.emplace(grid);
   Work work(grid);
   auto runWorker = [&] { work.run(pool); };
   std::vector<std::thread> workers =

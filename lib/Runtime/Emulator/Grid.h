@@ -18,6 +18,7 @@
 namespace mlir::kvcache::emulator {
 
 class LaunchMeter;
+class LaunchShadow;
 
 /// A launch: what all its blocks have in common.
 struct Grid {
@@ -41,6 +42,8 @@ struct Grid {
   std::string chip;
   /// Where blocks of metered modules count.
   LaunchMeter *meter = nullptr;
+  /// What blocks of sanitized modules know of each other; null otherwise.
+  LaunchShadow *shadow = nullptr;
 
   uint64_t numBlocks() const {
     return uint64_t{blocks[0]} * blocks[1] * blocks[2];

@@ -235,7 +235,7 @@ void Memory::noteHostWrite(void *pointer, int64_t bytes) {
   if (!range || range->isInitialized)
     return;
   if (range->size() > static_cast<uint64_t>(bytes)) {
-    shadow.write(address, bytes, GlobalShadow::Writer::Host, 0);
+    shadow.write(address, bytes);
     return;
   }
   range->isInitialized = true;
@@ -250,10 +250,6 @@ void Memory::noteHostCopy(void *to, const void *from, int64_t bytes) {
   if (destination && !destination->isInitialized)
     shadow.copy(getAddress(to), getAddress(from), bytes);
 }
-
-void Memory::beginLaunch() { ++launch; }
-
-void Memory::noteProxyFence() { lastFence = launch.load(); }
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -319,43 +315,40 @@ std::string Memory::describeOutside(uintptr_t address, uint64_t bytes,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-std::optional<std::string> Memory::checkRead(const Range &range,
-                                             uintptr_t address, uint64_t bytes,
-                                             uint32_t flags,
-                                             bool byCopy) const {
-  uintptr_t end = address + bytes, wrong = end;
-  const char *what = nullptr;
-  auto note = [&](uintptr_t found, const char *text) {
-    if (what || found == end)
-      return;
-    wrong = found;
-    what = text;
-  };
-  if (!range.isInitialized)
-    note(shadow.findMissing(address, bytes), ", which nobody has written");
-  uint32_t now = launch.load(std::memory_order_relaxed);
-  if (flags & KVCacheAccessInvariant)
-    note(shadow.findWritten(address, bytes, now, /*byKernel=*/false),
-         ", which the kernel writes, as memory that stays the same "
-         "(ld.global.nc)");
-  if (byCopy && lastFence.load(std::memory_order_relaxed) != now)
-    note(shadow.findWritten(address, bytes, now, /*byKernel=*/true),
-         " by a copy, which the kernel writes, and no thread has made a proxy "
-         "fence (fence.proxy.async)");
-  if (!what)
-    return std::nullopt;
-  std::string text = describeAccess(bytes, flags) +
-                     describePlace(address - range.begin, range.size()) + what;
-  if (wrong != address)
-    text += "; the first of these bytes is byte " +
-            std::to_string(wrong - range.begin);
-  return text;
+std::optional<std::pair<uintptr_t, uintptr_t>>
+Memory::findRange(uintptr_t address) const {
+  std::optional<Range> range = lookup(address, 0);
+  return range ? std::optional(std::pair(range->begin, range->end))
+               : std::nullopt;
 }
 
-[[gnu::noinline]] std::string Memory::describeWrong(const Range *range,
-                                                    uintptr_t address,
-                                                    uint64_t bytes,
-                                                    uint32_t flags) const {
+std::string Memory::describe(uintptr_t address) const {
+  std::optional<Range> range = lookup(address, 1);
+  return range ? describePlace(address - range->begin, range->size()) : "";
+}
+
+std::string Memory::describeByte(uintptr_t address, uintptr_t around) const {
+  std::optional<Range> range = lookup(around, 1);
+  return "byte " + std::to_string(range ? address - range->begin : address);
+}
+
+bool Memory::mayAccess(const void *pointer, int64_t bytes, uint32_t flags,
+                       bool &isInitialized) const {
+  isInitialized = true;
+  if (bytes == 0)
+    return true;
+  bool writes = flags & KVCacheAccessWrite;
+  const Range *range = lookupRecent(getAddress(pointer), bytes, writes);
+  if (!range || (writes && range->isConstant))
+    return false;
+  isInitialized = range->isInitialized;
+  return true;
+}
+
+std::string Memory::describeWrong(const void *pointer, int64_t bytes,
+                                  uint32_t flags) const {
+  uintptr_t address = getAddress(pointer);
+  std::optional<Range> range = lookup(address, bytes);
   if (!range)
     return describeOutside(address, bytes, flags);
   return describeAccess(bytes, flags) + describePlace(address - range->begin,
@@ -363,37 +356,10 @@ std::optional<std::string> Memory::checkRead(const Range &range,
                                                       /*isConstant=*/true);
 }
 
-std::optional<std::string> Memory::check(const void *pointer, int64_t bytes,
-                                         uint32_t flags, bool byCopy) {
-  if (bytes == 0)
-    return std::nullopt;
-  uintptr_t address = getAddress(pointer);
-  bool writes = flags & KVCacheAccessWrite;
-  const Range *range = lookupRecent(address, bytes, writes);
-  if (!range || (writes && range->isConstant))
-    return describeWrong(range, address, bytes, flags);
-  constexpr uint32_t checked = KVCacheAccessRead | KVCacheAccessInvariant;
-  bool mayBeWrong =
-      !range->isInitialized || (flags & KVCacheAccessInvariant) || byCopy;
-  if ((flags & checked) && mayBeWrong)
-    if (auto error = checkRead(*range, address, bytes, flags, byCopy))
-      return error;
-  if (writes)
-    shadow.write(address, bytes,
-                 byCopy ? GlobalShadow::Writer::Copy
-                        : GlobalShadow::Writer::Kernel,
-                 launch.load(std::memory_order_relaxed));
-  return std::nullopt;
-}
-
-std::optional<std::string> Memory::access(const void *pointer, int64_t bytes,
-                                          uint32_t flags) {
-  return check(pointer, bytes, flags, /*byCopy=*/false);
-}
-
-std::optional<std::string> Memory::accessByCopy(const void *pointer,
-                                                int64_t bytes, uint32_t flags) {
-  return check(pointer, bytes, flags, /*byCopy=*/true);
+void Memory::noteWrite(uintptr_t address, uint64_t bytes) {
+  const Range *range = lookupRecent(address, bytes, /*writes=*/true);
+  if (!range || !range->isInitialized)
+    shadow.write(address, bytes);
 }
 
 //===----------------------------------------------------------------------===//

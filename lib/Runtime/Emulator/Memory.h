@@ -19,6 +19,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 
 namespace mlir::kvcache::emulator {
 
@@ -45,23 +46,32 @@ public:
   /// Likewise a copy, which copies what is known of the source.
   void noteHostCopy(void *to, const void *from, int64_t bytes);
 
-  /// A kernel begins: what earlier ones wrote is as if it always was there.
-  void beginLaunch();
+  //===--- Kernels ---===//
 
-  /// What is wrong with an access with the flags of `kvcacheEmulatorAccess` by
-  /// the block of a launch, such as "reads 16 bytes at byte 4096 of an
-  /// allocation of 4096 bytes"; none if nothing is. Notes what is written.
-  std::optional<std::string> access(const void *pointer, int64_t bytes,
-                                    uint32_t flags);
+  /// Whether an access with the flags of `kvcacheEmulatorAccess` is in memory
+  /// of the device that may be written, if it writes. Says whether all of the
+  /// memory around it counts as written.
+  bool mayAccess(const void *pointer, int64_t bytes, uint32_t flags,
+                 bool &isInitialized) const;
+  /// What is wrong with one that may not be, such as "reads 16 bytes at byte
+  /// 4096 of an allocation of 4096 bytes".
+  std::string describeWrong(const void *pointer, int64_t bytes,
+                            uint32_t flags) const;
+  /// The first byte that neither the host nor a block that has ended has
+  /// written, or the end.
+  uintptr_t findMissing(uintptr_t address, uint64_t bytes) const {
+    return shadow.findMissing(address, bytes);
+  }
+  /// Notes what a block has written.
+  void noteWrite(uintptr_t address, uint64_t bytes);
 
-  //===--- Tensor and bulk copies ---===//
-
-  /// The same, of a copy, which must not read what a thread wrote in the same
-  /// launch, if no thread of it has made a proxy fence at all.
-  std::optional<std::string> accessByCopy(const void *pointer, int64_t bytes,
-                                          uint32_t flags);
-  /// A thread makes a proxy fence.
-  void noteProxyFence();
+  /// The memory around an address.
+  std::optional<std::pair<uintptr_t, uintptr_t>>
+  findRange(uintptr_t address) const;
+  /// Such as "byte 16 of an allocation of 64 bytes".
+  std::string describe(uintptr_t address) const;
+  /// The same, of an address in the memory around another one.
+  std::string describeByte(uintptr_t address, uintptr_t around) const;
 
 private:
   /// Memory that the host has allocated or registered.
@@ -89,13 +99,6 @@ private:
                              uint64_t bytes) const;
   void keepFreed(const Range &range);
 
-  std::optional<std::string> check(const void *pointer, int64_t bytes,
-                                   uint32_t flags, bool byCopy);
-  std::optional<std::string> checkRead(const Range &range, uintptr_t address,
-                                       uint64_t bytes, uint32_t flags,
-                                       bool byCopy) const;
-  std::string describeWrong(const Range *range, uintptr_t address,
-                            uint64_t bytes, uint32_t flags) const;
   std::string describeOutside(uintptr_t address, uint64_t bytes,
                               uint32_t flags) const;
   const Range *findFreed(uintptr_t address) const;
@@ -111,7 +114,6 @@ private:
   std::deque<Range> freed;
   /// Changes when ranges do: what a thread remembers of them is then old.
   std::atomic<uint64_t> version{1};
-  std::atomic<uint32_t> launch{1}, lastFence{0};
   GlobalShadow shadow;
 };
 

@@ -61,6 +61,56 @@ void Clocks::joinInto(std::vector<uint32_t> &others) const {
 }
 
 //===----------------------------------------------------------------------===//
+// Other blocks
+//===----------------------------------------------------------------------===//
+
+bool OtherBlocks::knows(uint32_t block, uint32_t who, uint32_t clock) const {
+  uint32_t number = block / kChunkBlocks;
+  if (!chunks || number >= chunks->size() || !(*chunks)[number])
+    return false;
+  return clock <= (*(*chunks)[number])[block % kChunkBlocks].get(who);
+}
+
+void OtherBlocks::join(const OtherBlocks &other) {
+  if (!other.chunks || chunks == other.chunks)
+    return;
+  if (!chunks) {
+    chunks = other.chunks;
+    return;
+  }
+  auto joined = std::make_shared<Chunks>(*chunks);
+  joined->resize(std::max(joined->size(), other.chunks->size()));
+  for (size_t i = 0; i < other.chunks->size(); ++i) {
+    const std::shared_ptr<const Chunk> &theirs = (*other.chunks)[i];
+    std::shared_ptr<const Chunk> &mine = (*joined)[i];
+    if (!theirs || theirs == mine)
+      continue;
+    if (!mine) {
+      mine = theirs;
+      continue;
+    }
+    auto chunk = std::make_shared<Chunk>(*mine);
+    for (uint32_t block = 0; block < kChunkBlocks; ++block)
+      (*chunk)[block].join((*theirs)[block]);
+    mine = std::move(chunk);
+  }
+  chunks = std::move(joined);
+}
+
+void OtherBlocks::add(uint32_t block, const Clocks &clocks) {
+  uint32_t number = block / kChunkBlocks;
+  auto joined =
+      chunks ? std::make_shared<Chunks>(*chunks) : std::make_shared<Chunks>();
+  if (joined->size() <= number)
+    joined->resize(number + 1);
+  std::shared_ptr<const Chunk> &old = (*joined)[number];
+  auto chunk = old ? std::make_shared<Chunk>(*old) : std::make_shared<Chunk>();
+  (*chunk)[block % kChunkBlocks].join(clocks);
+  old = std::move(chunk);
+  chunks = std::move(joined);
+}
+
+//===----------------------------------------------------------------------===//
 // Order
 //===----------------------------------------------------------------------===//
 
@@ -72,6 +122,8 @@ void Order::begin(uint32_t count) {
   slots.clear();
   all.assign(count, 0);
   fencedForAll.assign(count, 0);
+  fences.clear();
+  hasOthers = false;
   lastSeen = lastFenced = {};
 }
 
@@ -106,6 +158,7 @@ void Order::release(uint32_t thread, Knowledge &into) {
     into.lastFenced = state.fenced;
   }
   into.fenced.raise(thread, state.fencedClock);
+  into.others.join(state.others);
   ++state.clock;
 }
 
@@ -126,6 +179,8 @@ void Order::acquire(uint32_t thread, const Knowledge &from) {
     return;
   lastSeen.join(states[thread].seen, from.seen);
   lastFenced.join(states[thread].fenced, from.fenced);
+  states[thread].others.join(from.others);
+  hasOthers |= !from.others.isEmpty();
 }
 
 void Order::synchronize(const std::vector<Thread *> &threads, bool isAll) {
@@ -133,6 +188,28 @@ void Order::synchronize(const std::vector<Thread *> &threads, bool isAll) {
     synchronizeAll(threads);
   else
     synchronizeSome(threads);
+  if (hasOthers || !fences.empty())
+    synchronizeFences(threads);
+}
+
+/// What threads know of other blocks and by fences, of which most know nothing.
+void Order::synchronizeFences(const std::vector<Thread *> &threads) {
+  OtherBlocks others;
+  for (const Thread *thread : threads)
+    others.join(states[thread->index].others);
+  for (const Thread *thread : threads)
+    states[thread->index].others = others;
+  if (fences.empty())
+    return;
+  Fences all;
+  for (const Thread *thread : threads) {
+    const Fences &own = fences[thread->index];
+    join(all.read, own.read);
+    join(all.fenced, own.fenced);
+    all.fencedForDevice.join(own.fencedForDevice);
+  }
+  for (const Thread *thread : threads)
+    fences[thread->index] = all;
 }
 
 void Order::synchronizeAll(const std::vector<Thread *> &threads) {
@@ -193,6 +270,106 @@ void Order::fenceProxy(uint32_t thread) {
   state.fenced = state.seen;
   state.hasFencedAll = true;
   state.fencedClock = state.clock++;
+}
+
+//===----------------------------------------------------------------------===//
+// Atomic accesses
+//===----------------------------------------------------------------------===//
+
+Order::Fences &Order::getFences(uint32_t thread) {
+  fences.resize(states.size());
+  return fences[thread];
+}
+
+void Order::join(Knowledge &into, const Knowledge &from) const {
+  if (from.run != run)
+    return;
+  prepare(into);
+  into.seen.join(from.seen);
+  into.fenced.join(from.fenced);
+  into.others.join(from.others);
+}
+
+/// What the thread would release.
+Knowledge Order::getKnowledge(uint32_t thread) const {
+  const State &state = states[thread];
+  Knowledge knowledge;
+  prepare(knowledge);
+  knowledge.seen = state.seen;
+  knowledge.seen.raise(thread, state.clock);
+  knowledge.fenced = state.fenced;
+  if (state.hasFencedAll)
+    knowledge.fenced.join(all);
+  knowledge.fenced.raise(thread, state.fencedClock);
+  knowledge.others = state.others;
+  return knowledge;
+}
+
+/// The same for other blocks, which don't know what is in `all`.
+OtherBlocks Order::getForDevice(uint32_t thread, uint32_t block) const {
+  Clocks seen = states[thread].seen;
+  seen.join(all);
+  seen.raise(thread, states[thread].clock);
+  OtherBlocks others = states[thread].others;
+  others.add(block, seen);
+  return others;
+}
+
+void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
+                          const OtherBlocks *others, Ordering ordering) {
+  if (ordering.acquires) {
+    acquire(thread, from);
+    if (!others)
+      return;
+    states[thread].others.join(*others);
+    hasOthers |= !others->isEmpty();
+    return;
+  }
+  if (from.run != run && (!others || others->isEmpty()))
+    return;
+  Knowledge &read = getFences(thread).read;
+  join(read, from);
+  prepare(read);
+  if (others)
+    read.others.join(*others);
+}
+
+void Order::releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
+                          OtherBlocks *others, Ordering ordering) {
+  if (ordering.releases) {
+    if (others)
+      others->join(getForDevice(thread, block));
+    return release(thread, into);
+  }
+  if (fences.empty())
+    return;
+  const Fences &own = fences[thread];
+  join(into, own.fenced);
+  if (others)
+    others->join(own.fencedForDevice);
+}
+
+void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
+  Fences &own = getFences(thread);
+  State &state = states[thread];
+  if (ordering.acquires && own.read.run == run) {
+    OtherBlocks others = std::move(own.read.others);
+    own.read.others = {};
+    acquire(thread, own.read);
+    own.read.clear();
+    if (ordering.isOfDevice) {
+      state.others.join(others);
+      hasOthers |= !others.isEmpty();
+    } else {
+      own.read.others = std::move(others);
+    }
+  }
+  if (!ordering.releases)
+    return;
+  own.fenced = getKnowledge(thread);
+  if (ordering.isOfDevice)
+    own.fencedForDevice = getForDevice(thread, block);
+  ++state.clock;
 }
 
 //===----------------------------------------------------------------------===//

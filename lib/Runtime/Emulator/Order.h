@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_RUNTIME_EMULATOR_ORDER_H
 #define KVCACHE_LIB_RUNTIME_EMULATOR_ORDER_H
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,9 +42,27 @@ private:
   std::shared_ptr<std::vector<uint32_t>> values;
 };
 
+/// Clocks of other blocks of the launch, as far as somebody knows them. Copies
+/// share what is equal: a counter that all blocks update knows all of them.
+class OtherBlocks {
+public:
+  bool isEmpty() const { return !chunks; }
+  bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
+  void join(const OtherBlocks &other);
+  void add(uint32_t block, const Clocks &clocks);
+
+private:
+  static constexpr uint32_t kChunkBlocks = 64;
+  using Chunk = std::array<Clocks, kChunkBlocks>;
+  using Chunks = std::vector<std::shared_ptr<const Chunk>>;
+
+  std::shared_ptr<const Chunks> chunks;
+};
+
 /// What a release tells to whoever acquires: which accesses happened before.
 struct Knowledge {
   Clocks seen;
+  OtherBlocks others;
   /// The same, of those that a proxy fence has made visible to copies.
   Clocks fenced;
   /// The slot of the copies that complete on what this belongs to; -1 if there
@@ -55,7 +74,17 @@ struct Knowledge {
   /// What went into `seen` and `fenced` last.
   Clocks lastSeen, lastFenced;
 
-  void clear() { seen = fenced = lastSeen = lastFenced = {}; }
+  void clear() {
+    seen = fenced = lastSeen = lastFenced = {};
+    others = {};
+  }
+};
+
+/// How an atomic access or a fence orders others.
+struct Ordering {
+  bool acquires, releases;
+  /// Whether blocks are ordered as well, not only the threads of one.
+  bool isOfDevice;
 };
 
 /// The happens-before order of a block, as vector clocks. A thread's clock is
@@ -85,8 +114,28 @@ public:
     return clock <= fencedForAll[who];
   }
 
+  /// Whether the thread knows an access of another block.
+  bool knowsOther(uint32_t thread, uint32_t block, uint32_t who,
+                  uint32_t clock) const {
+    return states[thread].others.knows(block, who, clock);
+  }
+
   void release(uint32_t thread, Knowledge &into);
   void acquire(uint32_t thread, const Knowledge &from);
+
+  //===--- Atomic accesses (PTX ISA, "Release and Acquire Patterns") ---===//
+
+  /// The thread reads a value that carries `from`, and `others` if that comes
+  /// from all of the device: it learns that now, or by a later fence.
+  void acquireAtomic(uint32_t thread, const Knowledge &from,
+                     const OtherBlocks *others, Ordering ordering);
+  /// The thread, of the block of that number, writes a value that carries what
+  /// it knows, or what it knew at its last fence. `others` is what the value
+  /// carries to other blocks, null if that is nothing.
+  void releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
+                     OtherBlocks *others, Ordering ordering);
+  void fence(uint32_t thread, uint32_t block, Ordering ordering);
+
   /// The threads that meet; `isAll` if they are all that live.
   void synchronize(const std::vector<Thread *> &threads, bool isAll);
   void fenceProxy(uint32_t thread);
@@ -132,11 +181,23 @@ private:
     /// Whether it has fenced all that is in `all`.
     bool hasFencedAll = false;
     Clocks seen, fenced;
+    OtherBlocks others;
     /// The ends of its copies that it has not waited for, how many it has
     /// waited for, and the slot that stands for those; -1 if nobody asks.
     Clocks copies;
     uint32_t numWaits = 0;
     int32_t waitSlot = -1;
+  };
+
+  /// What fences make of relaxed accesses. A barrier hands it on: fences are
+  /// cumulative.
+  struct Fences {
+    /// What the values carried that have been read since.
+    Knowledge read;
+    /// What was known at the last fence, for threads of the block and for
+    /// those of others.
+    Knowledge fenced;
+    OtherBlocks fencedForDevice;
   };
 
   /// Threads that know the same often learn the same: the last join.
@@ -147,6 +208,7 @@ private:
 
   void synchronizeAll(const std::vector<Thread *> &threads);
   void synchronizeSome(const std::vector<Thread *> &threads);
+  void synchronizeFences(const std::vector<Thread *> &threads);
   void prepare(Knowledge &knowledge) const;
   uint32_t addSlot();
   Event getWait(uint32_t thread, uint32_t wait) const {
@@ -155,10 +217,18 @@ private:
   bool hasWaitSlot(const End &end) const {
     return end.wait && states[end.event.who].waitSlot >= 0;
   }
+  void join(Knowledge &into, const Knowledge &from) const;
+  Knowledge getKnowledge(uint32_t thread) const;
+  OtherBlocks getForDevice(uint32_t thread, uint32_t block) const;
+  Fences &getFences(uint32_t thread);
 
   uint32_t run = 0;
   uint32_t numThreads = 0, numBarriers = 0;
   std::vector<State> states;
+  /// By thread; empty until one of them uses a fence or a relaxed access.
+  std::vector<Fences> fences;
+  /// Whether any thread knows of other blocks.
+  bool hasOthers = false;
   /// The clocks of the slots of copies.
   std::vector<uint32_t> slots;
   /// What every live thread knows, and has fenced.

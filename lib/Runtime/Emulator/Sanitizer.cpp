@@ -1,4 +1,4 @@
-//===- Sanitizer.cpp - Checked accesses of shared memory ------------------===//
+//===- Sanitizer.cpp - Checked accesses of memory -------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,11 +15,17 @@
 
 using namespace mlir::kvcache::emulator;
 
-void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes) {
+void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
+                      LaunchShadow *shadow, uint64_t blockNumber) {
   isOn = on;
   if (!isOn)
     return;
   ++run;
+  launch = shadow;
+  number = blockNumber;
+  hasTurn = hasGlobalFence = false;
+  global.reset();
+  rewrites.clear();
   order.begin(numThreads);
   pool.reset();
   atomics.clear();
@@ -33,8 +39,8 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes) {
   }
 }
 
-Granule &Sanitizer::getGranule(uint32_t index) {
-  Granule &granule = granules[index];
+Granule &Sanitizer::getGranule(uint64_t index, bool isGlobal) {
+  Granule &granule = isGlobal ? global.get(index) : granules[index];
   if (granule.run != run) {
     granule = {};
     granule.run = run;
@@ -42,55 +48,38 @@ Granule &Sanitizer::getGranule(uint32_t index) {
   return granule;
 }
 
-/// Calls `visit` with the index of each granule of a range and the mask of its
-/// bytes.
-template <typename Visitor>
-static void forEachGranule(SharedRange range, Visitor visit) {
-  uint32_t end = range.offset + range.bytes;
-  for (uint32_t begin = range.offset; begin < end;) {
-    uint32_t index = begin / kGranuleBytes, first = begin % kGranuleBytes;
-    uint32_t last = std::min(end - index * kGranuleBytes, kGranuleBytes);
-    visit(index, static_cast<uint16_t>((1u << last) - (1u << first)));
-    begin = (index + 1) * kGranuleBytes;
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
 
-static std::string describe(const KVCacheSite *site) {
-  return std::string(site->op) + " at " + site->location;
-}
-
-static bool isWrite(Sanitizer::Kind kind) {
-  return kind == Sanitizer::Kind::Write || kind == Sanitizer::Kind::AtomicWrite;
-}
-
-static bool isAtomic(Sanitizer::Kind kind) {
-  return kind == Sanitizer::Kind::AtomicRead ||
-         kind == Sanitizer::Kind::AtomicWrite;
+const char *Sanitizer::getVerb(Kind kind, bool isVolatile) {
+  const char *verbs[] = {"reads", "writes", "atomically reads",
+                         "atomically updates"};
+  if (isVolatile)
+    return verbs[isWrite(kind)];
+  return verbs[static_cast<int>(kind)];
 }
 
 std::string Sanitizer::describe(const Access &access) const {
-  const char *verbs[] = {"reads ", "writes ", "atomically reads ",
-                         "atomically updates "};
   return std::string(access.copy ? "issues a copy that " : "") +
-         verbs[static_cast<int>(access.kind)] +
-         std::to_string(access.range.bytes) + " bytes at " +
-         block.describeShared(access.range.offset);
+         getVerb(access.kind, access.isVolatile) + " " +
+         std::to_string(access.bytes) + " bytes at " +
+         describePlace(access.begin, access.isGlobal);
+}
+
+std::string Sanitizer::describePlace(uint64_t begin, bool isGlobal) const {
+  return isGlobal ? Memory::get().describe(begin) : block.describeShared(begin);
 }
 
 std::string Sanitizer::describe(const CopyState &copy) const {
   return "a copy issued by " + Block::describe(block.threads[copy.issuer]) +
-         " in " + ::describe(copy.site);
+         " in " + Block::describe(copy.site);
 }
 
 std::string Sanitizer::describeAccess(const Cell &cell, Kind kind) const {
-  const char *verbs[] = {" reads", " writes", " atomically reads",
-                         " atomically updates"};
-  return Block::describe(block.threads[cell.who]) +
-         verbs[static_cast<int>(kind)] + " in " + ::describe(cell.getSite());
+  return Block::describe(block.threads[cell.who]) + " " +
+         getVerb(kind, cell.isVolatile) + " in " +
+         Block::describe(cell.getSite());
 }
 
 /// How a copy is in the way.
@@ -101,8 +90,8 @@ std::string Sanitizer::describeConflict(const CopyState &copy,
   bool isAsync = copy.proxy == Proxy::Async;
   if (relation == Relation::InFlight && copy.isWrite)
     return text + " has in flight: " +
-           (isAsync ? "its barrier has not completed"
-                    : "nobody has waited for it");
+           (isAsync && !copy.isGlobal ? "its barrier has not completed"
+                                      : "nobody has waited for it");
   if (relation == Relation::InFlight)
     return text + " still reads: they are used again before the wait for it";
   text += copy.isWrite ? " has written" : " has read";
@@ -125,14 +114,21 @@ std::string Sanitizer::describeConflict(const Access &access, const Cell &cell,
 }
 
 /// `mask` has the bytes that something is wrong with.
-void Sanitizer::fail(const Access &access, uint32_t index, uint16_t mask,
-                     const std::string &what) const {
-  uint32_t first = index * kGranuleBytes + __builtin_ctz(mask);
+std::string Sanitizer::describe(const Access &access, uint64_t index,
+                                uint16_t mask, const std::string &what) const {
+  uint64_t first = index * kGranuleBytes + __builtin_ctz(mask);
   std::string message = describe(access) + ", which " + what;
-  if (first != access.range.offset)
+  if (first != access.begin)
     message +=
-        "; the first of these bytes is at " + block.describeShared(first);
-  block.fail(access.thread, access.site, message);
+        "; the first of these bytes is " +
+        (access.isGlobal ? Memory::get().describeByte(first, access.begin)
+                         : "at " + block.describeShared(first));
+  return block.describe(access.thread, access.site, message);
+}
+
+void Sanitizer::fail(const Access &access, uint64_t index, uint16_t mask,
+                     const std::string &what) const {
+  block.fail(describe(access, index, mask, what));
 }
 
 //===----------------------------------------------------------------------===//
@@ -143,7 +139,8 @@ void Sanitizer::fail(const Access &access, uint32_t index, uint16_t mask,
 Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
                                       Kind kind) const {
   Order::End end{{cell.who, cell.clock}};
-  bool wantsFence = access.isAsync && isWrite(kind);
+  bool wantsFence =
+      access.isAsync && isWrite(kind) && !(access.isGlobal && hasGlobalFence);
   if (cell.isCopy()) {
     const CopyState &copy = copies[cell.clock];
     if (copy.isInFlight)
@@ -153,31 +150,36 @@ Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
   }
   if (!order.knows(access.thread.index, end))
     return Relation::Unordered;
-  if (wantsFence && !order.hasFenced(access.thread.index, end))
+  if (wantsFence &&
+      (access.isGlobal || !order.hasFenced(access.thread.index, end)))
     return Relation::Unfenced;
   return Relation::Ordered;
 }
 
 void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
-                          uint32_t index, uint16_t mask) const {
+                          uint64_t index, uint16_t mask) {
   if (list.isEmpty())
     return;
   const Cell *cell = list.find(mask, [&](const Cell &cell) {
     return relate(access, cell, kind) != Relation::Ordered;
   });
-  if (cell)
-    fail(access, index, cell->mask & mask,
-         describeConflict(access, *cell, kind));
+  if (!cell)
+    return;
+  std::string what = describeConflict(access, *cell, kind);
+  if (isRewrite(access, *cell, kind))
+    noteRewrite(access, index, cell->mask & mask, what);
+  else
+    fail(access, index, cell->mask & mask, what);
 }
 
 /// Two accesses of the same byte want an order if one of them writes, unless
 /// both are atomic.
 void Sanitizer::checkGranule(const Access &access, const Granule &granule,
-                             uint32_t index, uint16_t mask) const {
+                             uint64_t index, uint16_t mask) {
   if (uint16_t bytes = granule.barrier & mask)
     fail(access, index, bytes, "is part of an mbarrier");
   uint16_t missing = mask & ~granule.initialized;
-  if (access.reads && missing)
+  if (access.reads && missing && !access.isGlobal)
     fail(access, index, missing,
          hasCopies ? "never arrived: nobody has written them, and no copy has "
                      "been issued that does"
@@ -214,8 +216,11 @@ struct Sanitizer::Rules {
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }
 
-  /// Writes must be visible to copies as well.
+  /// Writes must be visible to copies as well, and other blocks know nothing of
+  /// barriers here.
   bool isObsolete(const Cell &cell) const {
+    if (access.isGlobal)
+      return false;
     Order::End end{{cell.who, cell.clock}};
     if (cell.isCopy()) {
       const CopyState &copy = sanitizer.copies[cell.clock];
@@ -241,6 +246,8 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
   cell.mask = mask;
   cell.site = reinterpret_cast<uintptr_t>(access.site);
   cell.isWrite = isWrite(access.kind);
+  cell.isOfDevice = access.isOfDevice;
+  cell.isVolatile = access.isVolatile;
   if (access.copy)
     ++copies[*access.copy].numCells;
   if (isAtomic(access.kind))
@@ -260,7 +267,7 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
 /// What everybody knows since the last barrier of the block must not be looked
 /// at by each of many threads.
 void Sanitizer::compact(const Access &access, Granule &granule) {
-  if (granule.numBarriers == order.getNumBarriers())
+  if (granule.numBarriers == order.getNumBarriers() || access.isGlobal)
     return;
   granule.numBarriers = order.getNumBarriers();
   Rules rules{*this, access};
@@ -269,24 +276,34 @@ void Sanitizer::compact(const Access &access, Granule &granule) {
 }
 
 void Sanitizer::touch(const Access &access) {
-  forEachGranule(access.range, [&](uint32_t index, uint16_t mask) {
-    Granule &granule = getGranule(index);
-    compact(access, granule);
-    checkGranule(access, granule, index, mask);
-    note(access, granule, mask);
-  });
+  forEachGranule(access.begin, access.bytes,
+                 [&](uint64_t index, uint16_t mask) {
+                   Granule &granule = getGranule(index, access.isGlobal);
+                   compact(access, granule);
+                   checkGranule(access, granule, index, mask);
+                   if (access.isInvariant)
+                     checkInvariant(access, index, mask);
+                   if (access.isGlobal && hasTurn)
+                     checkPast(access, index, mask);
+                   note(access, granule, mask);
+                 });
 }
 
 void Sanitizer::access(Thread &thread, const KVCacheSite *site,
                        SharedRange range, uint32_t flags) {
   if (!isOn)
     return;
-  bool writes = flags & KVCacheAccessWrite, reads = flags & KVCacheAccessRead;
-  Kind kind = flags & KVCacheAccessAtomic
-                  ? writes ? Kind::AtomicWrite : Kind::AtomicRead
-              : writes ? Kind::Write
-                       : Kind::Read;
-  touch({thread, site, range, kind, reads, /*isAsync=*/false, std::nullopt});
+  checkRewrites();
+  Access access{thread,
+                site,
+                range.offset,
+                range.bytes,
+                getKind(flags),
+                (flags & KVCacheAccessRead) != 0,
+                /*isAsync=*/false,
+                std::nullopt};
+  access.isVolatile = flags & KVCacheAccessVolatile;
+  touch(access);
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,7 +326,7 @@ void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
 }
 
 /// Each may take as many bytes as the block has clocks.
-Knowledge &Sanitizer::getKnowledge(const void *atomic) {
+Sanitizer::Released &Sanitizer::getReleased(const void *atomic) {
   constexpr size_t most = 4096;
   auto found = atomics.find(atomic);
   if (found != atomics.end())
@@ -317,48 +334,96 @@ Knowledge &Sanitizer::getKnowledge(const void *atomic) {
   return atomics.size() < most ? atomics[atomic] : otherAtomics;
 }
 
+static Ordering getOrdering(uint32_t flags) {
+  return {(flags & KVCacheAccessAcquire) != 0,
+          (flags & KVCacheAccessRelease) != 0,
+          (flags & KVCacheAccessDevice) != 0};
+}
+
+/// What an atomic access tells to and learns of other blocks; null if it is
+/// not one of all of the device.
+OtherBlocks *Sanitizer::getReleasedForDevice(const void *pointer,
+                                             uint32_t flags) {
+  if (!launch || !(flags & KVCacheAccessDevice) || block.isShared(pointer))
+    return nullptr;
+  return &launch->getReleased(pointer);
+}
+
 void Sanitizer::acquireAtomic(Thread &thread, const void *pointer,
                               uint32_t flags) {
-  if (isOn && (flags & KVCacheAccessRead))
-    order.acquire(thread.index, getKnowledge(pointer));
+  if (!isOn)
+    return;
+  if (!block.isShared(pointer))
+    takeTurn();
+  if (flags & KVCacheAccessRead)
+    order.acquireAtomic(thread.index, getReleased(pointer).knowledge,
+                        getReleasedForDevice(pointer, flags),
+                        getOrdering(flags));
 }
 
 void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
                               uint32_t flags) {
   if (!isOn || !(flags & KVCacheAccessWrite))
     return;
-  Knowledge &knowledge = getKnowledge(pointer);
-  // Who reads what a store wrote learns nothing of those before it.
-  if (!(flags & KVCacheAccessRead) && &knowledge != &otherAtomics)
-    knowledge.clear();
-  order.release(thread.index, knowledge);
+  Released &released = getReleased(pointer);
+  OtherBlocks *forDevice = getReleasedForDevice(pointer, flags);
+  bool isStore = !(flags & KVCacheAccessRead);
+  // Who reads what a store wrote learns nothing of the stores of others before
+  // it.
+  if (isStore && released.writer != thread.index &&
+      &released != &otherAtomics) {
+    released.knowledge.clear();
+    if (launch && !block.isShared(pointer))
+      launch->getReleased(pointer) = {};
+  }
+  if (isStore)
+    released.writer = thread.index;
+  order.releaseAtomic(thread.index, number, released.knowledge, forDevice,
+                      getOrdering(flags));
+}
+
+void Sanitizer::fence(Thread &thread, uint32_t flags) {
+  if (isOn)
+    order.fence(thread.index, number, getOrdering(flags));
 }
 
 void Sanitizer::fenceProxy(Thread &thread) {
   if (!isOn)
     return;
   order.fenceProxy(thread.index);
-  Memory::get().noteProxyFence();
 }
+
+void Sanitizer::fenceGlobalProxy() { hasGlobalFence = true; }
 
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 
-Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
-                                 SharedRange range, Proxy proxy, Kind kind) {
-  Copy copy = copies.size();
-  CopyState state{site, range, thread.index, proxy, kind == Kind::Write, true,
-                  0,    {}};
+Sanitizer::Copy Sanitizer::addCopy(const CopyState &state) {
   if (freeCopies.empty()) {
     copies.push_back(state);
-  } else {
-    copy = freeCopies.back();
-    freeCopies.pop_back();
-    copies[copy] = state;
+    return copies.size() - 1;
   }
-  touch({thread, site, range, kind, kind == Kind::Read, proxy == Proxy::Async,
-         copy});
+  Copy copy = freeCopies.back();
+  freeCopies.pop_back();
+  copies[copy] = state;
+  return copy;
+}
+
+Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
+                                 SharedRange range, Proxy proxy, Kind kind) {
+  Copy copy = addCopy({site,
+                       range.offset,
+                       range.bytes,
+                       thread.index,
+                       proxy,
+                       /*isGlobal=*/false,
+                       kind == Kind::Write,
+                       /*isInFlight=*/true,
+                       0,
+                       {}});
+  touch({thread, site, range.offset, range.bytes, kind, kind == Kind::Read,
+         proxy == Proxy::Async, copy});
   return copy;
 }
 
@@ -379,6 +444,8 @@ Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
 }
 
 Order::End Sanitizer::finish(Copy copy, Order::End end) {
+  if (copy == kNoCopy)
+    return end;
   copies[copy].isInFlight = false;
   copies[copy].end = end;
   if (copies[copy].numCells == 0)
@@ -387,7 +454,7 @@ Order::End Sanitizer::finish(Copy copy, Order::End end) {
 }
 
 Order::End Sanitizer::complete(Copy copy, Knowledge &into) {
-  if (!isOn)
+  if (!isOn || copy == kNoCopy)
     return {};
   Order::End end = order.complete(into);
   if (copies[copy].proxy == Proxy::Generic)
@@ -396,10 +463,15 @@ Order::End Sanitizer::complete(Copy copy, Knowledge &into) {
 }
 
 Order::End Sanitizer::complete(Copy copy, Thread &thread) {
-  if (!isOn)
+  if (!isOn || copy == kNoCopy)
     return {};
   bool isByThread = copies[copy].proxy == Proxy::Generic;
   return finish(copy, order.complete(thread.index, isByThread));
+}
+
+void Sanitizer::complete(Copy copy, const Order::End &end) {
+  if (isOn)
+    finish(copy, end);
 }
 
 Clocks Sanitizer::getCopies(const Thread &thread) {
@@ -435,7 +507,7 @@ void Sanitizer::placeBarrier(Thread &thread, const KVCacheSite *site,
   hasCopies = true;
   SharedRange range{offset, kBarrierBytes};
   access(thread, site, range, KVCacheAccessWrite);
-  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+  forEachGranule(offset, kBarrierBytes, [&](uint64_t index, uint16_t mask) {
     getGranule(index).barrier |= mask;
   });
 }
@@ -448,12 +520,13 @@ void Sanitizer::useBarrier(const Thread &thread, const KVCacheSite *site,
     return;
   Access access{thread,
                 site,
-                {offset, kBarrierBytes},
+                offset,
+                kBarrierBytes,
                 Kind::AtomicWrite,
                 /*reads=*/false,
                 /*isAsync=*/false,
                 std::nullopt};
-  forEachGranule(access.range, [&](uint32_t index, uint16_t mask) {
+  forEachGranule(offset, kBarrierBytes, [&](uint64_t index, uint16_t mask) {
     checkList(access, getGranule(index).writes, Kind::Write, index, mask);
   });
 }
@@ -463,11 +536,11 @@ void Sanitizer::removeBarrier(Thread &thread, const KVCacheSite *site,
   if (!isOn)
     return;
   SharedRange range{offset, kBarrierBytes};
-  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+  forEachGranule(offset, kBarrierBytes, [&](uint64_t index, uint16_t mask) {
     getGranule(index).barrier &= ~mask;
   });
   access(thread, site, range, KVCacheAccessWrite);
-  forEachGranule(range, [&](uint32_t index, uint16_t mask) {
+  forEachGranule(offset, kBarrierBytes, [&](uint64_t index, uint16_t mask) {
     getGranule(index).initialized &= ~mask;
   });
 }
@@ -479,13 +552,14 @@ void Sanitizer::removeBarrier(Thread &thread, const KVCacheSite *site,
 void Sanitizer::end() {
   if (!isOn)
     return;
+  checkRewrites();
   for (const CopyState &copy : copies)
     if (copy.isInFlight)
       block.fail(std::string(copy.site->location) + ": " + copy.site->op +
                  ": " + Block::describe(block.threads[copy.issuer]) + " of " +
                  block.describe() + " issues a copy that " +
                  (copy.isWrite ? "writes " : "reads ") +
-                 std::to_string(copy.range.bytes) + " bytes at " +
-                 block.describeShared(copy.range.offset) +
+                 std::to_string(copy.bytes) + " bytes at " +
+                 describePlace(copy.begin, copy.isGlobal) +
                  " and is in flight when the block ends");
 }

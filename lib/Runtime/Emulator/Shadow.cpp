@@ -1,4 +1,4 @@
-//===- Shadow.cpp - The last accesses of shared memory --------------------===//
+//===- Shadow.cpp - The last accesses of memory by a block ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -55,7 +55,7 @@ void CellList::allocate(uint32_t numCells, CellPool &pool) {
   cells = pool.take(capacity);
   size = 0;
   if (isTable())
-    std::fill_n(cells, capacity, Cell{0, Cell::kFree, 0, 0, 0});
+    std::fill_n(cells, capacity, Cell{0, Cell::kFree, 0, 0, 0, 0, 0});
 }
 
 void CellList::insert(const Cell &cell) {
@@ -66,4 +66,54 @@ void CellList::insert(const Cell &cell) {
       ;
   cells[i] = cell;
   ++size;
+}
+
+//===----------------------------------------------------------------------===//
+// Granules of global memory
+//===----------------------------------------------------------------------===//
+
+void GranuleTable::reset() {
+  ++run;
+  numPages = 0;
+  last = nullptr;
+}
+
+/// Where the page of a number is, or may be put.
+size_t GranuleTable::getSlot(uint64_t number) const {
+  size_t mask = slots.size() - 1;
+  size_t i = (number * 0x9e3779b97f4a7c15u >> 32) & mask;
+  while (slots[i].run == run && slots[i].number != number)
+    i = (i + 1) & mask;
+  return i;
+}
+
+const Granule *GranuleTable::find(uint64_t index) const {
+  if (slots.empty())
+    return nullptr;
+  const Slot &slot = slots[getSlot(index / kPageGranules)];
+  return slot.run == run ? &pages[slot.place]->granules[index % kPageGranules]
+                         : nullptr;
+}
+
+void GranuleTable::grow() {
+  constexpr size_t least = 256;
+  slots.assign(std::max(least, 2 * slots.size()), {0, 0, run - 1});
+  for (size_t place = 0; place < numPages; ++place) {
+    uint64_t number = pages[place]->number;
+    slots[getSlot(number)] = {number, static_cast<uint32_t>(place), run};
+  }
+}
+
+GranuleTable::Page &GranuleTable::lookup(uint64_t number) {
+  if (2 * numPages >= slots.size())
+    grow();
+  Slot &slot = slots[getSlot(number)];
+  if (slot.run == run)
+    return *pages[slot.place];
+  if (numPages == pages.size())
+    pages.push_back(std::make_unique<Page>());
+  slot = {number, static_cast<uint32_t>(numPages), run};
+  Page &page = *pages[numPages++];
+  page.number = number;
+  return page;
 }

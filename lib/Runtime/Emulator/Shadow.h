@@ -1,4 +1,4 @@
-//===- Shadow.h - The last accesses of shared memory ------------*- C++ -*-===//
+//===- Shadow.h - The last accesses of memory by a block --------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,6 +11,7 @@
 
 #include "kvcache/Emulator/ABI.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,8 +34,11 @@ struct Cell {
   /// Where, with the 48 bits that addresses of a process have at most; null for
   /// a copy.
   uint64_t site : 48;
-  /// Whether it writes.
+  /// Whether it writes; whether it is atomic for all of the device.
   uint64_t isWrite : 1;
+  uint64_t isOfDevice : 1;
+  /// Whether it is atomic only in that it is volatile.
+  uint64_t isVolatile : 1;
 
   /// A copy; a place of a table where no cell has ever been.
   static constexpr uint16_t kCopy = 0xffff, kFree = 0xfffe;
@@ -44,6 +48,20 @@ struct Cell {
     return reinterpret_cast<const KVCacheSite *>(static_cast<uintptr_t>(site));
   }
 };
+
+/// Calls `visit` with the index of each granule of a range and the mask of its
+/// bytes.
+template <typename Visitor>
+void forEachGranule(uint64_t begin, uint64_t bytes, Visitor visit) {
+  for (uint64_t end = begin + bytes; begin < end;) {
+    uint64_t index = begin / kGranuleBytes;
+    uint32_t first = begin % kGranuleBytes;
+    uint32_t last =
+        std::min<uint64_t>(end - index * kGranuleBytes, kGranuleBytes);
+    visit(index, static_cast<uint16_t>((1u << last) - (1u << first)));
+    begin = (index + 1) * kGranuleBytes;
+  }
+}
 
 /// Gives arrays of cells, of powers of two, which all end together.
 class CellPool {
@@ -82,6 +100,13 @@ public:
       if ((cells[i].mask & mask) && wanted(cells[i]))
         return &cells[i];
     return nullptr;
+  }
+
+  /// Calls `visit` with each cell.
+  template <typename Visitor> void forEach(Visitor visit) const {
+    for (uint32_t i = 0, e = getEnd(); i < e; ++i)
+      if (cells[i].mask)
+        visit(cells[i]);
   }
 
   template <typename Rules> void add(Cell cell, CellPool &pool, Rules &rules);
@@ -137,6 +162,51 @@ struct Granule {
   CellList reads, writes, atomics;
 };
 
+/// Granules by their place in the address space, in the order in which a block
+/// has touched them.
+class GranuleTable {
+public:
+  /// Granules that are neighbours.
+  static constexpr uint32_t kPageGranules = 16;
+  struct Page {
+    uint64_t number;
+    Granule granules[kPageGranules];
+  };
+
+  /// Forgets all. Their granules may still hold what is of earlier runs.
+  void reset();
+  Granule &get(uint64_t index) {
+    return getPageOf(index).granules[index % kPageGranules];
+  }
+  /// Null where nothing has been touched.
+  const Granule *find(uint64_t index) const;
+
+  size_t size() const { return numPages; }
+  const Page &getPage(size_t place) const { return *pages[place]; }
+
+private:
+  struct Slot {
+    uint64_t number;
+    uint32_t place, run;
+  };
+
+  Page &getPageOf(uint64_t index) {
+    uint64_t number = index / kPageGranules;
+    if (last && last->number == number)
+      return *last;
+    return *(last = &lookup(number));
+  }
+  Page &lookup(uint64_t number);
+  size_t getSlot(uint64_t number) const;
+  void grow();
+
+  std::vector<std::unique_ptr<Page>> pages;
+  size_t numPages = 0;
+  std::vector<Slot> slots;
+  uint32_t run = 0;
+  Page *last = nullptr;
+};
+
 //===----------------------------------------------------------------------===//
 // Lists of cells
 //===----------------------------------------------------------------------===//
@@ -145,7 +215,8 @@ struct Granule {
 template <typename Rules>
 void CellList::stripFor(Cell &old, Cell &added, Rules &rules) {
   if (old.who == added.who && old.clock == added.clock &&
-      old.site == added.site && old.isWrite == added.isWrite) {
+      old.site == added.site && old.isWrite == added.isWrite &&
+      old.isOfDevice == added.isOfDevice) {
     added.mask |= old.mask;
     old.mask = 0;
   } else if ((old.mask & added.mask) && rules.replaces(old)) {

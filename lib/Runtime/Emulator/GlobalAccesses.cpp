@@ -1,0 +1,351 @@
+//===- GlobalAccesses.cpp - Checked accesses of global memory -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Block.h"
+#include "Memory.h"
+#include "Sanitizer.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mlir::kvcache::emulator;
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static uint64_t getAddress(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+
+/// The first byte that neither this block nor one before it has written, nor
+/// the host, or the end.
+uint64_t Sanitizer::findMissing(uint64_t begin, uint64_t bytes) const {
+  const Memory &memory = Memory::get();
+  uint64_t end = begin + bytes;
+  for (uint64_t at = begin; at < end;) {
+    at = memory.findMissing(at, end - at);
+    const Granule *granule =
+        at < end ? global.find(at / kGranuleBytes) : nullptr;
+    uint32_t mine = granule && granule->run == run ? granule->initialized : 0;
+    mine >>= at % kGranuleBytes;
+    if (!(mine & 1))
+      return at;
+    at += __builtin_ctz(~mine);
+  }
+  return end;
+}
+
+void Sanitizer::checkInitialized(const Access &access) {
+  uint64_t end = access.begin + access.bytes;
+  uint64_t missing = findMissing(access.begin, access.bytes);
+  if (missing < end && !hasTurn && launch) {
+    takeTurn();
+    missing = findMissing(access.begin, access.bytes);
+  }
+  if (missing < end)
+    fail(access, missing / kGranuleBytes, 1u << missing % kGranuleBytes,
+         "nobody has written");
+}
+
+/// Fails unless there is memory for an access; says whether all of it counts as
+/// written.
+bool Sanitizer::checkPlace(const Thread &thread, const KVCacheSite *site,
+                           const void *pointer, int64_t bytes,
+                           uint32_t flags) const {
+  bool isInitialized;
+  const Memory &memory = Memory::get();
+  if (!memory.mayAccess(pointer, bytes, flags, isInitialized))
+    block.fail(thread, site, memory.describeWrong(pointer, bytes, flags));
+  return isInitialized;
+}
+
+/// What this block has written must not be read as memory that stays the same.
+void Sanitizer::checkInvariant(const Access &access, uint64_t index,
+                               uint16_t mask) const {
+  auto isWritten = [](const PastAccess &) { return false; };
+  const Granule *granule = global.find(index);
+  uint16_t written =
+      granule && granule->run == run ? granule->initialized & mask : 0;
+  if (!written && hasTurn) {
+    PastAccess read = {};
+    read.mask = mask;
+    if (const PastAccess *past = launch->findConflict(index, read, isWritten))
+      written = past->mask & mask;
+  }
+  if (written)
+    fail(access, index, written,
+         "the kernel writes, as memory that stays the same (ld.global.nc)");
+}
+
+void Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
+                             const void *pointer, int64_t bytes,
+                             uint32_t flags) {
+  if (!isOn)
+    return;
+  checkRewrites();
+  bool isInitialized = checkPlace(thread, site, pointer, bytes, flags);
+  bool reads = flags & KVCacheAccessRead;
+  bool matters = launch && ((flags & KVCacheAccessWrite) ||
+                            launch->mayChange(getAddress(pointer)));
+  if (!matters && (isInitialized || !reads))
+    return;
+  Access access{thread,
+                site,
+                getAddress(pointer),
+                static_cast<uint64_t>(bytes),
+                getKind(flags),
+                reads,
+                /*isAsync=*/false,
+                std::nullopt};
+  access.isGlobal = true;
+  access.isOfDevice = isAtomic(access.kind) && (flags & KVCacheAccessDevice);
+  access.isVolatile = flags & KVCacheAccessVolatile;
+  access.isInvariant = flags & KVCacheAccessInvariant;
+  if (reads && !isInitialized)
+    checkInitialized(access);
+  if (matters)
+    touch(access);
+}
+
+Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
+                                       const std::vector<GlobalRange> &ranges,
+                                       Proxy proxy, bool writes) {
+  if (!isOn)
+    return kNoCopy;
+  checkRewrites();
+  Copy copy = kNoCopy;
+  for (const GlobalRange &range : ranges) {
+    bool isInitialized =
+        checkPlace(thread, site, range.begin, range.bytes,
+                   writes ? KVCacheAccessWrite : KVCacheAccessRead);
+    Access access{thread,
+                  site,
+                  getAddress(range.begin),
+                  range.bytes,
+                  writes ? Kind::Write : Kind::Read,
+                  /*reads=*/!writes,
+                  proxy == Proxy::Async,
+                  std::nullopt};
+    access.isGlobal = true;
+    if (!writes && !isInitialized)
+      checkInitialized(access);
+    if (!launch || (!writes && !launch->mayChange(access.begin)))
+      continue;
+    if (copy == kNoCopy)
+      copy = addCopy({site,
+                      access.begin,
+                      access.bytes,
+                      thread.index,
+                      proxy,
+                      /*isGlobal=*/true,
+                      writes,
+                      /*isInFlight=*/true,
+                      0,
+                      {}});
+    access.copy = copy;
+    touch(access);
+  }
+  return copy;
+}
+
+//===----------------------------------------------------------------------===//
+// Stores of what is there
+//===----------------------------------------------------------------------===//
+
+bool Sanitizer::isRewrite(const Access &access, const Cell &cell,
+                          Kind kind) const {
+  return access.isGlobal && access.kind == Kind::Write && kind == Kind::Write &&
+         !access.copy && !cell.isCopy();
+}
+
+void Sanitizer::noteRewrite(const Access &access, uint64_t index, uint16_t mask,
+                            const std::string &what) {
+  uint64_t begin = std::max(access.begin, index * kGranuleBytes);
+  uint64_t end =
+      std::min(access.begin + access.bytes, (index + 1) * kGranuleBytes);
+  const auto *bytes = reinterpret_cast<const char *>(begin);
+  rewrites.push_back({begin,
+                      {bytes, bytes + (end - begin)},
+                      describe(access, index, mask, what)});
+}
+
+/// The stores have happened since they were announced.
+void Sanitizer::finishRewrites() {
+  std::vector<Rewrite> done = std::move(rewrites);
+  rewrites.clear();
+  for (const Rewrite &rewrite : done)
+    if (std::memcmp(reinterpret_cast<const char *>(rewrite.begin),
+                    rewrite.bytes.data(), rewrite.bytes.size()))
+      block.fail(rewrite.error);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks that have ended
+//===----------------------------------------------------------------------===//
+
+std::string Sanitizer::describePast(const PastAccess &past,
+                                    bool isAtomic) const {
+  std::string text =
+      block.describe(past.block) + " " +
+      getVerb(getKind(past.isWrite, past.isAtomic), past.isVolatile) + " in " +
+      Block::describe(past.getSite());
+  if (past.isAtomic && isAtomic)
+    return text + ", one of both being atomic for its own block only (a race)";
+  return text + " without order between the blocks (a race)";
+}
+
+void Sanitizer::checkPast(const Access &access, uint64_t index,
+                          uint16_t mask) const {
+  PastAccess mine = {};
+  mine.mask = mask;
+  mine.isWrite = isWrite(access.kind);
+  mine.isAtomic = isAtomic(access.kind);
+  mine.isOfDevice = access.isOfDevice;
+  const PastAccess *past =
+      launch->findConflict(index, mine, [&](const PastAccess &past) {
+        return !(past.isAtomic && mine.isAtomic) &&
+               order.knowsOther(access.thread.index, past.block, past.who,
+                                past.clock);
+      });
+  if (past)
+    fail(access, index, past->mask & mask, describePast(*past, mine.isAtomic));
+  if (!access.isAsync || hasGlobalFence || launch->hasProxyFence)
+    return;
+  past = launch->findConflict(index, mine, [](const PastAccess &past) {
+    return !past.isWrite || past.isAsync;
+  });
+  if (past)
+    fail(access, index, past->mask & mask,
+         block.describe(past->block) + " writes in " +
+             Block::describe(past->getSite()) +
+             " without a proxy fence between them (fence.proxy.async)");
+}
+
+PastAccess Sanitizer::getPast(const Cell &cell, bool isAtomic) const {
+  PastAccess past = {};
+  past.block = number;
+  past.clock = cell.clock;
+  past.who = cell.who;
+  past.mask = cell.mask;
+  past.site = cell.site;
+  past.isWrite = cell.isWrite;
+  past.isAtomic = isAtomic;
+  past.isOfDevice = cell.isOfDevice;
+  past.isVolatile = cell.isVolatile;
+  if (!cell.isCopy())
+    return past;
+  const CopyState &copy = copies[cell.clock];
+  past.clock = copy.end.event.clock;
+  past.who = copy.end.event.who;
+  past.site = reinterpret_cast<uintptr_t>(copy.site);
+  past.isAsync = copy.proxy == Proxy::Async;
+  return past;
+}
+
+/// Calls `visit` with each cell of a granule and whether it is atomic.
+template <typename Visitor>
+static void forEachCell(const Granule &granule, Visitor visit) {
+  granule.writes.forEach([&](const Cell &cell) { visit(cell, false); });
+  granule.reads.forEach([&](const Cell &cell) { visit(cell, false); });
+  granule.atomics.forEach([&](const Cell &cell) { visit(cell, true); });
+}
+
+/// Calls `visit` with each granule of global memory that the block has touched,
+/// in the order in which it did, by pages.
+template <typename Visitor> void Sanitizer::forEachGlobal(Visitor visit) const {
+  for (size_t place = 0; place < global.size(); ++place) {
+    const GranuleTable::Page &page = global.getPage(place);
+    for (uint32_t i = 0; i < GranuleTable::kPageGranules; ++i)
+      if (page.granules[i].run == run)
+        visit(page.number * GranuleTable::kPageGranules + i, page.granules[i]);
+  }
+}
+
+/// Until a block has its turn it knows nothing of others: whatever is in
+/// conflict with a block before it is a race.
+std::optional<std::string> Sanitizer::findConflict() const {
+  std::optional<std::string> error;
+  auto visit = [&](uint64_t index, const Cell &cell, bool isAtomic) {
+    if (error)
+      return;
+    PastAccess mine = getPast(cell, isAtomic);
+    const PastAccess *past = launch->findConflict(
+        index, mine, [](const PastAccess &) { return false; });
+    if (!past)
+      return;
+    uint32_t thread = cell.isCopy() ? copies[cell.clock].issuer : cell.who;
+    Access access{block.threads[thread],
+                  mine.getSite(),
+                  index * kGranuleBytes + __builtin_ctz(cell.mask),
+                  static_cast<uint64_t>(__builtin_popcount(cell.mask)),
+                  getKind(cell.isWrite, isAtomic),
+                  /*reads=*/false,
+                  /*isAsync=*/false,
+                  std::nullopt};
+    access.isGlobal = true;
+    access.isVolatile = cell.isVolatile;
+    error = describe(access, index, past->mask & mine.mask,
+                     describePast(*past, isAtomic));
+  };
+  forEachGlobal([&](uint64_t index, const Granule &granule) {
+    if (launch->hasAny(index))
+      forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
+        visit(index, cell, isAtomic);
+      });
+  });
+  return error;
+}
+
+/// Calls `visit` with the first bit and the length of each run of set bits.
+template <typename Visitor>
+static void forEachRun(uint32_t mask, Visitor visit) {
+  while (mask) {
+    uint32_t first = __builtin_ctz(mask);
+    uint32_t length = __builtin_ctz(~(mask >> first));
+    visit(first, length);
+    mask &= ~(((1u << length) - 1) << first);
+  }
+}
+
+void Sanitizer::takeTurn() {
+  if (hasTurn || !launch)
+    return;
+  if (!launch->waitForTurn(number))
+    block.fail("a block before this one has failed");
+  hasTurn = true;
+  if (std::optional<std::string> error = findConflict())
+    block.fail(*error);
+}
+
+void Sanitizer::tellLaunch() {
+  forEachGlobal([&](uint64_t index, const Granule &granule) {
+    forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
+      launch->add(index, getPast(cell, isAtomic));
+    });
+    forEachRun(granule.initialized, [&](uint32_t first, uint32_t bytes) {
+      Memory::get().noteWrite(index * kGranuleBytes + first, bytes);
+    });
+  });
+  launch->hasProxyFence |= hasGlobalFence;
+}
+
+std::optional<std::string> Sanitizer::finish(bool hasFailed) {
+  if (!isOn || !launch)
+    return std::nullopt;
+  if (!hasTurn) {
+    if (!launch->waitForTurn(number))
+      return std::nullopt;
+    hasTurn = true;
+    if (std::optional<std::string> error = findConflict())
+      return error;
+  }
+  if (!hasFailed)
+    tellLaunch();
+  return std::nullopt;
+}

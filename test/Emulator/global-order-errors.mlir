@@ -1,0 +1,848 @@
+// What the emulator says of accesses of global memory that want an order and
+// have none: between the threads of a block, and between blocks, for which an
+// order takes a release and an acquire, or fences on both sides, of all of the
+// device.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{cores} =
+// DEFINE: %{run} = not env KVCACHE_EMULATOR_THREADS=%{cores} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = no_fence_before_the_last_block_merges
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
+// REDEFINE: %{case} = no_fence_behind_the_ticket_of_the_last_block
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
+// REDEFINE: %{case} = fence_of_the_block_between_blocks
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
+// REDEFINE: %{case} = fence_of_the_block_in_llvm
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
+// REDEFINE: %{case} = fence_that_only_acquires
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
+// REDEFINE: %{case} = ticket_that_only_acquires
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
+// REDEFINE: %{case} = ticket_that_only_releases
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_THAT_ONLY_RELEASES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_THAT_ONLY_RELEASES
+// REDEFINE: %{case} = ticket_of_the_block
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_OF_THE_BLOCK
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_OF_THE_BLOCK
+// REDEFINE: %{case} = split_merged_before_it_is_complete
+// REDEFINE: %{cores} = 1
+// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
+// REDEFINE: %{case} = split_merged_before_anybody_has_written
+// REDEFINE: %{cores} = 1
+// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
+// REDEFINE: %{cores} = 4
+// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
+// REDEFINE: %{case} = flag_without_acquire
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FLAG_WITHOUT_ACQUIRE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FLAG_WITHOUT_ACQUIRE
+// REDEFINE: %{case} = flag_without_release
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FLAG_WITHOUT_RELEASE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FLAG_WITHOUT_RELEASE
+// REDEFINE: %{case} = flag_that_is_not_atomic
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FLAG_THAT_IS_NOT_ATOMIC
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FLAG_THAT_IS_NOT_ATOMIC
+// REDEFINE: %{case} = flag_of_the_block
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FLAG_OF_THE_BLOCK
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FLAG_OF_THE_BLOCK
+// REDEFINE: %{case} = lock_without_order
+// REDEFINE: %{cores} = 1
+// RUN: %{run} LOCK_WITHOUT_ORDER
+// REDEFINE: %{cores} = 4
+// RUN: %{run} LOCK_WITHOUT_ORDER
+// REDEFINE: %{case} = no_barrier_in_front_of_the_ticket
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
+// REDEFINE: %{case} = two_blocks_write_one_place
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TWO_BLOCKS_WRITE_ONE_PLACE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TWO_BLOCKS_WRITE_ONE_PLACE
+// REDEFINE: %{case} = two_threads_without_a_barrier
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TWO_THREADS_WITHOUT_A_BARRIER
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TWO_THREADS_WITHOUT_A_BARRIER
+// REDEFINE: %{case} = two_threads_write_one_place
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TWO_THREADS_WRITE_ONE_PLACE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TWO_THREADS_WRITE_ONE_PLACE
+// REDEFINE: %{case} = scheduler_that_reads_behind_its_entries
+// REDEFINE: %{cores} = 1
+// RUN: %{run} SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES
+// REDEFINE: %{case} = bulk_store_read_before_it_is_done
+// REDEFINE: %{cores} = 1
+// RUN: %{run} BULK_STORE_READ_BEFORE_IT_IS_DONE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} BULK_STORE_READ_BEFORE_IT_IS_DONE
+// REDEFINE: %{case} = bulk_load_of_what_another_block_writes
+// REDEFINE: %{cores} = 1
+// RUN: %{run} BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
+  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
+
+  gpu.func @no_fence_before_the_last_block_merges(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <gpu>
+      // NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @no_fence_behind_the_ticket_of_the_last_block(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    nvvm.memory.barrier <gpu>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_of_the_block_between_blocks(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    nvvm.memory.barrier <cta>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <cta>
+      // FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_of_the_block_in_llvm(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    llvm.fence syncscope("block") acq_rel
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      llvm.fence syncscope("device") acq_rel
+      // FENCE_OF_THE_BLOCK_IN_LLVM: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_that_only_acquires(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    llvm.fence syncscope("device") acquire
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <gpu>
+      // FENCE_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_that_only_acquires(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one acquire : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // TICKET_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_that_only_releases(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one release : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // TICKET_THAT_ONLY_RELEASES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_of_the_block(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    // TICKET_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, one of both being atomic for its own block only (a race)
+    %before = llvm.atomicrmw add %flag, %one syncscope("block") acq_rel : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @split_merged_before_it_is_complete(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_merger = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_merger {
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    } else {
+      // SPLIT_MERGED_BEFORE_IT_IS_COMPLETE: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-4]]:14 without order between the blocks (a race)
+      llvm.store %b, %mine : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @split_merged_before_anybody_has_written(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_merger = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_merger {
+      // SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which nobody has written
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    } else {
+      llvm.store %b, %mine : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @flag_without_acquire(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %g : i32, !llvm.ptr<1>
+      llvm.store %one, %flag atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    } else {
+      %seen = scf.while : () -> i32 {
+        %value = llvm.load %flag atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+        %waits = llvm.icmp "eq" %value, %zero : i32
+        scf.condition(%waits) %value : i32
+      } do {
+      ^bb0(%again: i32):
+        scf.yield
+      }
+      llvm.store %seen, %mine : i32, !llvm.ptr<1>
+      // FLAG_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+      %data = llvm.load %g : !llvm.ptr<1> -> i32
+      llvm.store %data, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @flag_without_release(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %g : i32, !llvm.ptr<1>
+      llvm.store %one, %flag atomic syncscope("device") monotonic {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    } else {
+      %seen = scf.while : () -> i32 {
+        %value = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+        %waits = llvm.icmp "eq" %value, %zero : i32
+        scf.condition(%waits) %value : i32
+      } do {
+      ^bb0(%again: i32):
+        scf.yield
+      }
+      llvm.store %seen, %mine : i32, !llvm.ptr<1>
+      // FLAG_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+      %data = llvm.load %g : !llvm.ptr<1> -> i32
+      llvm.store %data, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @flag_that_is_not_atomic(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %g : i32, !llvm.ptr<1>
+      llvm.store %one, %flag  : i32, !llvm.ptr<1>
+    } else {
+      %seen = scf.while : () -> i32 {
+        // FLAG_THAT_IS_NOT_ATOMIC: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+        %value = llvm.load %flag  : !llvm.ptr<1> -> i32
+        %waits = llvm.icmp "eq" %value, %zero : i32
+        scf.condition(%waits) %value : i32
+      } do {
+      ^bb0(%again: i32):
+        scf.yield
+      }
+      llvm.store %seen, %mine : i32, !llvm.ptr<1>
+      %data = llvm.load %g : !llvm.ptr<1> -> i32
+      llvm.store %data, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @flag_of_the_block(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %g : i32, !llvm.ptr<1>
+      llvm.store %one, %flag atomic syncscope("block") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    } else {
+      %seen = scf.while : () -> i32 {
+        // FLAG_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) atomically reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.store at [[FILE]]:{{.*}}:7, one of both being atomic for its own block only (a race)
+        %value = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+        %waits = llvm.icmp "eq" %value, %zero : i32
+        scf.condition(%waits) %value : i32
+      } do {
+      ^bb0(%again: i32):
+        scf.yield
+      }
+      llvm.store %seen, %mine : i32, !llvm.ptr<1>
+      %data = llvm.load %g : !llvm.ptr<1> -> i32
+      llvm.store %data, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @lock_without_order(%m: memref<256xi32>) kernel {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    scf.while : () -> () {
+      %pair = llvm.cmpxchg %flag, %zero, %one syncscope("device") monotonic monotonic : !llvm.ptr<1>, i32
+      %taken = llvm.extractvalue %pair[1] : !llvm.struct<(i32, i1)>
+      %yes = llvm.mlir.constant(true) : i1
+      %waits = llvm.xor %taken, %yes : i1
+      scf.condition(%waits)
+    } do {
+      scf.yield
+    }
+    // LOCK_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:5 without order between the blocks (a race)
+    %old = llvm.load %g : !llvm.ptr<1> -> i32
+    %new = llvm.add %old, %one : i32
+    llvm.store %new, %g : i32, !llvm.ptr<1>
+    llvm.store %zero, %flag atomic syncscope("device") monotonic {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @no_barrier_in_front_of_the_ticket(%m: memref<256xi32>) kernel {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %at = llvm.getelementptr %g[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %at : i32, !llvm.ptr<1>
+    }
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      %before = llvm.atomicrmw add %flag, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
+    }
+    nvvm.barrier0
+    %is_reader = llvm.icmp "eq" %b, %one : i32
+    scf.if %is_reader {
+      // NO_BARRIER_IN_FRONT_OF_THE_TICKET: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-9]]:7 without order between the blocks (a race)
+      %value = llvm.load %at : !llvm.ptr<1> -> i32
+      %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %value, %to : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @two_blocks_write_one_place(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    // TWO_BLOCKS_WRITE_ONE_PLACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between the blocks (a race)
+    llvm.store %b, %out : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @two_threads_without_a_barrier(%m: memref<256xi32>) kernel {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %at = llvm.getelementptr %g[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %t, %at : i32, !llvm.ptr<1>
+    %three_less = llvm.xor %t, %three : i32
+    %from = llvm.getelementptr %g[%three_less] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    // TWO_THREADS_WITHOUT_A_BARRIER: [[FILE]]:[[#@LINE-3]]:5: llvm.store: thread (2, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 8 of an allocation of 1024 bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE+1]]:14 without order between them (a race)
+    %value = llvm.load %from : !llvm.ptr<1> -> i32
+    %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %value, %to : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @two_threads_write_one_place(%m: memref<256xi32>) kernel {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    // TWO_THREADS_WRITE_ONE_PLACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
+    llvm.store %t, %out : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @scheduler_that_reads_behind_its_entries(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    // The host has written 4 entries for 5 blocks.
+    // SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (4, 0, 0) reads 4 bytes at byte 16 of an allocation of 1024 bytes, which nobody has written
+    %entry = llvm.load %mine : !llvm.ptr<1> -> i32
+    %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %entry, %to : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_store_read_before_it_is_done(%m: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
+    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0 {read}
+    // BULK_STORE_READ_BEFORE_IT_IS_DONE: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
+    %value = llvm.load %g : !llvm.ptr<1> -> i32
+    llvm.store %value, %out : i32, !llvm.ptr<1>
+    nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
+
+  gpu.func @bulk_load_of_what_another_block_writes(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %g : i32, !llvm.ptr<1>
+    } else {
+      nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      %state = nvvm.mbarrier.arrive.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32 -> i64
+      // BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-5]]:7 without order between the blocks (a race)
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %barrier, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.mbarrier.try_wait.parity %barrier, %zero, %zero : !llvm.ptr<3>, i32, i32
+    }
+    gpu.return
+  }
+}
+
+func.func @no_fence_before_the_last_block_merges() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_fence_before_the_last_block_merges blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @no_fence_behind_the_ticket_of_the_last_block() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_fence_behind_the_ticket_of_the_last_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_the_block_between_blocks() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_the_block_between_blocks blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_the_block_in_llvm() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_the_block_in_llvm blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_that_only_acquires() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_that_only_acquires() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_that_only_releases() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_that_only_releases blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_of_the_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @split_merged_before_it_is_complete() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@split_merged_before_it_is_complete blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @split_merged_before_anybody_has_written() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make_fresh() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@split_merged_before_anybody_has_written blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @flag_without_acquire() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@flag_without_acquire blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @flag_without_release() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@flag_without_release blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @flag_that_is_not_atomic() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@flag_that_is_not_atomic blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @flag_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@flag_of_the_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @lock_without_order() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@lock_without_order blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @no_barrier_in_front_of_the_ticket() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 2 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_barrier_in_front_of_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @two_blocks_write_one_place() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@two_blocks_write_one_place blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @two_threads_without_a_barrier() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 1 : index
+  %threads = arith.constant 4 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@two_threads_without_a_barrier blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @two_threads_write_one_place() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 1 : index
+  %threads = arith.constant 4 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@two_threads_write_one_place blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @scheduler_that_reads_behind_its_entries() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 5 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make_four() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@scheduler_that_reads_behind_its_entries blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @bulk_store_read_before_it_is_done() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 1 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_store_read_before_it_is_done blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @bulk_load_of_what_another_block_writes() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_load_of_what_another_block_writes blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %zero = arith.constant 0 : i32
+  %m = gpu.alloc() : memref<256xi32>
+  gpu.memset %m, %zero : memref<256xi32>, i32
+  return %m : memref<256xi32>
+}
+
+func.func private @make_fresh() -> memref<256xi32> {
+  %m = gpu.alloc() : memref<256xi32>
+  return %m : memref<256xi32>
+}
+
+func.func private @make_four() -> memref<256xi32> {
+  %zero = arith.constant 0 : i32
+  %m = gpu.alloc() : memref<256xi32>
+  %front = memref.subview %m[0] [4] [1] : memref<256xi32> to memref<4xi32>
+  gpu.memset %front, %zero : memref<4xi32>, i32
+  return %m : memref<256xi32>
+}
+
+}
