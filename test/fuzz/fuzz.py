@@ -22,12 +22,17 @@ class Totals:
     """What has been run in this build folder, by fuzzer."""
 
     def __init__(self):
+        self.read()
+
+    def read(self):
         self.data = json.loads(TOTALS.read_text()) if TOTALS.exists() else {}
 
     def next_seed(self, fuzzer):
         return self.data.get(fuzzer, {}).get("next_seed", 1)
 
     def add(self, fuzzer, first, next_seed, count, seconds, findings):
+        # Another run may have written in the meantime.
+        self.read()
         entry = self.data.setdefault(fuzzer, {"count": 0, "seconds": 0, "findings": 0, "runs": []})
         entry["next_seed"] = next_seed
         entry["count"] += count
