@@ -273,6 +273,18 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // A row may start at any multiple of 16 bytes, whatever its number of columns.
+  // CHECK90-LABEL:  @beside_a_multiple_of_the_row(
+  // CHECK90:          kvcache.block_tile {{.*}} -> memref<1x8xbf16,
+  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
+  gpu.func @beside_a_multiple_of_the_row(%k: !kv, %h: index, %ids: memref<8xi32>) kernel {
+    %c8 = arith.constant 8 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<8x24xbf16>
+    %tok = kvcache.async_gather_tile %k[%h, %c8] rows %ids to %kt : !kv, memref<8xi32>, !kvcache.tile<8x24xbf16>
+    kvcache.wait %tok
+    gpu.return
+  }
+
   // Pages that are known not to lie whole rows apart have no row numbers.
   // CHECK80-LABEL:  @half_a_row_apart(
   // CHECK80-COUNT-2:  nvvm.cp.async.shared.global

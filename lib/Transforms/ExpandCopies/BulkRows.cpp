@@ -60,9 +60,10 @@ private:
   int64_t getRowBytes() const { return layout.columns * layout.elementBytes; }
 
   void copyRow(const SourceRow &row, Value tileRow) {
+    // The row may start beside a multiple of its columns, but not of 16 bytes.
     Value from = getGlobalPointer(
         b.builder, b.loc,
-        source.getMemory(row, b.index(0), layout.columns, row.page));
+        source.getMemory(row, b.index(0), 16 / layout.elementBytes, row.page));
     Value to = getSharedPointer(b.builder, b.loc, memory,
                                 b.mul(tileRow, b.index(getRowBytes())));
     // A bulk copy names shared memory as one of the cluster does.
