@@ -9,10 +9,15 @@
 #include "CUDATools.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+
+#include <chrono>
+#include <csignal>
+#include <thread>
 
 using namespace mlir;
 
@@ -51,6 +56,55 @@ FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
 // Running tools
 //===----------------------------------------------------------------------===//
 
+/// The environment variable with the seconds that a tool may take.
+static constexpr const char *kTimeLimit = "KVCACHE_TOOL_TIMEOUT";
+
+static FailureOr<unsigned> getTimeLimit(Location loc) {
+  unsigned seconds = 600;
+  std::optional<std::string> value = llvm::sys::Process::GetEnv(kTimeLimit);
+  if (value && (StringRef(*value).getAsInteger(10, seconds) || seconds == 0))
+    return emitError(loc, "expects ")
+           << kTimeLimit << " to be a positive number of seconds, got '"
+           << *value << "'";
+  return seconds;
+}
+
+/// Runs a command with its output in `log`. Returns its exit code, or nothing
+/// if it had to be killed; `message` says why it could not run or crashed.
+/// `ExecuteAndWait` would set the alarm of the process, which belongs to the
+/// program that we are a library of.
+static std::optional<int> runFor(unsigned seconds, ArrayRef<StringRef> command,
+                                 StringRef log, std::string &message) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<StringRef> redirects[] = {"", log, log};
+  bool couldNotRun = false;
+  llvm::sys::ProcessInfo child = llvm::sys::ExecuteNoWait(
+      command.front(), command, std::nullopt, redirects, /*MemoryLimit=*/0,
+      &message, &couldNotRun);
+  if (couldNotRun)
+    return -1;
+  Clock::time_point end = Clock::now() + std::chrono::seconds(seconds);
+  std::chrono::milliseconds pause(1);
+  while (Clock::now() < end) {
+    llvm::sys::ProcessInfo ended =
+        llvm::sys::Wait(child, /*SecondsToWait=*/0, &message);
+    if (ended.Pid == child.Pid)
+      return ended.ReturnCode;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(20));
+  }
+  ::kill(child.Pid, SIGKILL);
+  llvm::sys::Wait(child, /*SecondsToWait=*/std::nullopt);
+  return std::nullopt;
+}
+
+/// What a tool printed; diagnostics are UTF-8.
+static std::string readText(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  StringRef text = buffer ? (*buffer)->getBuffer().trim() : "";
+  return text.empty() ? "it printed nothing" : llvm::json::fixUTF8(text);
+}
+
 namespace {
 
 /// Files that live as long as this object.
@@ -75,32 +129,29 @@ public:
     return paths.back();
   }
 
-  FailureOr<std::string> read(StringRef path) {
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return emitError(loc, "can't read '")
-             << path << "': " << buffer.getError().message();
-    return (*buffer)->getBuffer().str();
-  }
-
-  /// Runs a command; what it prints becomes the error if it fails.
-  LogicalResult run(ArrayRef<StringRef> command) {
+  /// Runs a command that writes the file `output`, and returns its content.
+  /// What the command prints becomes the error if it fails.
+  FailureOr<std::string> run(ArrayRef<StringRef> command, StringRef output) {
     FailureOr<std::string> log = create("log");
-    if (failed(log))
+    FailureOr<unsigned> limit = getTimeLimit(loc);
+    if (failed(log) || failed(limit))
       return failure();
-    std::optional<StringRef> redirects[] = {"", StringRef(*log),
-                                            StringRef(*log)};
+    StringRef tool = llvm::sys::path::filename(command.front());
     std::string message;
-    int status = llvm::sys::ExecuteAndWait(
-        command.front(), command, std::nullopt, redirects, /*SecondsToWait=*/0,
-        /*MemoryLimit=*/0, &message);
-    if (status == 0)
-      return success();
-    FailureOr<std::string> output = read(*log);
-    return emitError(loc, "'")
-           << llvm::sys::path::filename(command.front()) << "' failed: "
-           << (message.empty() && succeeded(output) ? StringRef(*output).trim()
-                                                    : StringRef(message));
+    std::optional<int> status = runFor(*limit, command, *log, message);
+    if (!status)
+      return emitError(loc, "'") << tool << "' did not end within " << *limit
+                                 << " s, the limit of " << kTimeLimit;
+    if (*status != 0)
+      return emitError(loc, "'")
+             << tool << "' failed ("
+             << (message.empty() ? "exit code " + std::to_string(*status)
+                                 : message)
+             << "): " << readText(*log);
+    auto content = llvm::MemoryBuffer::getFile(output);
+    if (content && (*content)->getBufferSize() > 0)
+      return (*content)->getBuffer().str();
+    return emitError(loc, "'") << tool << "' succeeded, but wrote no output";
   }
 
 private:
@@ -117,10 +168,10 @@ FailureOr<std::string> kvcache::assemblePTX(Location loc, StringRef ptxas,
   FailureOr<std::string> input = files.create("ptx", ptx);
   FailureOr<std::string> output = files.create("cubin");
   std::string level = "-O" + std::to_string(optLevel);
-  if (failed(input) || failed(output) ||
-      failed(files.run({ptxas, "-arch", chip, level, *input, "-o", *output})))
+  if (failed(input) || failed(output))
     return failure();
-  return files.read(*output);
+  return files.run({ptxas, "-arch", chip, level, *input, "-o", *output},
+                   *output);
 }
 
 FailureOr<std::string> kvcache::makeFatBinary(Location loc, StringRef fatbinary,
@@ -139,7 +190,5 @@ FailureOr<std::string> kvcache::makeFatBinary(Location loc, StringRef fatbinary,
   std::string cubinImage =
       ("--image3=kind=elf,sm=" + number + ",file=" + *cubinFile).str();
   std::string create = "--create=" + *output;
-  if (failed(files.run({fatbinary, "-64", create, ptxImage, cubinImage})))
-    return failure();
-  return files.read(*output);
+  return files.run({fatbinary, "-64", create, ptxImage, cubinImage}, *output);
 }

@@ -22,6 +22,9 @@ _PACKAGES = {
     "nvdisasm": "nvidia-cuda-nvdisasm",
 }
 
+# The environment variable with the seconds that a tool may take.
+_TIME_LIMIT = "KVCACHE_TOOL_TIMEOUT"
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -82,7 +85,8 @@ def _tool_folders() -> Iterator[Path]:
 def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
     """Assembles a PTX module for ``chip``.
 
-    Raises ``ToolchainError`` with ptxas's message if it fails.
+    Raises ``ToolchainError`` with ptxas's message if it fails, or if it takes longer than
+    the environment variable ``KVCACHE_TOOL_TIMEOUT`` says (600 seconds).
     """
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
@@ -90,7 +94,7 @@ def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
         log = _run(
             "ptxas", "-v", f"-arch={chip}", f"-O{opt_level}", source, "-o", target
         )
-        return Assembly(target.read_bytes(), _parse_resources(log))
+        return Assembly(_read_output("ptxas", target), _parse_resources(log))
 
 
 def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
@@ -105,7 +109,7 @@ def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
             for kind, file in (("elf", code), ("ptx", texts))
         ]
         _run("fatbinary", "--64", *images, f"--create={target}")
-        return target.read_bytes()
+        return _read_output("fatbinary", target)
 
 
 def disassemble(cubin: bytes) -> dict[str, str]:
@@ -114,6 +118,8 @@ def disassemble(cubin: bytes) -> dict[str, str]:
         source = Path(folder, "module.cubin")
         source.write_bytes(cubin)
         sass = _run("nvdisasm", "-c", source)
+    if not sass.strip():
+        raise ToolchainError("nvdisasm succeeded, but wrote no output")
     sections = re.split(
         r"^\s*\.section\s+\.text\.([^,\s]+).*$", sass, flags=re.MULTILINE
     )
@@ -158,18 +164,43 @@ def _find_number(pattern: str, text: str) -> int:
 def _run(tool: str, *arguments: str | Path) -> str:
     """Runs a tool and returns what it printed, or raises ``ToolchainError``."""
     command = [find_tool(tool), *arguments]
+    limit = _find_time_limit()
     try:
         run = subprocess.run(
             command,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
             check=False,
         )
     except OSError as error:
         raise ToolchainError(f"{tool} could not be run: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(
+            f"{tool} did not end within {limit} s, the limit of {_TIME_LIMIT}"
+        ) from error
     if run.returncode:
         raise ToolchainError(
-            f"{tool} failed (exit code {run.returncode}):\n{run.stdout.strip()}"
+            f"{tool} failed (exit code {run.returncode}):\n"
+            f"{run.stdout.strip() or 'it printed nothing'}"
         )
     return run.stdout
+
+
+def _find_time_limit() -> int:
+    value = os.environ.get(_TIME_LIMIT, "600")
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, re.ASCII):
+        raise ToolchainError(
+            f"expects {_TIME_LIMIT} to be a positive number of seconds, got {value!r}"
+        )
+    return int(value)
+
+
+def _read_output(tool: str, path: Path) -> bytes:
+    content = path.read_bytes() if path.exists() else b""
+    if not content:
+        raise ToolchainError(f"{tool} succeeded, but wrote no output")
+    return content

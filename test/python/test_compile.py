@@ -367,6 +367,42 @@ def test_tool_that_fails():
         toolchain.assemble("garbage", "sm_90a")
 
 
+RUNS = {
+    "ptxas": lambda: toolchain.assemble("", "sm_90a"),
+    "fatbinary": lambda: toolchain.make_fatbin("", b"", "sm_90a"),
+    "nvdisasm": lambda: toolchain.disassemble(b""),
+}
+
+
+@pytest.mark.parametrize("tool", RUNS)
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exit 0", "{tool} succeeded, but wrote no output"),
+        ("exit 3", r"{tool} failed \(exit code 3\):\nit printed nothing"),
+        (r"printf 'caf\351'; exit 1", "{tool} failed .*\ncaf\ufffd$"),
+        ("exec sleep 60", "{tool} did not end within 1 s, the limit of KVCACHE_TOOL_"),
+    ],
+    ids=["no-output", "silent-failure", "latin-1", "hangs"],
+)
+def test_tools_that_misbehave(monkeypatch, tmp_path, tool, script, message):
+    fake = tmp_path / tool
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv(tool.upper(), str(fake))
+    monkeypatch.setenv("KVCACHE_TOOL_TIMEOUT", "1")
+    with pytest.raises(kvcache.ToolchainError, match=message.format(tool=tool)):
+        RUNS[tool]()
+
+
+@needs_ptxas
+@pytest.mark.parametrize("limit", ["0", "-1", "1.5", "soon", ""])
+def test_bad_time_limit(monkeypatch, limit):
+    monkeypatch.setenv("KVCACHE_TOOL_TIMEOUT", limit)
+    with pytest.raises(kvcache.ToolchainError, match=f"positive number.*'{limit}'"):
+        toolchain.assemble("", "sm_90a")
+
+
 # PTX
 
 
