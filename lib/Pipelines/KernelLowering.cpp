@@ -79,6 +79,7 @@ static void addLLVMOptimization(OpPassManager &pm, bool makeInlinePTX) {
 static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   addFunctionLowering(pm.nestAny());
   pm.addPass(createKernelsToNVVM());
+  pm.addPass(createCheckInstructions());
   addLLVMLowering(pm.nestAny(), makeInlinePTX);
   pm.addPass(createMarkDescriptors());
   addLLVMOptimization(pm.nestAny(), makeInlinePTX);
@@ -93,6 +94,9 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   targets.chips.assign(options.chips.begin(), options.chips.end());
   targets.optLevel = options.optLevel;
   pm.addPass(createAttachTargets(targets));
+  // What authors write by hand, before the verifier sees it; below, what has
+  // become of ops of the GPU and NVGPU dialects.
+  pm.nest<gpu::GPUModuleOp>().addPass(createCheckInstructions());
   pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
 
   pm.addPass(createHoistLookups());

@@ -57,7 +57,8 @@ static constexpr Feature kSpecific =
 /// family: "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
 /// .tile::scatter4, and "cp.async.bulk.prefetch.tensor", .tile::gather4.
 static constexpr Feature kSpecificDatacenter =
-    kSpecific | Feature::Gather4Cluster | Feature::Scatter4;
+    kSpecific | Feature::Gather4Cluster | Feature::Scatter4 |
+    Feature::TensorMemory;
 
 //===----------------------------------------------------------------------===//
 // Chips
@@ -80,22 +81,22 @@ static constexpr Chip kChips[] = {
     {"sm_88",     88,  Variant::Base,         90,  99,     kAmpere},
     {"sm_89",     89,  Variant::Base,         84,  99,     kAda},
     {"sm_90",     90,  Variant::Base,         86,  227,    kHopper},
-    {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopper},
+    {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopper | Feature::WGMMA},
     {"sm_100",    100, Variant::Base,         88,  227,    kBlackwell},
-    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
     {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
     {"sm_103",    103, Variant::Base,         88,  227,    kBlackwell},
-    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
     {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
     {"sm_110",    110, Variant::Base,         90,  227,    kBlackwell},
     {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwell | kSpecificDatacenter},
     {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwell | kSpecificDatacenter},
     {"sm_120",    120, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
-    {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
-    {"sm_120f",   120, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_120f",   120, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
     {"sm_121",    121, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
-    {"sm_121a",   121, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
-    {"sm_121f",   121, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific},
+    {"sm_121a",   121, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_121f",   121, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
     // clang-format on
 };
 
@@ -163,6 +164,14 @@ StringRef kvcache::getFeatureName(Feature feature) {
     return "256-bit global accesses";
   case Feature::ReduxF32:
     return "redux of f32";
+  case Feature::TensorMemory:
+    return "tensor memory";
+  case Feature::WGMMA:
+    return "wgmma";
+  case Feature::BlockScaleMMA:
+    return "mma with block scales";
+  case Feature::StochasticRounding:
+    return "stochastic rounding";
   }
   return "several features";
 }

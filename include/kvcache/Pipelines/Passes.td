@@ -181,6 +181,16 @@ def VerifyIR : Pass<"kvcache-verify"> {
   }];
 }
 
+def CheckInstructions : Pass<"kvcache-check-instructions",
+                             "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Reject instructions that the chip of a module lacks";
+  let description = [{
+    LLVM's back end ends the process on such an instruction. Here, an op of the
+    NVVM or LLVM dialect that the chip has no instruction for gets an error that
+    says which chips have one.
+  }];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject ops that no pass has lowered to LLVM";
   let description = [{

@@ -59,7 +59,15 @@ enum class Feature : uint16_t {
   Access256 = 1 << 9,
   /// redux.sync of f32.
   ReduxF32 = 1 << 10,
-  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/ReduxF32)
+  /// Tensor memory: tcgen05, and copies for a pair of blocks.
+  TensorMemory = 1 << 11,
+  /// wgmma.
+  WGMMA = 1 << 12,
+  /// mma.sync with scales of blocks.
+  BlockScaleMMA = 1 << 13,
+  /// cvt with stochastic rounding.
+  StochasticRounding = 1 << 14,
+  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/StochasticRounding)
 };
 
 /// The suffix of the name of a chip, which says which chips run its code.

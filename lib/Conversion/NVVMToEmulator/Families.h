@@ -16,10 +16,6 @@
 
 namespace mlir::kvcache {
 
-/// What a chip must have for the ops of a module. The error names an op that it
-/// doesn't have.
-LogicalResult checkInstructions(gpu::GPUModuleOp module, const Chip &chip);
-
 /// What code for a chip must not have to run on a host. The error names an op,
 /// a type or a variable.
 LogicalResult checkHost(gpu::GPUModuleOp module);

@@ -9,6 +9,7 @@
 #include "Families.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Instructions.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 

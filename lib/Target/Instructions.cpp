@@ -1,4 +1,4 @@
-//===- ChipRules.cpp - What a chip must have ------------------------------===//
+//===- Instructions.cpp - The chips that have an instruction --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,13 +7,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Facts are from the PTX ISA, "Target ISA Notes" of each instruction. Those of
-// mbarriers and fences were checked by ptxas 13.0.
+// mbarriers and fences were checked by ptxas 13.0. LLVM's back end ends the
+// process on an instruction that a chip lacks, so that a test compiles each for
+// all chips.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Families.h"
+#include "kvcache/Target/Instructions.h"
+
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -27,9 +32,13 @@ struct Need {
   /// whether code has to be for one architecture or family.
   unsigned computeCapability = 0;
   bool isSpecific = false;
+
+  bool isAnything() const {
+    return feature != Feature::None || computeCapability != 0;
+  }
 };
 
-constexpr unsigned kAda = 89, kHopper = 90;
+constexpr unsigned kAda = 89, kHopper = 90, kBlackwell = 100;
 
 Need fromChip(unsigned computeCapability, bool isSpecific = false) {
   return {Feature::None, computeCapability, isSpecific};
@@ -42,9 +51,16 @@ Need fromChip(unsigned computeCapability, bool isSpecific = false) {
 //===----------------------------------------------------------------------===//
 
 static Need getNeedOfTensorLoad(NVVM::TMALoadMode mode, bool isToBlock) {
-  if (mode != NVVM::TMALoadMode::TILE_GATHER4)
+  switch (mode) {
+  case NVVM::TMALoadMode::TILE_GATHER4:
+    return {isToBlock ? Feature::Gather4 : Feature::Gather4Cluster};
+  case NVVM::TMALoadMode::IM2COL_W:
+    return isToBlock ? fromChip(kBlackwell) : Need{Feature::Gather4Cluster};
+  case NVVM::TMALoadMode::IM2COL_W_128:
+    return {Feature::Gather4Cluster};
+  default:
     return {Feature::TMA};
-  return {isToBlock ? Feature::Gather4 : Feature::Gather4Cluster};
+  }
 }
 
 static Need getNeedOfCopy(Operation *op) {
@@ -53,6 +69,8 @@ static Need getNeedOfCopy(Operation *op) {
             NVVM::CpAsyncWaitGroupOp, NVVM::CpAsyncMBarrierArriveOp>(
           [](auto op) { return Need{Feature::AsyncCopy}; })
       .Case([](NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op) {
+        if (op.getGroup())
+          return Need{Feature::TensorMemory};
         return getNeedOfTensorLoad(op.getMode(), op.getIsCTAOnly());
       })
       .Case([](NVVM::CpAsyncBulkTensorPrefetchOp op) {
@@ -64,12 +82,15 @@ static Need getNeedOfCopy(Operation *op) {
       })
       .Case<NVVM::CpAsyncBulkTensorReduceOp, NVVM::CpAsyncBulkPrefetchOp,
             NVVM::CpAsyncBulkGlobalToSharedClusterOp,
-            NVVM::CpAsyncBulkSharedCTAToGlobalOp,
             NVVM::CpAsyncBulkSharedCTAToSharedClusterOp,
             NVVM::CpAsyncBulkCommitGroupOp, NVVM::CpAsyncBulkWaitGroupOp>(
           [](auto op) { return Need{Feature::TMA}; })
+      .Case([](NVVM::CpAsyncBulkSharedCTAToGlobalOp op) {
+        return op.getByteMask() ? fromChip(kBlackwell) : Need{Feature::TMA};
+      })
+      // LLVM has those of older chips for no chip before sm_90.
       .Case([](NVVM::PrefetchOp op) {
-        return op.getTensormap() ? Need{Feature::TMA} : Need();
+        return op.getTensormap() ? Need{Feature::TMA} : fromChip(kHopper);
       })
       .Default([](Operation *) { return Need(); });
 }
@@ -79,7 +100,7 @@ static Need getNeedOfCopy(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// "mbarrier.arrive": a count without .noComplete, .relaxed and .cluster.
-template <typename OpT> static Need getNeedOfArrival(OpT op) {
+static Need getNeedOfArrival(NVVM::MBarrierArriveOp op) {
   bool isNew = op.getCount() || op.getRelaxed() ||
                op.getScope() == NVVM::MemScopeKind::CLUSTER;
   return isNew ? fromChip(kHopper) : Need();
@@ -94,8 +115,9 @@ static Need getNeedOfSynchronization(Operation *op) {
       .Case<NVVM::MBarrierExpectTxOp, NVVM::MBarrierCompleteTxOp,
             NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierArriveDropExpectTxOp>(
           [](auto op) { return Need{Feature::TMA}; })
-      .Case<NVVM::MBarrierArriveOp, NVVM::MBarrierArriveDropOp>(
-          [](auto op) { return getNeedOfArrival(op); })
+      .Case([](NVVM::MBarrierArriveOp op) { return getNeedOfArrival(op); })
+      // LLVM writes its scope, which older chips do not know.
+      .Case([](NVVM::MBarrierArriveDropOp op) { return fromChip(kHopper); })
       .Case([](NVVM::MBarrierTestWaitOp op) {
         bool isNew =
             op.getRelaxed() || op.getScope() == NVVM::MemScopeKind::CLUSTER;
@@ -104,9 +126,24 @@ static Need getNeedOfSynchronization(Operation *op) {
       .Case([](NVVM::FenceProxyOp op) { return getNeedOfFence(op); })
       .Case<NVVM::MBarrierTryWaitOp, NVVM::MBarrierTryWaitParityOp,
             NVVM::FenceMbarrierInitOp, NVVM::FenceProxyAcquireOp,
-            NVVM::FenceProxyReleaseOp, NVVM::FenceScClusterOp,
-            NVVM::GriddepcontrolOp, NVVM::ElectSyncOp>(
+            NVVM::FenceProxyReleaseOp, NVVM::FenceProxySyncRestrictOp,
+            NVVM::FenceSyncRestrictOp, NVVM::FenceScClusterOp,
+            NVVM::GriddepcontrolOp, NVVM::ElectSyncOp, NVVM::ClusterArriveOp,
+            NVVM::ClusterArriveRelaxedOp, NVVM::ClusterWaitOp, NVVM::MapaOp>(
           [](auto op) { return fromChip(kHopper); })
+      .Case([](NVVM::MembarOp op) {
+        return op.getScope() == NVVM::MemScopeKind::CLUSTER ? fromChip(kHopper)
+                                                            : Need();
+      })
+      .Case<NVVM::ClusterLaunchControlQueryCancelOp, NVVM::BulkStoreOp>(
+          [](auto op) { return fromChip(kBlackwell); })
+      .Case([](NVVM::ClusterLaunchControlTryCancelOp op) {
+        return fromChip(kBlackwell, /*isSpecific=*/op.getMulticast());
+      })
+      .Case<LLVM::FenceOp, LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp,
+            LLVM::AtomicCmpXchgOp>([](auto op) {
+        return op.getSyncscope() == "cluster" ? fromChip(kHopper) : Need();
+      })
       .Case([](NVVM::SetMaxRegisterOp op) {
         return fromChip(kHopper, /*isSpecific=*/true);
       })
@@ -134,12 +171,8 @@ static Need getNeedOfMatrixOp(Operation *op) {
         return isB16(op.getEltType()) ? fromChip(kHopper)
                                       : Need{Feature::LdMatrixB8};
       })
-      .Case([](LLVM::CallIntrinsicOp op) {
-        StringRef name = op.getIntrin();
-        bool isFP8 = name.contains(".e4m3") || name.contains(".e5m2");
-        return isFP8 && name.starts_with("llvm.nvvm.mma.") ? fromChip(kAda)
-                                                           : Need();
-      })
+      .Case<NVVM::MmaBlockScaleOp, NVVM::MmaSpBlockScaleOp>(
+          [](auto op) { return Need{Feature::BlockScaleMMA}; })
       .Default([](Operation *) { return Need(); });
 }
 
@@ -147,6 +180,15 @@ static Need getNeedOfMatrixOp(Operation *op) {
 static Need getNeedOfFormat(Type format) {
   bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(format);
   return {isFP8 ? Feature::FP8Conversion : Feature::NarrowConversion};
+}
+
+/// "cvt", .tf32: .rna on all chips, or from sm_89 with .satfinite; .rn and .rz
+/// from sm_90, or from sm_100 with .satfinite.
+static Need getNeedOfTF32(NVVM::ConvertFloatToTF32Op op) {
+  bool saturates = op.getSat() != NVVM::SaturationMode::NONE;
+  if (op.getRnd() == NVVM::FPRoundingMode::RNA)
+    return saturates ? fromChip(kAda) : Need();
+  return fromChip(saturates ? kBlackwell : kHopper);
 }
 
 static Need getNeedOfConversion(Operation *op) {
@@ -162,11 +204,97 @@ static Need getNeedOfConversion(Operation *op) {
       })
       .Case<NVVM::ConvertBF16x2ToF8x2Op, NVVM::ConvertF8x2ToBF16x2Op,
             NVVM::ConvertF32x2ToF6x2Op, NVVM::ConvertF6x2ToF16x2Op,
-            NVVM::ConvertF32x2ToF4x2Op, NVVM::ConvertF4x2ToF16x2Op,
-            NVVM::ConvertF32x4ToF8x4Op, NVVM::ConvertF32x4ToF6x4Op,
-            NVVM::ConvertF32x4ToF4x4Op>(
+            NVVM::ConvertF32x2ToF4x2Op, NVVM::ConvertF4x2ToF16x2Op>(
           [](auto op) { return Need{Feature::NarrowConversion}; })
+      .Case<NVVM::ConvertF32x4ToF8x4Op, NVVM::ConvertF32x4ToF6x4Op,
+            NVVM::ConvertF32x4ToF4x4Op>(
+          [](auto op) { return Need{Feature::StochasticRounding}; })
+      .Case<NVVM::ConvertF32x2ToF16x2Op, NVVM::ConvertF32x2ToBF16x2Op>(
+          [](auto op) {
+            return op.getRnd() == NVVM::FPRoundingMode::RS
+                       ? Need{Feature::StochasticRounding}
+                       : Need();
+          })
+      .Case([](NVVM::ConvertFloatToTF32Op op) { return getNeedOfTF32(op); })
       .Default([](Operation *) { return Need(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Families of names
+//===----------------------------------------------------------------------===//
+
+/// Ops and intrinsics of LLVM whose names begin alike, after `nvvm.`.
+static Need getNeedOfName(StringRef name) {
+  static const std::pair<StringLiteral, Need> kFamilies[] = {
+      {"tcgen05.", {Feature::TensorMemory}},
+      {"wgmma.", {Feature::WGMMA}},
+      {"read.ptx.sreg.cluster", fromChip(kHopper)},
+      {"read.ptx.sreg.nclusterid", fromChip(kHopper)},
+      {"read.ptx.sreg.is_explicit_cluster", fromChip(kHopper)},
+      {"read.ptx.sreg.aggr.smem", fromChip(kHopper)},
+  };
+  for (const auto &[prefix, need] : kFamilies)
+    if (name.starts_with(prefix))
+      return need;
+  return Need();
+}
+
+/// Intrinsics that have another name than their op.
+static Need getNeedOfIntrinsic(StringRef name) {
+  static const std::pair<StringLiteral, Need> kFamilies[] = {
+      {"barrier.cluster.", fromChip(kHopper)},
+      {"mapa", fromChip(kHopper)},
+      {"isspacep.shared.cluster", fromChip(kHopper)},
+      {"getctarank", fromChip(kHopper)},
+      {"fence.mbarrier_init", fromChip(kHopper)},
+      {"fence.sc.cluster", fromChip(kHopper)},
+      {"fence.acquire.sync_restrict", fromChip(kHopper)},
+      {"fence.release.sync_restrict", fromChip(kHopper)},
+      {"fence.proxy.tensormap", fromChip(kHopper)},
+      {"fence.proxy.async", fromChip(kHopper)},
+      {"griddepcontrol.", fromChip(kHopper)},
+      {"elect.sync", fromChip(kHopper)},
+      {"prefetch", fromChip(kHopper)},
+      {"stmatrix.sync.aligned.m8n8", fromChip(kHopper)},
+      {"setmaxnreg.", fromChip(kHopper, /*isSpecific=*/true)},
+      {"mbarrier.try.wait", fromChip(kHopper)},
+      {"mbarrier.expect.tx", {Feature::TMA}},
+      {"mbarrier.complete.tx", {Feature::TMA}},
+      {"mbarrier.arrive.expect.tx", {Feature::TMA}},
+      {"mbarrier.arrive.drop.expect.tx", {Feature::TMA}},
+      {"cp.async.bulk.", {Feature::TMA}},
+      {"redux.sync.f", {Feature::ReduxF32}},
+      {"clusterlaunchcontrol.", fromChip(kBlackwell)},
+      {"st.bulk", fromChip(kBlackwell)},
+      {"f2tf32.rna.satfinite", fromChip(kAda)},
+      {"f2tf32.rna", Need()},
+      {"f2tf32.", fromChip(kHopper)},
+      {"ff.to.e4m3x2", {Feature::FP8Conversion}},
+      {"ff.to.e5m2x2", {Feature::FP8Conversion}},
+      {"f16x2.to.e4m3x2", {Feature::FP8Conversion}},
+      {"f16x2.to.e5m2x2", {Feature::FP8Conversion}},
+      {"e4m3x2.to.", {Feature::FP8Conversion}},
+      {"e5m2x2.to.", {Feature::FP8Conversion}},
+  };
+  for (const auto &[prefix, need] : kFamilies)
+    if (name.starts_with(prefix))
+      return need;
+  bool isFP8 = name.contains(".e4m3") || name.contains(".e5m2");
+  return isFP8 && name.starts_with("mma.") ? fromChip(kAda) : Need();
+}
+
+static Need getNeedOfFamily(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (name.consume_front("nvvm."))
+    return getNeedOfName(name);
+  auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
+  if (!intrinsic)
+    return Need();
+  name = intrinsic.getIntrin();
+  if (!name.consume_front("llvm.nvvm."))
+    return Need();
+  Need need = getNeedOfName(name);
+  return need.isAnything() ? need : getNeedOfIntrinsic(name);
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,26 +321,13 @@ static LogicalResult check(Operation *op, const Need &need, const Chip &chip) {
   return success();
 }
 
-/// Clusters of one block are none.
-static LogicalResult checkClusters(LLVM::LLVMFuncOp function) {
-  auto sides = function->getAttrOfType<DenseI32ArrayAttr>(
-      NVVM::NVVMDialect::getClusterDimAttrName());
-  if (sides &&
-      llvm::any_of(sides.asArrayRef(), [](int32_t side) { return side != 1; }))
-    return function.emitOpError(
-        "with clusters of blocks has no lowering for the emulator");
-  return success();
-}
-
 LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
                                          const Chip &chip) {
   WalkResult result = module.walk([&](Operation *op) {
-    for (auto getNeed : {getNeedOfCopy, getNeedOfSynchronization,
-                         getNeedOfMatrixOp, getNeedOfConversion})
+    for (auto getNeed :
+         {getNeedOfCopy, getNeedOfSynchronization, getNeedOfMatrixOp,
+          getNeedOfConversion, getNeedOfFamily})
       if (failed(check(op, getNeed(op), chip)))
-        return WalkResult::interrupt();
-    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
-      if (failed(checkClusters(function)))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });
