@@ -107,11 +107,23 @@ std::optional<bool> kvcache::arePagesWholeRowsApart(Value view) {
   return *distance % getShape(cache).getRowElements() == 0;
 }
 
-std::string kvcache::getRowDistanceMessage(Operation *op, int64_t row) {
-  return ("'" + op->getName().getStringRef() +
-          "' op distance between pages modulo a row (" + Twine(row) +
-          " elements), which must be 0 where rows are counted,")
-      .str();
+void kvcache::createRowDistanceCheck(OpBuilder &builder, Operation *op,
+                                     Value distance, Value pages, int64_t row) {
+  Location loc = op->getLoc();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value rest = arith::RemUIOp::create(builder, loc, distance, index(row));
+  Value one = index(1);
+  Value isOnePage = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::ule, pages, one);
+  Value excess =
+      arith::SelectOp::create(builder, loc, isOnePage, index(0), rest);
+  CheckOp::create(builder, loc, excess, one,
+                  ("'" + op->getName().getStringRef() +
+                   "' op distance between pages modulo a row (" + Twine(row) +
+                   " elements), which must be 0 where rows are counted,")
+                      .str());
 }
 
 LogicalResult kvcache::checkConstantElement(AccessOpInterface op) {

@@ -125,15 +125,9 @@ public:
     int64_t row = getShape(view.getType()).getRowElements();
     if (row == 1)
       return;
-    Value rest = arith::RemUIOp::create(
-        builder, loc, extent(Extent::PageStride, view), index(row));
-    Value isOnePage =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
-                              extent(Extent::Pages, view), index(1));
-    Value excess =
-        arith::SelectOp::create(builder, loc, isOnePage, index(0), rest);
-    CheckOp::create(builder, loc, excess, index(1),
-                    getRowDistanceMessage(op, row));
+    Value distance = extent(Extent::PageStride, view);
+    createRowDistanceCheck(builder, op, distance, extent(Extent::Pages, view),
+                           row);
     ++numChecks;
   }
 

@@ -123,9 +123,9 @@ func.func @facts(%k: !cache) -> (i1, index) {
 // CHECK-LABEL: func.func @num_rows(
 // CHECK-SAME:      %[[K:.*]]: !kvcache.paged<{{.*}}>)
 // CHECK:         %[[STRIDE:.*]] = kvcache.extent page_stride %[[K]]
+// CHECK:         %[[PAGES:.*]] = kvcache.extent pages %[[K]]
 // CHECK:         %[[ROW:.*]] = arith.constant 1024 : index
 // CHECK:         %[[REST:.*]] = arith.remui %[[STRIDE]], %[[ROW]] : index
-// CHECK:         %[[PAGES:.*]] = kvcache.extent pages %[[K]]
 // CHECK:         %[[IS_ONE:.*]] = arith.cmpi ule, %[[PAGES]], %{{.*}} : index
 // CHECK:         %[[EXCESS:.*]] = arith.select %[[IS_ONE]], %{{.*}}, %[[REST]] : index
 // CHECK:         kvcache.check %[[EXCESS]] below %{{.*}}, "'kvcache.num_kv_rows' op distance between pages modulo a row (1024 elements), which must be 0 where rows are counted,"

@@ -40,9 +40,11 @@ uint64_t getPageAlignment(Value view, bool ofScales, uint64_t ofTensor);
 /// numbers run through all pages. `nullopt` for a dynamic stride.
 std::optional<bool> arePagesWholeRowsApart(Value view);
 
-/// What a `kvcache.check` of that distance, modulo a row of `row` elements,
-/// says that `op` expects.
-std::string getRowDistanceMessage(Operation *op, int64_t row);
+/// Creates a `kvcache.check` that `distance`, in elements from a page to the
+/// next, is a multiple of `row` elements, because `op` counts rows through all
+/// pages. A single page passes.
+void createRowDistanceCheck(OpBuilder &builder, Operation *op, Value distance,
+                            Value pages, int64_t row);
 
 /// Checks that the first element of an access is a multiple of its width, where
 /// it is a constant: a verifier can't, because dead code may break the rule.

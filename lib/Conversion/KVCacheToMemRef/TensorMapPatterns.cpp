@@ -1,5 +1,4 @@
-//===- TensorMapPatterns.cpp - Descriptors of views
-//--------------------------===//
+//===- TensorMapPatterns.cpp - Descriptors of views -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,9 +9,7 @@
 #include "Bundle.h"
 
 #include "kvcache/IR/CacheShape.h"
-
 #include "kvcache/Target/Chip.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -65,14 +62,8 @@ private:
     if (isWhole == false)
       return op->emitOpError("expects pages a whole number of rows (")
              << row << " elements) apart, because it counts rows";
-    Value rest = cache.rem(cache.get(PartKind::PageStride), row);
-    Value isOnePage = arith::CmpIOp::create(
-        cache.builder, cache.loc, arith::CmpIPredicate::ule,
-        cache.getIndex(PartKind::NumPages), cache.index(1));
-    Value excess = arith::SelectOp::create(cache.builder, cache.loc, isOnePage,
-                                           cache.index(0), rest);
-    CheckOp::create(cache.builder, cache.loc, excess, cache.index(1),
-                    getRowDistanceMessage(op, row));
+    createRowDistanceCheck(cache.builder, op, cache.get(PartKind::PageStride),
+                           cache.getIndex(PartKind::NumPages), row);
     return success();
   }
 
