@@ -111,15 +111,12 @@ class ControlStatements:
         tail = f"  scf.yield {', '.join(yielded)} : {self.types(kinds)}\n" if kinds else ""
 
         def step(state):
-            carried = [state[name] for name in initial]
+            state.assign(arguments, initial)
             for i in range(state[low], state[high], by):
                 state[counter.name] = i
-                for name, value in zip(arguments, carried, strict=True):
-                    state[name] = value
                 inner.run(state)
-                carried = [state[name] for name in yielded]
-            for name, value in zip(results, carried, strict=True):
-                state[name] = value
+                state.assign(arguments, yielded)
+            state.assign(results, arguments)
 
         block.add(f"{head} {{\n{inner.text}{tail}}}", step)
         self.finish(block, scope, kinds, results)
@@ -157,15 +154,12 @@ class ControlStatements:
         )
 
         def step(state):
-            carried = [state[name] for name in initial]
+            state.assign(after, initial)
             for i in range(state[high]):
                 state[counter.name] = i
-                for name, value in zip(after, carried, strict=True):
-                    state[name] = value
                 inner.run(state)
-                carried = [state[name] for name in yielded]
-            for name, value in zip(results, carried, strict=True):
-                state[name] = value
+                state.assign(after, yielded)
+            state.assign(results, after)
             state[end] = state[high]
 
         block.add(text, step)
@@ -194,9 +188,7 @@ class ControlStatements:
         def step(state):
             taken, names = (then, then_names) if state[flag] else (other, other_names)
             taken.run(state)
-            values = [state[name] for name in names] or [None] * len(results)
-            for name, value in zip(results, values, strict=True):
-                state[name] = value
+            state.assign(results, names)
 
         block.add(text, step)
         self.finish(block, scope, kinds, results)
@@ -215,8 +207,7 @@ class ControlStatements:
             value = state[which]
             inner, names = regions[cases.index(value) if value in cases else -1]
             inner.run(state)
-            for name, source in zip(results, names, strict=True):
-                state[name] = state[source]
+            state.assign(results, names)
 
         block.add(text, step)
         self.finish(block, scope, kinds, results)
@@ -254,8 +245,7 @@ class ControlStatements:
         def step(state):
             inner, names = (left, left_names) if state[flag] else (right, right_names)
             inner.run(state)
-            for name, source in zip(results, names, strict=True):
-                state[name] = state[source]
+            state.assign(results, names)
 
         block.add(text, step)
         self.finish(block, scope, kinds, results)

@@ -51,6 +51,11 @@ class State:
     def __setitem__(self, name, value):
         self.values[name] = value
 
+    def assign(self, targets, sources):
+        """Gives the values of `sources` to `targets`, all at once."""
+        values = [self.values[name] for name in sources]
+        self.values.update(zip(targets, values, strict=True))
+
 
 @dataclass
 class Block:
