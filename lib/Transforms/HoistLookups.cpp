@@ -90,13 +90,13 @@ remark::RemarkOpts getRemarkOptions() {
   return remark::RemarkOpts::name("lookup").category("kvcache-hoist-lookups");
 }
 
-/// Says why the lookup of `operands` stays in the loop around `op`.
+/// Says why the lookup of `operands` stays in the loop around `op`, if there is
+/// one.
 void remarkMissed(Operation *op, ValueRange operands) {
   if (LoopLikeOpInterface loop = getLoopAround(op))
     remark::missed(op->getLoc(), getRemarkOptions())
         << "lookup stays in its loop"
-        << remark::reason("{0}",
-                          findObstacle(loop, operands, {}).value_or("none"));
+        << remark::reason("{0}", *findObstacle(loop, operands, {}));
 }
 
 /// Whether the loop runs at least once, if its bounds are constant.
