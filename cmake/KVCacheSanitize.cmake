@@ -1,6 +1,6 @@
-# A build that notices what is undefined in this project's code: AddressSanitizer
-# and UndefinedBehaviorSanitizer, for the preset "sanitize". LLVM and MLIR are
-# linked as they are.
+# The preset "sanitize": AddressSanitizer and UndefinedBehaviorSanitizer report
+# undefined behaviour in this project's code. LLVM and MLIR are linked without
+# them.
 option(KVCACHE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 if(NOT KVCACHE_SANITIZE)
   return()

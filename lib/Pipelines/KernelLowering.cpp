@@ -94,8 +94,9 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   targets.chips.assign(options.chips.begin(), options.chips.end());
   targets.optLevel = options.optLevel;
   pm.addPass(createAttachTargets(targets));
-  // What authors write by hand, before the verifier sees it; below, what has
-  // become of ops of the GPU and NVGPU dialects.
+  // Instructions that authors write by hand are checked before the verifier
+  // sees them, those that ops of the GPU and NVGPU dialects become further
+  // down.
   pm.nest<gpu::GPUModuleOp>().addPass(createCheckInstructions());
   pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
 

@@ -37,7 +37,7 @@ struct LowerControlFlow
   }
 
 private:
-  /// Lowers what has a pattern; false if that is nothing.
+  /// Lowers every op that has a pattern. Returns whether there was one.
   bool lowerAll(PatternApplicator &applicator) {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {

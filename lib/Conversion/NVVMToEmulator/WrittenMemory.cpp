@@ -51,7 +51,7 @@ private:
       bool first = visit(op->getOperand(1));
       return visit(op->getOperand(2)) && first;
     }
-    // An offset is no address.
+    // An offset is not an address.
     if (isa<LLVM::AddOp, LLVM::SubOp, LLVM::OrOp, LLVM::AndOp>(op)) {
       bool first = visit(op->getOperand(0));
       return visit(op->getOperand(1)) || first;
@@ -120,7 +120,7 @@ static bool isByValue(Value base) {
 void kvcache::findWrittenMemory(LLVM::LLVMFuncOp kernel, KernelFacts &facts) {
   Roots roots;
   kernel.walk([&](Operation *op) {
-    // What is called may write through what it is given.
+    // A function may write through the pointers that it is given.
     if (isa<LLVM::CallOp>(op))
       roots.isUnknown |= llvm::any_of(op->getOperandTypes(),
                                       llvm::IsaPred<LLVM::LLVMPointerType>);

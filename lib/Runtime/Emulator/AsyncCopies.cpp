@@ -26,7 +26,7 @@ struct AsyncCopy {
   /// The bytes to write, of which the first `sourceBytes` are in `from`.
   char data[16];
   uint32_t sourceBytes;
-  /// Of what it writes, and of what it reads.
+  /// The sanitizer's handles of the bytes written, and of the bytes read.
   Sanitizer::Copy handle = 0, source = Sanitizer::kNoCopy;
   bool isDone = false;
   Order::End end = {};

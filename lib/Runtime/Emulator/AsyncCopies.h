@@ -61,7 +61,7 @@ private:
 /// A store to global memory by tensor or bulk copy.
 struct BulkStore {
   BoxCopy box;
-  /// Of what it reads, and of what it writes.
+  /// The sanitizer's handles of the bytes read, and of the bytes written.
   Sanitizer::Copy handle = 0, destination = Sanitizer::kNoCopy;
   /// What has been read from shared memory.
   std::vector<char> data;
