@@ -168,7 +168,7 @@ def _interfaces() -> str:
 
 def _passes() -> str:
     parts = ["# Passes"]
-    for room in ("Transforms", "Conversion", "Pipelines"):
+    for room in ("Transforms", "Conversion", "GPU", "LLVMIR", "Target", "Emulator"):
         text = _read_tablegen(f"{room}Passes").replace("### `-", "### `--")
         parts.append(f"## {room}\n{text}")
     return "\n\n".join(parts)

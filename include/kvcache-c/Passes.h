@@ -17,7 +17,10 @@
 #define KVCACHE_C_PASSES_H
 
 #include "kvcache/Conversion/Passes.capi.h.inc"
-#include "kvcache/Pipelines/Passes.capi.h.inc"
+#include "kvcache/Emulator/Passes.capi.h.inc"
+#include "kvcache/GPU/Passes.capi.h.inc"
+#include "kvcache/LLVMIR/Passes.capi.h.inc"
+#include "kvcache/Target/Passes.capi.h.inc"
 #include "kvcache/Transforms/Passes.capi.h.inc"
 
 #ifdef __cplusplus

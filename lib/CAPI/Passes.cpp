@@ -9,8 +9,12 @@
 #include "kvcache-c/Passes.h"
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Emulator/Passes.h"
+#include "kvcache/GPU/Passes.h"
 #include "kvcache/InitAll.h"
+#include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/CAPI/Pass.h"
@@ -18,7 +22,10 @@
 using namespace mlir::kvcache;
 
 #include "kvcache/Conversion/Passes.capi.cpp.inc"
-#include "kvcache/Pipelines/Passes.capi.cpp.inc"
+#include "kvcache/Emulator/Passes.capi.cpp.inc"
+#include "kvcache/GPU/Passes.capi.cpp.inc"
+#include "kvcache/LLVMIR/Passes.capi.cpp.inc"
+#include "kvcache/Target/Passes.capi.cpp.inc"
 #include "kvcache/Transforms/Passes.capi.cpp.inc"
 
 void mlirKVCacheRegisterAllPasses() { registerAllPasses(); }

@@ -10,6 +10,7 @@
 
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Compile/Source.h"
+#include "kvcache/IR/KVCache.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -92,7 +93,8 @@ static CompiledObject describeObject(StringRef module, StringRef chip,
   if (!properties)
     properties = DictionaryAttr::get(object.getContext());
   result.properties = llvm::formatv("{0}", toJSON(properties));
-  if (auto kernels = properties.getAs<DictionaryAttr>(kKernelsProperty))
+  if (auto kernels =
+          properties.getAs<DictionaryAttr>(KVCacheDialect::kKernelsProperty))
     for (NamedAttribute kernel : kernels)
       if (auto facts = dyn_cast<DictionaryAttr>(kernel.getValue()))
         result.kernels.push_back(describeKernel(kernel.getName(), facts));

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_PIPELINES_CLEANUP_H
 #define KVCACHE_LIB_PIPELINES_CLEANUP_H
 
-#include "kvcache/Transforms/GreedyRewrite.h"
+#include "kvcache/Support/GreedyRewrite.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"

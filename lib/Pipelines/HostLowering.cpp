@@ -9,7 +9,7 @@
 #include "HostLowering.h"
 #include "CleanUp.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/LLVMIR/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

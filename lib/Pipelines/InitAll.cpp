@@ -10,9 +10,13 @@
 
 #include "kvcache/Conversion/KVCacheToLLVM.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Emulator/Passes.h"
+#include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/IR/ValueBounds.h"
+#include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 #include "kvcache/Transforms/RuntimeVerification.h"
 
@@ -36,9 +40,12 @@ void kvcache::registerDialect(DialectRegistry &registry) {
 }
 
 void kvcache::registerPasses() {
-  registerKVCacheConversionPasses();
   registerKVCacheTransformsPasses();
-  registerKVCachePipelinesPasses();
+  registerKVCacheConversionPasses();
+  registerKVCacheGPUPasses();
+  registerKVCacheLLVMIRPasses();
+  registerKVCacheTargetPasses();
+  registerKVCacheEmulatorPasses();
   registerPipelines();
 }
 

@@ -10,7 +10,9 @@
 #include "CleanUp.h"
 #include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/GPU/Passes.h"
+#include "kvcache/LLVMIR/Passes.h"
+#include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"

@@ -1,5 +1,4 @@
-//===- KernelLowering.h - From cache ops to NVVM, and launches - -*- C++
-//-*-===//
+//===- KernelLowering.h - From cache ops to NVVM ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -9,9 +9,10 @@
 #include "kvcache/Pipelines/OptMain.h"
 
 #include "kvcache/InitAll.h"
-#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/EmitPTX.h"
 
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

@@ -8,6 +8,8 @@
 
 #include "kvcache/Pipelines/Pipelines.h"
 
+#include "mlir/Pass/PassRegistry.h"
+
 #include <mutex>
 
 using namespace mlir;

@@ -8,6 +8,7 @@
 
 #include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/GPU/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
-#include "kvcache/Conversion/Passes.h"
+#include "kvcache/Emulator/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
 using namespace mlir;

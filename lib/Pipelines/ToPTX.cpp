@@ -8,6 +8,7 @@
 
 #include "KernelLowering.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;

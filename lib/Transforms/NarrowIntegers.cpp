@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/Transforms/GreedyRewrite.h"
+#include "kvcache/Support/GreedyRewrite.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"

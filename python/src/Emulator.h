@@ -9,7 +9,7 @@
 #ifndef KVCACHE_PYTHON_EMULATOR_H
 #define KVCACHE_PYTHON_EMULATOR_H
 
-#include "kvcache/Runtime/Emulator.h"
+#include "kvcache/Emulator/Emulator.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"

@@ -109,7 +109,10 @@ int main(int argc, char **argv) {
   // Passes of one room, then all, then all again.
   mlirRegisterKVCacheConversionPasses();
   mlirRegisterKVCacheTransformsPasses();
-  mlirRegisterKVCachePipelinesPasses();
+  mlirRegisterKVCacheEmulatorPasses();
+  mlirRegisterKVCacheGPUPasses();
+  mlirRegisterKVCacheLLVMIRPasses();
+  mlirRegisterKVCacheTargetPasses();
   mlirKVCacheRegisterPipelines();
   mlirKVCacheRegisterAllPasses();
   mlirKVCacheRegisterAllPasses();

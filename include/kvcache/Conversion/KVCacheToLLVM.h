@@ -14,20 +14,12 @@
 namespace mlir {
 class DialectRegistry;
 
-namespace LLVM {
-class LLVMFuncOp;
-} // namespace LLVM
-
 namespace kvcache {
 
 /// Registers the interface with which `convert-to-llvm`, `convert-gpu-to-nvvm`,
 /// `gpu-to-llvm` and pipelines of these passes lower the ops that
 /// `convert-kvcache-to-memref` does not: checks, descriptors and tensor copies.
 void registerConvertKVCacheToLLVMInterface(DialectRegistry &registry);
-
-/// Marks a pointer argument of a kernel as a descriptor, passed by value in 128
-/// bytes of the parameter space, from where tensor copies read it.
-void markDescriptor(LLVM::LLVMFuncOp kernel, unsigned argument);
 
 } // namespace kvcache
 } // namespace mlir

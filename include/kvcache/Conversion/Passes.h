@@ -1,4 +1,4 @@
-//===- Passes.h - Conversions out of the kvcache dialect -*- C++ -*-===//
+//===- Passes.h - Conversions out of the kvcache dialect --------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,21 +9,26 @@
 #ifndef KVCACHE_CONVERSION_PASSES_H
 #define KVCACHE_CONVERSION_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
+namespace affine {
+class AffineDialect;
+} // namespace affine
 namespace arith {
 class ArithDialect;
 } // namespace arith
 namespace cf {
 class ControlFlowDialect;
 } // namespace cf
-namespace gpu {
-class GPUDialect;
-} // namespace gpu
 namespace LLVM {
 class LLVMDialect;
 } // namespace LLVM
+namespace math {
+class MathDialect;
+} // namespace math
 namespace memref {
 class MemRefDialect;
 } // namespace memref

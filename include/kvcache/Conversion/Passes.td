@@ -90,34 +90,6 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
   ];
 }
 
-def ConvertNVVMToEmulator : Pass<"convert-nvvm-to-emulator",
-                                 "::mlir::ModuleOp"> {
-  let summary = "Lower kernels to functions that the emulator runs";
-  let description = [{
-    Converts the kernels of every `gpu.module`, at the level of NVVM and LLVM
-    before inline PTX, to host functions. Each instruction of the chip becomes a
-    call to a function in `kvcache/Emulator`, with the executing thread and the
-    source location. An op that the emulator does not know, or that the chip of
-    the module does not have, is an error at its location.
-
-    The pass replaces the module by a `gpu.binary` of the same name. Its objects
-    name the constants that describe the kernels. `kvcache-lower-launches`
-    converts these to the binaries that libkvcache_emulator.so launches.
-
-    bf16 arithmetic computes in f32 and rounds. Unless both options are off, the
-    kernel announces each load and store before it executes it.
-  }];
-  let dependentDialects = [
-    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect"
-  ];
-  let options = [
-    Option<"sanitize", "sanitize", "bool", /*default=*/"true",
-           "Check accesses: bounds, order and initialization">,
-    Option<"meter", "meter", "bool", /*default=*/"false",
-           "Count the memory traffic of kernels">
-  ];
-}
-
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{
@@ -171,6 +143,63 @@ def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
   }];
   let options = [
     Option<"bf16", "bf16", "bool", /*default=*/"false", "Also replace bf16">
+  ];
+}
+
+def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
+  let summary = "Expand ops that have no LLVM lowering";
+  let description = [{
+    Applies, in one greedy rewrite, the expansion patterns of upstream's
+    `expand-strided-metadata`, `lower-affine`, `convert-vector-to-scf` and
+    `convert-vector-to-llvm`. Subviews become sizes, offsets and strides; affine
+    ops become arithmetic; multi-dimensional vectors become 1-D vectors. The
+    pass also lowers `vector.multi_reduction` and `vector.scan`, and splits
+    multi-dimensional `vector.load` and `vector.store` into rows.
+
+    With `gpu-math`, the pass also expands math that a chip computes without
+    libdevice. It rewrites `math.exp` to base 2, ops that have NVPTX
+    instructions to LLVM intrinsics, and `gpu.all_reduce` and
+    `gpu.subgroup_reduce` to shuffles. Other math needs libdevice. With `afn`,
+    two f32 ops become a single instruction: `arith.divf` with numerator 1,
+    which treats subnormal denominators as zero, and `math.exp` and `math.exp2`,
+    which flush results below 2^-126 to zero.
+  }];
+  let options = [
+    Option<"gpuMath", "gpu-math", "bool", /*default=*/"true",
+           "Expand math and reductions for GPUs">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def LowerControlFlow : Pass<"kvcache-lower-control-flow"> {
+  let summary = "Convert structured control flow to branches, the last op first";
+  let description = [{
+    Applies the patterns of upstream's `convert-scf-to-cf`. Each splits the block
+    of an op and moves all that follows. Lowering the last op first moves every
+    op once; the first one first, as upstream does, takes time and memory that
+    grow with the square of their number.
+  }];
+  let dependentDialects = ["::mlir::cf::ControlFlowDialect"];
+}
+
+def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
+                         "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Convert a module of kernels to NVVM";
+  let description = [{
+    Converts ops as upstream's `convert-gpu-to-nvvm` does, and expects that
+    `kvcache-expand-for-llvm` has run. It converts one function after the other.
+    A dialect conversion keeps replaced ops until it ends, and those of a large
+    module do not fit into the cache of the CPU.
+  }];
+  let dependentDialects = [
+    "::mlir::cf::ControlFlowDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect"
   ];
 }
 

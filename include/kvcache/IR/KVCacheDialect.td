@@ -57,6 +57,16 @@ def KVCache_Dialect : Dialect {
     /// On a gpu.module cloned for another target: the name of the original.
     static constexpr ::llvm::StringLiteral kCloneOfAttr{"kvcache.clone_of"};
 
+    /// An i64 of a kernel whose static shared memory became dynamic: the bytes
+    /// of dynamic shared memory that a launch must pass.
+    static constexpr ::llvm::StringLiteral kDynamicSharedMemoryAttr{
+        "kvcache.dynamic_shared_memory"};
+
+    /// A property of an object of a gpu.binary that describes its kernels: one
+    /// dictionary per kernel, with `parameters`, `block_size` and
+    /// `dynamic_shared_memory`.
+    static constexpr ::llvm::StringLiteral kKernelsProperty{"kvcache.kernels"};
+
     /// A property of an object of a gpu.binary for the emulator: the constant
     /// that describes its functions.
     static constexpr ::llvm::StringLiteral kEmulatedAttr{"kvcache.emulated"};

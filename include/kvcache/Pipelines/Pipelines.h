@@ -9,22 +9,10 @@
 #ifndef KVCACHE_PIPELINES_PIPELINES_H
 #define KVCACHE_PIPELINES_PIPELINES_H
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
 namespace mlir::kvcache {
-
-#define GEN_PASS_DECL
-#define GEN_PASS_REGISTRATION
-#include "kvcache/Pipelines/Passes.h.inc"
-
-/// The property of an object of a `gpu.binary` that describes its kernels: one
-/// dictionary per kernel, with `parameters`, `block_size` and
-/// `dynamic_shared_memory`.
-inline constexpr StringLiteral kKernelsProperty{"kvcache.kernels"};
 
 /// Options of `kvcache-to-ptx`.
 struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
@@ -91,10 +79,6 @@ void buildToCPUPipeline(OpPassManager &pm);
 /// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. May
 /// be called several times.
 void registerPipelines();
-
-/// Writes the objects of all `gpu.binary` ops in `op` as text. Fails with a
-/// diagnostic if there is no object, or an object that is not PTX.
-LogicalResult emitPTX(Operation *op, raw_ostream &os);
 
 } // namespace mlir::kvcache
 

@@ -1,4 +1,4 @@
-//===- Passes.h - Transforms on the kvcache dialect -*- C++ -*-===//
+//===- Passes.h - Transforms on the kvcache dialect -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,15 +9,16 @@
 #ifndef KVCACHE_TRANSFORMS_PASSES_H
 #define KVCACHE_TRANSFORMS_PASSES_H
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/StringRef.h"
 
 namespace mlir {
 namespace arith {
 class ArithDialect;
 } // namespace arith
+namespace gpu {
+class GPUDialect;
+} // namespace gpu
 namespace kvcache {
 class KVCacheDialect;
 } // namespace kvcache
@@ -45,11 +46,6 @@ class VectorDialect;
 } // namespace mlir
 
 namespace mlir::kvcache {
-
-/// An i64 attribute of a kernel whose static shared memory became dynamic: the
-/// bytes of dynamic shared memory that a launch must pass.
-inline constexpr llvm::StringLiteral kDynamicSharedMemoryAttr{
-    "kvcache.dynamic_shared_memory"};
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

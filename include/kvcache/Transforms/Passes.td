@@ -107,85 +107,6 @@ def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
   ];
 }
 
-def NameKernelArgs : Pass<"kvcache-name-kernel-args", "::mlir::ModuleOp"> {
-  let summary = "Name kernel arguments after the operands of their launches";
-  let description = [{
-    Sets `kvcache.name` on every kernel argument that has none. The name is that
-    of the function argument, or the role of the view, that a launch in the
-    module passes.
-  }];
-}
-
-def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
-                             "::mlir::ModuleOp"> {
-  let summary = "Flatten memref arguments of kernels to pointers and sizes";
-  let description = [{
-    Replaces every memref argument of a kernel by a pointer to its first
-    element, its dynamic sizes and its dynamic strides, in this order. Launches
-    in the module pass these values. The attribute `kvcache.parameters` of the
-    kernel records the names of the parameters.
-
-    The pass sets `llvm.align` of workgroup attributions that have none to 16
-    bytes, because LLVM assumes this alignment of large ones when it merges
-    accesses.
-
-    The pass assumes that a pointer that the kernel writes through does not
-    overlap another pointer (`llvm.noalias`, like `__restrict__`), unless a
-    launch in the module passes the same buffer twice. `noalias=false` disables
-    this assumption.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::memref::MemRefDialect"
-  ];
-  let options = [
-    Option<"noAlias", "noalias", "bool", /*default=*/"true",
-           "Assume that distinct pointers of a kernel do not overlap">
-  ];
-}
-
-def PackSharedMemory : Pass<"kvcache-pack-shared-memory", "::mlir::ModuleOp"> {
-  let summary = "Move shared memory beyond 48 KB to dynamic shared memory";
-  let description = [{
-    A kernel can have 48 KB of static shared memory. Larger shared memory must
-    be dynamic, and the launch gives its size. If the variables of a kernel may
-    exceed 48 KB, the pass moves its private, uninitialized `memref.global`s in
-    the `workgroup` space, such as tiles, to offsets in dynamic shared memory.
-    Dynamic shared memory is an external variable `kvcache_shared` of size zero,
-    aligned to 1024 bytes. The pass orders variables by alignment, largest
-    first, then by first use. It does not change other kernels, and deletes
-    unused variables.
-
-    The attribute `kvcache.dynamic_shared_memory` of the kernel records the size
-    in bytes, and launches in the module pass it. A launch of a kernel with
-    clones for several targets passes the maximum of the clones.
-
-    Workgroup attributions, mbarriers and other variables stay static. The pass
-    reports an error if these alone exceed 48 KB, if the total exceeds the
-    shared memory of the chip, if the kernel already uses dynamic shared memory,
-    which would overlap, or if a function that the kernel calls uses a variable
-    that moves. Inline such functions first.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
-  ];
-  let statistics = [
-    Statistic<"numPacked", "num-packed",
-              "Number of kernels whose shared memory became dynamic">
-  ];
-}
-
-def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
-                             "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Inline the functions that a kernel calls in its body";
-  let description = [{
-    Upstream's inliner inlines calls in nested regions of a `gpu.func`, but no
-    calls directly in its body, because the gpu dialect does not declare this
-    legal. Run `inline` first: this pass does not inline the calls of a function
-    that it inlines.
-  }];
-}
-
 def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
   let summary = "Narrow integer arithmetic that provably fits to 32 bits";
   let description = [{
@@ -204,68 +125,14 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
   ];
 }
 
-def HoistUniform : Pass<"kvcache-hoist-uniform"> {
-  let summary = "Hoist uniform computations to the entry of a kernel";
+def VerifyIR : Pass<"kvcache-verify"> {
+  let summary = "Verify all ops";
   let description = [{
-    Moves pure LLVM ops of a kernel that depend only on parameters, constants
-    and block ids to its entry block. Otherwise, sibling branches repeat the
-    same address arithmetic and become too long for ptxas to predicate, so that
-    their loads cannot overlap. The values are uniform, and live in uniform
-    registers.
+    Verification after each pass takes a fifth of the compile time of a kernel,
+    so `kvcache.compile` and `kvcache-opt --emit-ptx` disable it. The pipelines
+    run this pass instead, once after the lowering of the ops that users write,
+    and once before the translation to LLVM IR.
   }];
-  let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
-  ];
-  let statistics = [
-    Statistic<"numHoisted", "num-hoisted", "Number of operations hoisted">
-  ];
-}
-
-def SplitAddresses : Pass<"kvcache-split-addresses"> {
-  let summary = "Split addresses into terms that several accesses share";
-  let description = [{
-    Splits the index of every `llvm.getelementptr` into terms, through
-    additions, multiplications by constants, extensions, and divisions such as
-    those of a token by the page size. Then the pass adds the terms to the base:
-    first the 64-bit terms, then the sum of the terms that fit into 32 bits
-    together, and the constant last. Accesses at a constant distance then differ
-    only in the immediate of the instruction. LLVM finds such a distance only
-    outside of products and extensions. Factors become element sizes, because
-    one instruction extends and multiplies an offset.
-
-    The pass computes terms that are known at the start of a thread there, and
-    adds them before the others, such as the offset of a page. So they do not
-    wait for page ids, and LLVM hoists them out of loops.
-
-    The pass proves that terms fit into 32 bits from the flags of the
-    arithmetic, the ranges of special registers, and comparisons that guard an
-    access. It does not change addresses of shared memory, which have 32 bits.
-    It adds the remaining terms of truncated sums, such as a token plus a
-    constant, after the truncation.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-  let statistics = [
-    Statistic<"numSplit", "num-split", "Number of addresses split">
-  ];
-}
-
-def CacheOperators : Pass<"kvcache-cache-operators"> {
-  let summary = "Give nontemporal accesses a PTX cache operator";
-  let description = [{
-    NVPTX ignores `nontemporal` on LLVM loads and stores. This pass rewrites
-    nontemporal accesses to global memory to `ld.global.cs`, with `.nc` for
-    read-only memory, and `st.global.cs`. The L1 and L2 caches evict such lines
-    first. An access has up to 16 or 32 bytes, as alignment and chip allow.
-
-    The pass does not rewrite accesses that do not fill 32-bit registers, atomic
-    and volatile accesses, and addresses that derive neither from a kernel
-    parameter nor from a pointer in the global address space. A remark
-    (`--remarks-filter=kvcache-cache-operators`) gives the reason.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-  let statistics = [
-    Statistic<"numRewritten", "num-rewritten", "Number of accesses rewritten">
-  ];
 }
 
 #endif // KVCACHE_TRANSFORMS_PASSES_TD

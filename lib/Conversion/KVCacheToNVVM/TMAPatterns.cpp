@@ -9,9 +9,9 @@
 #include "kvcache/Conversion/KVCacheToNVVM.h"
 
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Support/IndexBuilder.h"
+#include "kvcache/Support/Pointers.h"
 #include "kvcache/Target/Chip.h"
-#include "kvcache/Target/IndexBuilder.h"
-#include "kvcache/Target/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

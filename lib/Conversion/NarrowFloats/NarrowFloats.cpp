@@ -9,7 +9,7 @@
 #include "kvcache/Conversion/NarrowFloats.h"
 #include "Patterns.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/Transforms/GreedyRewrite.h"
+#include "kvcache/Support/GreedyRewrite.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

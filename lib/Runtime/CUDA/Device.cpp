@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Runtime/Device.h"
-#include "../Support/Support.h"
 #include "Driver.h"
 #include "Modules.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <cstring>
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Driver.h"
-#include "../Support/Support.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <cstdlib>
 #include <dlfcn.h>

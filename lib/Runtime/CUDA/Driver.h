@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_RUNTIME_CUDA_DRIVER_H
-#define KVCACHE_RUNTIME_CUDA_DRIVER_H
+#ifndef KVCACHE_LIB_RUNTIME_CUDA_DRIVER_H
+#define KVCACHE_LIB_RUNTIME_CUDA_DRIVER_H
 
 #include <cstddef>
 #include <cstdint>
@@ -88,4 +88,4 @@ int32_t getComputeCapability(const Driver &driver, int &capability);
 
 } // namespace mlir::kvcache::runtime::cuda
 
-#endif // KVCACHE_RUNTIME_CUDA_DRIVER_H
+#endif // KVCACHE_LIB_RUNTIME_CUDA_DRIVER_H

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Images.h"
-#include "../Support/Support.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <cstring>
 #include <utility>

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_RUNTIME_CUDA_IMAGES_H
-#define KVCACHE_RUNTIME_CUDA_IMAGES_H
+#ifndef KVCACHE_LIB_RUNTIME_CUDA_IMAGES_H
+#define KVCACHE_LIB_RUNTIME_CUDA_IMAGES_H
 
 #include "kvcache/Runtime/Device.h"
 
@@ -20,4 +20,4 @@ const KVCacheImage *selectImage(const KVCacheBinary &binary, int capability);
 
 } // namespace mlir::kvcache::runtime::cuda
 
-#endif // KVCACHE_RUNTIME_CUDA_IMAGES_H
+#endif // KVCACHE_LIB_RUNTIME_CUDA_IMAGES_H

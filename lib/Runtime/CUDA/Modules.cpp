@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Modules.h"
-#include "../Support/Support.h"
 #include "Images.h"
+#include "kvcache/Runtime/Support.h"
 
 using namespace mlir::kvcache::runtime;
 using namespace mlir::kvcache::runtime::cuda;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_RUNTIME_CUDA_MODULES_H
-#define KVCACHE_RUNTIME_CUDA_MODULES_H
+#ifndef KVCACHE_LIB_RUNTIME_CUDA_MODULES_H
+#define KVCACHE_LIB_RUNTIME_CUDA_MODULES_H
 
 #include "Driver.h"
 #include "kvcache/Runtime/Device.h"
@@ -82,4 +82,4 @@ private:
 
 } // namespace mlir::kvcache::runtime::cuda
 
-#endif // KVCACHE_RUNTIME_CUDA_MODULES_H
+#endif // KVCACHE_LIB_RUNTIME_CUDA_MODULES_H

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Support.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <atomic>
 

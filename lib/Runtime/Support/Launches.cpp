@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Support.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <cstring>
 #include <limits>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Support/Support.h"
+#include "kvcache/Runtime/Support.h"
 
 #include <algorithm>
 #include <cinttypes>

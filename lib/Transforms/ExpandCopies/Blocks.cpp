@@ -9,7 +9,7 @@
 
 #include "Blocks.h"
 
-#include "kvcache/Target/Pointers.h"
+#include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_BLOCKS_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_BLOCKS_H
 
+#include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Target/Chip.h"
-#include "kvcache/Target/IndexBuilder.h"
 
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 

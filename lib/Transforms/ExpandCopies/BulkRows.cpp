@@ -9,7 +9,7 @@
 #include "BulkRows.h"
 #include "Source.h"
 
-#include "kvcache/Target/Pointers.h"
+#include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -10,7 +10,7 @@
 #include "Descriptors.h"
 #include "Expansion.h"
 
-#include "../KernelLaunches.h"
+#include "kvcache/GPU/KernelLaunches.h"
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/Transforms/Passes.h"
 

@@ -13,7 +13,7 @@
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
 
-#include "kvcache/Target/Pointers.h"
+#include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDCOPIES_SOURCE_H
 
 #include "kvcache/IR/KVCache.h"
-#include "kvcache/Target/IndexBuilder.h"
+#include "kvcache/Support/IndexBuilder.h"
 
 namespace mlir::kvcache {
 

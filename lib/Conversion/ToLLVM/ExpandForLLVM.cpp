@@ -1,0 +1,82 @@
+//===- ExpandForLLVM.cpp - What no conversion to LLVM takes as it is ------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GPUMath.h"
+#include "VectorRows.h"
+#include "kvcache/Conversion/Passes.h"
+#include "kvcache/Support/GreedyRewrite.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_EXPANDFORLLVM
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// What `convert-vector-to-scf` and `convert-vector-to-llvm` do before they
+/// convert, and reductions and scans. LLVM has vectors of one dimension only.
+static void populateVectorPatterns(RewritePatternSet &patterns) {
+  vector::populateVectorTransferPermutationMapLoweringPatterns(patterns,
+                                                               /*benefit=*/2);
+  populateVectorToSCFConversionPatterns(patterns);
+  vector::populateVectorToVectorCanonicalizationPatterns(patterns);
+  vector::populateVectorBitCastLoweringPatterns(patterns);
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorContractLoweringPatterns(
+      patterns, vector::VectorContractLowering::Dot);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorShapeCastLoweringPatterns(patterns);
+  vector::populateVectorInterleaveLoweringPatterns(patterns);
+  vector::populateVectorMultiReductionLoweringPatterns(
+      patterns, vector::VectorMultiReductionLowering::InnerReduction);
+  vector::populateVectorScanLoweringPatterns(patterns);
+  vector::populateVectorFromElementsUnrollPatterns(patterns);
+  vector::populateVectorToElementsUnrollPatterns(patterns);
+  vector::populateVectorTransposeLoweringPatterns(
+      patterns, vector::VectorTransposeLowering::EltWise);
+  vector::populateVectorTransferLoweringPatterns(patterns,
+                                                 /*maxTransferRank=*/1);
+  populateVectorRowPatterns(patterns);
+  vector::populateVectorMaskMaterializationPatterns(
+      patterns, /*force32BitVectorIndices=*/true);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  vector::populateVectorRankReducingFMAPattern(patterns);
+  vector::populateVectorGatherLoweringPatterns(patterns);
+}
+
+namespace {
+
+struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
+  using ExpandForLLVMBase::ExpandForLLVMBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    memref::populateExpandStridedMetadataPatterns(patterns);
+    populateAffineToStdConversionPatterns(patterns);
+    populateAffineToVectorConversionPatterns(patterns);
+    populateVectorPatterns(patterns);
+    if (gpuMath)
+      populateGPUMathPatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+                                     getGreedyRewriteConfig())))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,23 @@
+//===- GPUMath.h - Math without libdevice -----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_TOLLVM_GPUMATH_H
+#define KVCACHE_LIB_CONVERSION_TOLLVM_GPUMATH_H
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace mlir::kvcache {
+
+/// Adds patterns for what a chip computes without libdevice: math ops become
+/// LLVM intrinsics that NVPTX selects instructions for, and reductions of a
+/// warp or block shuffles.
+void populateGPUMathPatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_TOLLVM_GPUMATH_H

@@ -1,0 +1,64 @@
+//===- KernelsToNVVM.cpp - Convert a module of kernels to NVVM ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/Passes.h"
+
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_KERNELSTONVVM
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
+  void runOnOperation() override {
+    gpu::GPUModuleOp module = getOperation();
+    LowerToLLVMOptions options(
+        &getContext(), DataLayout(cast<DataLayoutOpInterface>(*module)));
+    LLVMTypeConverter converter(&getContext(), options);
+    configureGpuToNVVMTypeConverter(converter);
+    LLVMConversionTarget target(getContext());
+    RewritePatternSet patterns(&getContext());
+    populatePatterns(converter, target, patterns);
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+      if (failed(applyPartialConversion(&op, target, frozen)))
+        return signalPassFailure();
+  }
+
+private:
+  void populatePatterns(LLVMTypeConverter &converter, ConversionTarget &target,
+                        RewritePatternSet &patterns) {
+    for (Dialect *dialect : getContext().getLoadedDialects()) {
+      // What a GPU computes of math comes with its own patterns.
+      auto *interface = dyn_cast<ConvertToLLVMPatternInterface>(dialect);
+      if (interface && !isa<math::MathDialect>(dialect))
+        interface->populateConvertToLLVMConversionPatterns(target, converter,
+                                                           patterns);
+    }
+    populateGpuToNVVMConversionPatterns(converter, patterns, /*benefit=*/10);
+    populateGpuWMMAToNVVMConversionPatterns(converter, patterns);
+    configureGpuToNVVMConversionLegality(target);
+  }
+};
+
+} // namespace

@@ -1,0 +1,64 @@
+//===- EmulatorCalls.h - Calls of the emulator from kernels --- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_CONVERSION_EMULATORCALLS_H
+#define KVCACHE_LIB_EMULATOR_CONVERSION_EMULATORCALLS_H
+
+#include "kvcache/Support/RuntimeCalls.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace mlir::kvcache {
+
+/// What the lowering of one gpu.module to calls of the functions in
+/// `kvcache/Emulator` needs. Functions have their thread as argument 0.
+class EmulatorCalls {
+public:
+  EmulatorCalls(RuntimeCalls &runtime, const Chip &chip, bool isSanitized,
+                bool isMetered);
+
+  /// Calls `function` with the thread, the site of `op` and `operands`, in
+  /// front of `op`. Types are as C has them: pointers of any space, i32 and
+  /// i64, f32 and f64. Returns the result, null for none.
+  Value call(Operation *op, StringRef function, Type resultType,
+             ValueRange operands);
+
+  /// Replaces an op by such a call; the result type is the op's own.
+  void replaceByCall(Operation *op, StringRef function, ValueRange operands);
+
+  /// The KVCacheThread that runs the function around `op`.
+  Value getThread(Operation *op);
+  /// The KVCacheSite of `op`.
+  Value getSite(Operation *op);
+  /// A site for an op at `loc`, from code at `builder`.
+  Value getSite(OpBuilder &builder, Location loc, StringRef name);
+
+  /// The field of the thread at a byte offset.
+  Value loadField(Operation *op, int64_t offset, Type type);
+
+  /// Memory in the frame of the function, for results that are structures.
+  Value createSlot(Operation *op, Type type);
+
+  Value getI32(Operation *op, int64_t value);
+  Value getI64(Operation *op, int64_t value);
+
+  RuntimeCalls &runtime;
+  const Chip &chip;
+  const bool isSanitized, isMetered;
+  LLVM::LLVMPointerType pointerType;
+  IntegerType i1, i8, i16, i32, i64;
+  Type f32;
+
+private:
+  llvm::StringMap<LLVM::GlobalOp> sites;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_EMULATOR_CONVERSION_EMULATORCALLS_H

@@ -1,0 +1,135 @@
+//===- Families.h - The parts of the lowering to the emulator - -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_CONVERSION_FAMILIES_H
+#define KVCACHE_LIB_EMULATOR_CONVERSION_FAMILIES_H
+
+#include "EmulatorCalls.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::kvcache {
+
+/// What code for a chip must not have to run on a host. The error names an op,
+/// a type or a variable.
+LogicalResult checkHost(gpu::GPUModuleOp module);
+
+//===--- One function per family ---===//
+// Each lowers an op of its family and gives true, or gives false and leaves the
+// op as it is. Fails with an error at the op where a form of it is not known.
+
+/// Registers such as the thread's number.
+FailureOr<bool> lowerRegister(Operation *op, EmulatorCalls &calls);
+/// Barriers of a block.
+FailureOr<bool> lowerBarrier(Operation *op, EmulatorCalls &calls);
+/// mbarriers and fences.
+FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
+/// What the lanes of a warp do together.
+FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
+/// cp.async, tensor and bulk copies, prefetches.
+FailureOr<bool> lowerAsyncCopy(Operation *op, EmulatorCalls &calls);
+/// ldmatrix, stmatrix, mma.
+FailureOr<bool> lowerMatrixOp(Operation *op, EmulatorCalls &calls);
+/// Conversions of floats, approximations, and intrinsics of the chip.
+FailureOr<bool> lowerMathOp(Operation *op, EmulatorCalls &calls);
+/// Printing, assertions, traps, the end of a thread.
+FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
+
+//===--- The module as a whole ---===//
+
+/// Announces every access of memory before it happens, if the module is
+/// sanitized or metered, and asks the host for no alignment.
+LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
+/// fence makes, in a scope of the chip.
+uint32_t getOrderFlags(LLVM::AtomicOrdering ordering,
+                       std::optional<StringRef> scope);
+
+/// Makes errors of kernels from what would stop the process, or never end: a
+/// division without a result, code that is never reached, loops.
+void addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Makes all variables of a known size once, where their function begins. A
+/// loop's body ends the life of what it makes, which the lowering of loops does
+/// not say: the frame of a thread would grow with each iteration.
+void moveVariablesToEntry(gpu::GPUModuleOp module);
+
+/// Makes an error from a stack that overflows.
+void guardStacks(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// The bytes of a module's variables and large values, of a thread. Fails if no
+/// thread can have as many.
+FailureOr<int64_t> getLocalBytes(gpu::GPUModuleOp module);
+
+/// Leaves no bf16 in a module: its values become their bits, arithmetic on them
+/// arithmetic on f32, rounded. A host may move bf16 through f32, which changes
+/// NaNs.
+LogicalResult lowerBFloat16(gpu::GPUModuleOp module);
+
+/// Where the shared variables of a module are in a block's shared memory.
+class SharedLayout {
+public:
+  explicit SharedLayout(gpu::GPUModuleOp module);
+
+  int64_t getOffset(StringRef variable) const {
+    return offsets.lookup(variable);
+  }
+  /// The bytes of a kernel's variables.
+  int64_t getStaticBytes(StringRef kernel) const {
+    return staticBytes.lookup(kernel);
+  }
+  /// Where a kernel's dynamic shared memory begins.
+  int64_t getDynamicOffset(StringRef kernel) const;
+
+private:
+  llvm::StringMap<int64_t> offsets, staticBytes;
+};
+
+/// Leaves no shared variable in a module, and no cast between their addresses
+/// and numbers.
+void lowerSharedMemory(gpu::GPUModuleOp module, const SharedLayout &layout,
+                       EmulatorCalls &calls);
+
+/// What others need to know of a kernel, before it is a function of the host.
+struct KernelFacts {
+  StringAttr name;
+  /// Bytes of each parameter, and whether it is passed by value in memory.
+  SmallVector<int64_t> paramBytes;
+  SmallVector<bool> isByValue;
+  /// Whether a thread may change the memory that a parameter points to.
+  SmallVector<bool> isChanged;
+  /// Whether the kernel may write global memory through a parameter, or where
+  /// it can't be told.
+  SmallVector<int32_t, 0> isWritten;
+  bool writesAnything = false;
+  int64_t sharedBytes = 0, dynamicSharedOffset = 0, localBytes = 0;
+  /// Zeros where any is right.
+  std::array<int64_t, 3> requiredBlock{};
+  int64_t maxThreads = 1024;
+};
+
+/// Finds out what memory kernels may write.
+void findWrittenMemory(LLVM::LLVMFuncOp kernel, KernelFacts &facts);
+
+SmallVector<KernelFacts, 0> getKernelFacts(gpu::GPUModuleOp module,
+                                           const SharedLayout &layout,
+                                           int64_t localBytes);
+
+/// Gives every function of the module the thread that runs it as argument 0.
+LogicalResult addThreads(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Moves the functions and variables of the lowered module to the host, and
+/// makes the KVCacheEmulatedModule that describes it.
+LLVM::GlobalOp moveToHost(gpu::GPUModuleOp module,
+                          ArrayRef<KernelFacts> kernels, EmulatorCalls &calls);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_EMULATOR_CONVERSION_FAMILIES_H

@@ -1,0 +1,128 @@
+//===- MBarrier.h - One mbarrier --------------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_MBARRIER_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_MBARRIER_H
+
+#include "Block.h"
+
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+/// An mbarrier of a block. PTX ISA, "mbarrier: Contents of the mbarrier
+/// object". Whoever breaks a rule gets the error.
+class MBarrier : public Waitable {
+public:
+  /// The largest number of arrivals, and of bytes to come.
+  static constexpr int64_t kMaxCount = (1 << 20) - 1;
+
+  MBarrier(Block &block, uint32_t offset) : block(block), offset(offset) {}
+
+  /// What has happened to the memory of the barrier.
+  enum class State : uint8_t { Unused, Valid, Invalidated };
+  State getState() const { return state; }
+
+  /// "the mbarrier at shared + 0x40".
+  std::string getName() const;
+  std::string describe() const override;
+
+  /// For the barrier of another block, at the same place.
+  void reset();
+  void init(Thread &thread, const KVCacheSite *site, int64_t count);
+  void invalidate(Thread &thread, const KVCacheSite *site);
+
+  /// Fails if no barrier orders the use behind the init.
+  void noteUse(const Thread &thread, const KVCacheSite *site) const {
+    block.sanitizer.useBarrier(thread, site, offset);
+  }
+
+  //===--- Arrivals ---===//
+
+  /// With flags of `kvcacheEmulatorMBarrierArrive`.
+  void arrive(Thread &thread, const KVCacheSite *site, int64_t count,
+              uint32_t flags);
+  void expect(Thread &thread, const KVCacheSite *site, int64_t bytes);
+  void complete(Thread &thread, const KVCacheSite *site, int64_t bytes);
+
+  /// The phase waits for one arrival more, which comes when the thread's copies
+  /// are done.
+  void addArrival(Thread &thread, const KVCacheSite *site);
+  /// An arrival that orders nothing but what is in `getKnowledge()` already.
+  void arriveByCopies(Thread &thread, const KVCacheSite *site);
+
+  //===--- Copies ---===//
+
+  /// A copy that counts `bytes` here, or arrives, when it is done.
+  void beginCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
+  /// The copy at this site has been done. What it counts comes behind.
+  void endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
+  /// What those learn that wait for the phase that goes on.
+  Knowledge &getKnowledge() { return gathered; }
+  /// The end of the block: fails if something is expected or in flight.
+  void checkEnd() const;
+
+  //===--- Waiting ---===//
+
+  int64_t getPhase() const { return phase; }
+  /// The number of the phase that `parity` stands for: the present one or that
+  /// before. PTX ISA, "mbarrier.test_wait, mbarrier.try_wait".
+  int64_t getPhaseOf(uint32_t parity) const {
+    return (phase & 1) == (parity & 1) ? phase : phase - 1;
+  }
+  bool hasCompleted(int64_t which) const { return phase > which; }
+  /// Waits until the phase has completed. With `isTest` gives up, and returns
+  /// false, if nothing in the block can go on without the thread; when
+  /// sanitizing also for no reason, which chips may do as well.
+  bool wait(Thread &thread, const KVCacheSite *site, int64_t which, bool isTest,
+            bool isRelaxed);
+
+  /// By which fences have to come before copies use the barrier: the place of
+  /// its init in the order of those, and the thread.
+  uint64_t initTime = 0;
+  const Thread *initThread = nullptr;
+  /// Where it has been initialized.
+  const KVCacheSite *initSite = nullptr;
+
+private:
+  struct Copy {
+    Thread *thread;
+    const KVCacheSite *site;
+    int64_t bytes;
+  };
+
+  std::string countArrivals() const;
+  std::string countBytes() const;
+  void checkBytes(const Thread &thread, const KVCacheSite *site,
+                  int64_t bytes) const;
+  void take(Thread &thread, const KVCacheSite *site, int64_t count);
+  void update();
+  void completePhase();
+  bool givesUp(const Thread &thread);
+
+  Block &block;
+  const uint32_t offset;
+  State state = State::Unused;
+  int64_t phase = 0;
+  /// Arrivals that a phase waits for, those that the present one still waits
+  /// for, and those that have come.
+  int64_t expected = 0, pending = 0, arrived = 0;
+  /// Of the present phase. More may have come than are expected as yet.
+  int64_t expectedBytes = 0, completedBytes = 0;
+  std::vector<Copy> copies;
+  /// Of the present phase, and of the last one.
+  Knowledge gathered, completed;
+  /// The threads, by index, that have given up in the present phase.
+  std::vector<bool> hasGivenUp;
+  /// Threads in `wait`, also those that have been woken.
+  uint32_t numWaiting = 0;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_MBARRIER_H

@@ -1,0 +1,241 @@
+//===- Order.h - Which accesses happen before which -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_ORDER_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_ORDER_H
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+struct Thread;
+
+/// A vector of clocks: by thread, and behind the threads by slot of copies that
+/// complete together. Clocks that are not there are 0. Copies share the values
+/// until one of them changes.
+class Clocks {
+public:
+  uint32_t get(uint32_t who) const {
+    return values && who < values->size() ? (*values)[who] : 0;
+  }
+  void raise(uint32_t who, uint32_t clock);
+  void join(const Clocks &other);
+  void join(const std::vector<uint32_t> &others);
+  /// Joins into `others`, which is long enough.
+  void joinInto(std::vector<uint32_t> &others) const;
+
+  bool isEmpty() const { return !values; }
+  /// Whether both share their values: a quick way to see that they are equal.
+  bool isSame(const Clocks &other) const { return values == other.values; }
+
+private:
+  void makeUnique(size_t size);
+
+  std::shared_ptr<std::vector<uint32_t>> values;
+};
+
+/// Clocks of other blocks of the launch, as far as somebody knows them. Copies
+/// share what is equal: a counter that all blocks update knows all of them.
+class OtherBlocks {
+public:
+  bool isEmpty() const { return !chunks; }
+  bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
+  void join(const OtherBlocks &other);
+  void add(uint32_t block, const Clocks &clocks);
+
+private:
+  static constexpr uint32_t kChunkBlocks = 64;
+  using Chunk = std::array<Clocks, kChunkBlocks>;
+  using Chunks = std::vector<std::shared_ptr<const Chunk>>;
+
+  std::shared_ptr<const Chunks> chunks;
+};
+
+/// What a release tells to whoever acquires: which accesses happened before.
+struct Knowledge {
+  Clocks seen;
+  OtherBlocks others;
+  /// The same, of those that a proxy fence has made visible to copies.
+  Clocks fenced;
+  /// The slot of the copies that complete on what this belongs to; -1 if there
+  /// were none. What belongs to a barrier keeps it from phase to phase: who
+  /// sees a phase complete has seen the ones before.
+  int32_t copies = -1;
+  /// Which run of `Order::begin` this is about: it means nothing in others.
+  uint32_t run = 0;
+  /// What went into `seen` and `fenced` last.
+  Clocks lastSeen, lastFenced;
+
+  void clear() {
+    seen = fenced = lastSeen = lastFenced = {};
+    others = {};
+  }
+};
+
+/// How an atomic access or a fence orders others.
+struct Ordering {
+  bool acquires, releases;
+  /// Whether blocks are ordered as well, not only the threads of one.
+  bool isOfDevice;
+};
+
+/// The happens-before order of a block, as vector clocks. A thread's clock is
+/// that of its accesses; it advances when the thread tells others about them.
+///
+/// What all live threads know is kept once (`all`), not in the vector of each,
+/// so that a barrier of the whole block takes time in proportion to its threads
+/// only, and threads that learn the same share a vector.
+class Order {
+public:
+  void begin(uint32_t numThreads);
+
+  uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
+
+  /// Whether the thread knows the access of somebody at a clock.
+  bool knows(uint32_t thread, uint32_t who, uint32_t clock) const {
+    return who == thread || isKnownToAll(who, clock) ||
+           clock <= states[thread].seen.get(who);
+  }
+  /// Whether such an access, or one of its own, is visible to copies that the
+  /// thread issues.
+  bool hasFenced(uint32_t thread, uint32_t who, uint32_t clock) const;
+  bool isKnownToAll(uint32_t who, uint32_t clock) const {
+    return clock <= all[who];
+  }
+  bool isFencedForAll(uint32_t who, uint32_t clock) const {
+    return clock <= fencedForAll[who];
+  }
+
+  /// Whether the thread knows an access of another block.
+  bool knowsOther(uint32_t thread, uint32_t block, uint32_t who,
+                  uint32_t clock) const {
+    return states[thread].others.knows(block, who, clock);
+  }
+
+  void release(uint32_t thread, Knowledge &into);
+  void acquire(uint32_t thread, const Knowledge &from);
+
+  //===--- Atomic accesses (PTX ISA, "Release and Acquire Patterns") ---===//
+
+  /// The thread reads a value that carries `from`, and `others` if that comes
+  /// from all of the device: it learns that now, or by a later fence.
+  void acquireAtomic(uint32_t thread, const Knowledge &from,
+                     const OtherBlocks *others, Ordering ordering);
+  /// The thread, of the block of that number, writes a value that carries what
+  /// it knows, or what it knew at its last fence. `others` is what the value
+  /// carries to other blocks, null if that is nothing.
+  void releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
+                     OtherBlocks *others, Ordering ordering);
+  void fence(uint32_t thread, uint32_t block, Ordering ordering);
+
+  /// The threads that meet; `isAll` if they are all that live.
+  void synchronize(const std::vector<Thread *> &threads, bool isAll);
+  void fenceProxy(uint32_t thread);
+
+  /// How often all threads have met.
+  uint32_t getNumBarriers() const { return numBarriers; }
+
+  struct Event {
+    uint32_t who, clock;
+  };
+  /// The end of a copy. Whoever knows the event knows it. So does, if `wait`
+  /// isn't 0, whoever has been told of this wait of the thread `event.who`, by
+  /// `releaseCopies`.
+  struct End {
+    Event event;
+    uint32_t wait = 0;
+  };
+  /// A copy completes on what `into` belongs to.
+  End complete(Knowledge &into);
+  /// A copy completes that the thread has waited for.
+  End complete(uint32_t thread, bool isByThread);
+  /// A copy by the thread itself (cp.async) has completed elsewhere.
+  void noteCopy(uint32_t thread, const End &end) {
+    states[thread].copies.raise(end.event.who, end.event.clock);
+  }
+
+  bool knows(uint32_t thread, const End &end) const;
+  bool hasFenced(uint32_t thread, const End &end) const;
+  bool isKnownToAll(const End &end) const;
+  bool isFencedForAll(const End &end) const;
+
+  /// The ends of all copies by the thread that have completed.
+  Clocks getCopies(uint32_t thread);
+  /// Tells of the ends of copies, and of nothing else that a thread has done.
+  void releaseCopies(const Clocks &ends, Knowledge &into);
+  void releaseCopy(const End &end, Knowledge &into);
+
+private:
+  struct State {
+    uint32_t clock = 1;
+    /// Of the accesses of the thread itself that it has fenced.
+    uint32_t fencedClock = 0;
+    /// Whether it has fenced all that is in `all`.
+    bool hasFencedAll = false;
+    Clocks seen, fenced;
+    OtherBlocks others;
+    /// The ends of its copies that it has not waited for, how many it has
+    /// waited for, and the slot that stands for those; -1 if nobody asks.
+    Clocks copies;
+    uint32_t numWaits = 0;
+    int32_t waitSlot = -1;
+  };
+
+  /// What fences make of relaxed accesses. A barrier hands it on: fences are
+  /// cumulative.
+  struct Fences {
+    /// What the values carried that have been read since.
+    Knowledge read;
+    /// What was known at the last fence, for threads of the block and for
+    /// those of others.
+    Knowledge fenced;
+    OtherBlocks fencedForDevice;
+  };
+
+  /// Threads that know the same often learn the same: the last join.
+  struct LastJoin {
+    Clocks from, with, result;
+    void join(Clocks &into, const Clocks &with);
+  };
+
+  void synchronizeAll(const std::vector<Thread *> &threads);
+  void synchronizeSome(const std::vector<Thread *> &threads);
+  void synchronizeFences(const std::vector<Thread *> &threads);
+  void prepare(Knowledge &knowledge) const;
+  uint32_t addSlot();
+  Event getWait(uint32_t thread, uint32_t wait) const {
+    return {numThreads + states[thread].waitSlot, wait};
+  }
+  bool hasWaitSlot(const End &end) const {
+    return end.wait && states[end.event.who].waitSlot >= 0;
+  }
+  void join(Knowledge &into, const Knowledge &from) const;
+  Knowledge getKnowledge(uint32_t thread) const;
+  OtherBlocks getForDevice(uint32_t thread, uint32_t block) const;
+  Fences &getFences(uint32_t thread);
+
+  uint32_t run = 0;
+  uint32_t numThreads = 0, numBarriers = 0;
+  std::vector<State> states;
+  /// By thread; empty until one of them uses a fence or a relaxed access.
+  std::vector<Fences> fences;
+  /// Whether any thread knows of other blocks.
+  bool hasOthers = false;
+  /// The clocks of the slots of copies.
+  std::vector<uint32_t> slots;
+  /// What every live thread knows, and has fenced.
+  std::vector<uint32_t> all, fencedForAll;
+  LastJoin lastSeen, lastFenced;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_ORDER_H

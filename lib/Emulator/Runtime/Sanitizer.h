@@ -1,0 +1,280 @@
+//===- Sanitizer.h - Checked accesses of memory -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_SANITIZER_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_SANITIZER_H
+
+#include "LaunchShadow.h"
+#include "Order.h"
+#include "Shadow.h"
+#include "kvcache/Emulator/ABI.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+class Block;
+struct Thread;
+
+/// Bytes of a block's shared memory.
+struct SharedRange {
+  uint32_t offset, bytes;
+};
+
+/// Bytes of global memory.
+struct GlobalRange {
+  const void *begin;
+  uint64_t bytes;
+};
+
+/// Which path to memory a copy takes: cp.async takes that of loads and stores,
+/// tensor and bulk copies the asynchronous one.
+enum class Proxy : uint8_t { Generic, Async };
+
+/// Finds accesses of shared and global memory that are not ordered, that read
+/// what nobody has written, and that touch what a copy has in flight. Every
+/// function that finds something ends the launch (`Block::fail`). Nothing
+/// happens, and little time is spent, when it is off.
+///
+/// What a block does to global memory stays here until its turn comes
+/// (`LaunchShadow`): then it is compared with what the blocks before it did.
+class Sanitizer {
+public:
+  explicit Sanitizer(Block &block) : block(block) {}
+
+  /// Forgets everything, for a block of so many threads and bytes, of a number
+  /// in its launch.
+  void begin(bool isOn, uint32_t numThreads, uint32_t sharedBytes,
+             LaunchShadow *launch, uint64_t number);
+
+  /// An access by a thread, with the flags of `kvcacheEmulatorAccess`.
+  void access(Thread &thread, const KVCacheSite *site, SharedRange range,
+              uint32_t flags);
+  /// The same, of global memory.
+  void accessGlobal(Thread &thread, const KVCacheSite *site,
+                    const void *pointer, int64_t bytes, uint32_t flags);
+
+  //===--- Order ---===//
+
+  /// What the thread knows goes into `into`.
+  void release(Thread &thread, Knowledge &into);
+  /// The thread learns what is in `from`.
+  void acquire(Thread &thread, const Knowledge &from);
+  /// Threads meet: each learns what the others know. (bar.sync of the block or
+  /// of some warps, bar.warp.sync.)
+  void synchronize(const std::vector<Thread *> &threads);
+  /// Around an atomic access of shared or global memory, with the flags of
+  /// `kvcacheEmulatorAccess`: the thread learns what the value carries that it
+  /// reads, and what it knows goes with the value that it writes.
+  void acquireAtomic(Thread &thread, const void *pointer, uint32_t flags);
+  void releaseAtomic(Thread &thread, const void *pointer, uint32_t flags);
+  /// Orders accesses around atomic ones, by flags likewise.
+  void fence(Thread &thread, uint32_t flags);
+  /// Accesses ordered before become visible to copies that are ordered behind
+  /// (fence.proxy.async): those of shared memory, and of global memory, where
+  /// any fence of a launch is taken for the right one.
+  void fenceProxy(Thread &thread);
+  void fenceGlobalProxy();
+
+  //===--- Copies ---===//
+
+  /// A copy that the thread issues and that is not done.
+  using Copy = uint32_t;
+  /// What needs not be waited for.
+  static constexpr Copy kNoCopy = ~Copy{0};
+
+  /// A copy that is going to write the range: until it completes, nobody may
+  /// touch it.
+  Copy issueWrite(Thread &thread, const KVCacheSite *site, SharedRange range,
+                  Proxy proxy);
+  /// A copy that is going to read the range: until it completes, nobody may
+  /// write it.
+  Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
+                 Proxy proxy);
+  /// The same, of global memory.
+  Copy issueGlobal(Thread &thread, const KVCacheSite *site,
+                   const std::vector<GlobalRange> &ranges, Proxy proxy,
+                   bool writes);
+  /// The copy is done, which whoever acquires `into` learns.
+  Order::End complete(Copy copy, Knowledge &into);
+  /// The copy is done, which the thread learns.
+  Order::End complete(Copy copy, Thread &thread);
+  /// The copy is done together with another one.
+  void complete(Copy copy, const Order::End &end);
+  /// The ends of all copies by the thread itself (cp.async) that are done.
+  Clocks getCopies(const Thread &thread);
+  /// Whoever acquires `into` learns that copies are done, and nothing else.
+  void releaseCopies(const Clocks &ends, Knowledge &into);
+  void releaseCopy(const Order::End &end, Knowledge &into);
+
+  //===--- mbarriers ---===//
+
+  /// The 8 bytes at `offset` are an mbarrier, which plain accesses must not
+  /// touch, until it is invalidated.
+  void placeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
+  /// An operation on that mbarrier: somebody must have placed it before.
+  void useBarrier(const Thread &thread, const KVCacheSite *site,
+                  uint32_t offset);
+  void removeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
+
+  /// The end of the block: fails if a copy is in flight.
+  void end();
+
+  /// The block has ended: waits for its turn, and unless it has failed tells
+  /// the launch what it did. Returns what conflicts with the blocks before.
+  std::optional<std::string> finish(bool hasFailed);
+
+  /// What an access does, and how it relates to one before it.
+  enum class Kind : uint8_t { Read, Write, AtomicRead, AtomicWrite };
+  enum class Relation : uint8_t { Ordered, Unordered, Unfenced, InFlight };
+
+  static Kind getKind(bool isWrite, bool isAtomic) {
+    return isAtomic  ? isWrite ? Kind::AtomicWrite : Kind::AtomicRead
+           : isWrite ? Kind::Write
+                     : Kind::Read;
+  }
+  static Kind getKind(uint32_t flags) {
+    constexpr uint32_t atomic = KVCacheAccessAtomic | KVCacheAccessVolatile;
+    return getKind((flags & KVCacheAccessWrite) != 0, (flags & atomic) != 0);
+  }
+  static bool isWrite(Kind kind) {
+    return kind == Kind::Write || kind == Kind::AtomicWrite;
+  }
+  static bool isAtomic(Kind kind) {
+    return kind == Kind::AtomicRead || kind == Kind::AtomicWrite;
+  }
+
+private:
+  struct CopyState {
+    const KVCacheSite *site;
+    /// The first of its ranges.
+    uint64_t begin, bytes;
+    uint32_t issuer;
+    Proxy proxy;
+    bool isGlobal, isWrite, isInFlight;
+    /// The cells that stand for it.
+    uint32_t numCells;
+    /// When it is done: it is like an access by that one then.
+    Order::End end;
+  };
+
+  /// What a thread, or a copy that it issues, is about to do.
+  struct Access {
+    const Thread &thread;
+    const KVCacheSite *site;
+    /// An offset in shared memory, or an address.
+    uint64_t begin, bytes;
+    Kind kind;
+    bool reads, isAsync;
+    std::optional<Copy> copy;
+    bool isGlobal = false, isOfDevice = false;
+    bool isInvariant = false, isVolatile = false;
+  };
+  struct Rules;
+  /// A store that is about to write what another thread has just written: fine
+  /// if it leaves the bytes as they are.
+  struct Rewrite {
+    uint64_t begin;
+    std::vector<char> bytes;
+    std::string error;
+  };
+  /// What a value carries that atomic accesses have written.
+  struct Released {
+    Knowledge knowledge;
+    /// The thread that has written the value by a plain store.
+    uint32_t writer = ~uint32_t{0};
+  };
+
+  void touch(const Access &access);
+  void compact(const Access &access, Granule &granule);
+  void checkGranule(const Access &access, const Granule &granule,
+                    uint64_t index, uint16_t mask);
+  void checkList(const Access &access, const CellList &list, Kind kind,
+                 uint64_t index, uint16_t mask);
+  Relation relate(const Access &access, const Cell &cell, Kind kind) const;
+  void note(const Access &access, Granule &granule, uint16_t mask);
+  Granule &getGranule(uint64_t index, bool isGlobal = false);
+  Released &getReleased(const void *atomic);
+  OtherBlocks *getReleasedForDevice(const void *pointer, uint32_t flags);
+
+  bool checkPlace(const Thread &thread, const KVCacheSite *site,
+                  const void *pointer, int64_t bytes, uint32_t flags) const;
+  void checkInitialized(const Access &access);
+  void checkInvariant(const Access &access, uint64_t index,
+                      uint16_t mask) const;
+  uint64_t findMissing(uint64_t begin, uint64_t bytes) const;
+  bool isRewrite(const Access &access, const Cell &cell, Kind kind) const;
+  void noteRewrite(const Access &access, uint64_t index, uint16_t mask,
+                   const std::string &what);
+  void checkRewrites() {
+    if (!rewrites.empty())
+      finishRewrites();
+  }
+  void finishRewrites();
+  void checkPast(const Access &access, uint64_t index, uint16_t mask) const;
+  void takeTurn();
+  template <typename Visitor> void forEachGlobal(Visitor visit) const;
+  PastAccess getPast(const Cell &cell, bool isAtomic) const;
+  std::optional<std::string> findConflict() const;
+  void tellLaunch();
+
+  Copy addCopy(const CopyState &state);
+  Copy issue(Thread &thread, const KVCacheSite *site, SharedRange range,
+             Proxy proxy, Kind kind);
+  Order::End finish(Copy copy, Order::End end);
+  void forget(Copy copy);
+
+  static const char *getVerb(Kind kind, bool isVolatile);
+  std::string describe(const Access &access) const;
+  std::string describe(const CopyState &copy) const;
+  std::string describeAccess(const Cell &cell, Kind kind) const;
+  std::string describeConflict(const CopyState &copy, Relation relation) const;
+  std::string describeConflict(const Access &access, const Cell &cell,
+                               Kind kind) const;
+  std::string describePlace(uint64_t begin, bool isGlobal) const;
+  std::string describePast(const PastAccess &past, bool isAtomic) const;
+  std::string describe(const Access &access, uint64_t index, uint16_t mask,
+                       const std::string &what) const;
+  [[noreturn]] void fail(const Access &access, uint64_t index, uint16_t mask,
+                         const std::string &what) const;
+
+  Block &block;
+  bool isOn = false;
+  /// Counts the blocks, so that granules of earlier ones are told apart.
+  uint32_t run = 0;
+  Order order;
+  LaunchShadow *launch = nullptr;
+  uint64_t number = 0;
+  bool hasTurn = false;
+  /// Whether the block has made a proxy fence for global memory.
+  bool hasGlobalFence = false;
+  GranuleTable global;
+  std::vector<Rewrite> rewrites;
+  std::unique_ptr<Granule[]> granules;
+  uint32_t numGranules = 0;
+  CellPool pool;
+  /// By address; of the addresses that come when these are many already, what
+  /// all of them carry.
+  std::unordered_map<const void *, Released> atomics;
+  Released otherAtomics;
+  std::vector<CopyState> copies;
+  /// Whether anything tells that copies write shared memory: one of them, or an
+  /// mbarrier that may wait for some.
+  bool hasCopies = false;
+  /// The numbers that are free again.
+  std::vector<Copy> freeCopies;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_SANITIZER_H

@@ -1,0 +1,48 @@
+//===- WarpMeeting.h - Lanes at an instruction of their warp ----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H
+
+#include "Block.h"
+
+namespace mlir::kvcache::emulator {
+
+/// An instruction that lanes of one warp have come to.
+class WarpMeeting : public Waitable {
+public:
+  std::string describe() const override;
+
+  /// Calls `function` with the number of each lane that has come, and with what
+  /// it has brought.
+  template <typename Lane, typename Function> void forEach(Function function) {
+    for (uint32_t rest = reached; rest; rest &= rest - 1) {
+      uint32_t number = __builtin_ctz(rest);
+      function(number, static_cast<Lane &>(*lanes[number]));
+    }
+  }
+
+  /// What a lane that has come has brought.
+  template <typename Lane> Lane &get(uint32_t number) {
+    return static_cast<Lane &>(*lanes[number]);
+  }
+
+  bool has(uint32_t lane) const { return reached >> lane & 1; }
+
+  uint32_t warp = 0;
+  const KVCacheSite *site = nullptr;
+  WarpWork work = nullptr;
+  WarpRule rule = WarpRule::SameSite;
+  /// The lanes that shall come, and those that have.
+  uint32_t mask = 0, reached = 0;
+  WarpLane *lanes[kWarpSize] = {};
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H

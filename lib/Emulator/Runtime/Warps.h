@@ -1,0 +1,99 @@
+//===- Warps.h - Threads of a warp that meet --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_WARPS_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_WARPS_H
+
+#include "kvcache/Emulator/ABI.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+class Block;
+struct Thread;
+class WarpMeeting;
+
+inline constexpr uint32_t kAllLanes = ~0u;
+
+/// What a lane brings to an instruction of its warp, and gets from it: a base
+/// for operands and results.
+struct WarpLane {
+  Thread *thread = nullptr;
+  bool isDone = false;
+};
+
+/// What lanes of a warp execute together, when the last of them has come: the
+/// one that comes last does it for all.
+using WarpWork = void (*)(Block &block, WarpMeeting &meeting);
+
+/// Which lanes may execute an instruction together.
+enum class WarpRule : uint8_t {
+  /// Those that execute the same instruction of the source.
+  SameSite,
+  /// Those that execute such an instruction anywhere (bar.warp.sync).
+  AnySite,
+  /// All 32 lanes, at the same instruction (.aligned).
+  AllLanes
+};
+
+/// The instructions that several lanes of a warp execute together.
+class Warps {
+public:
+  explicit Warps(Block &block);
+  ~Warps();
+
+  void begin();
+  /// A thread has ended: those that wait for it go on.
+  void noteExit(Thread &thread);
+
+  /// The lanes of a warp, and those that have not ended.
+  uint32_t getLanes(uint32_t warp) const;
+  uint32_t getLive(uint32_t warp) const { return warps[warp].live; }
+  /// The warps in which any lane has not ended.
+  uint32_t numLive() const { return liveWarps; }
+
+  /// Waits until all lanes of `mask` have come that have not ended; the last
+  /// one runs `work`. `lane` has to be one of WarpLane's heirs that `work`
+  /// knows.
+  void meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
+            WarpWork work, WarpLane &lane, WarpRule rule = WarpRule::SameSite);
+
+  /// "lane 3", "lanes 0 to 7 and 9".
+  static std::string describeLanes(uint32_t lanes);
+
+private:
+  struct Warp {
+    uint32_t live = 0;
+    /// Those that not all lanes have come to.
+    std::vector<WarpMeeting *> open;
+  };
+
+  WarpMeeting *find(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                    WarpWork work, WarpRule rule);
+  WarpMeeting &open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
+                    WarpWork work, WarpRule rule);
+  bool isComplete(const WarpMeeting &meeting) const;
+  void complete(WarpMeeting &meeting);
+  [[noreturn]] void failToMeet(const Thread &thread, const KVCacheSite *site,
+                               uint32_t mask, const WarpMeeting &other) const;
+
+  Block &block;
+  std::vector<Warp> warps;
+  uint32_t liveWarps = 0;
+  /// All, and those that are not open.
+  std::vector<std::unique_ptr<WarpMeeting>> meetings;
+  std::vector<WarpMeeting *> unused;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_WARPS_H

@@ -1,0 +1,70 @@
+//===- PrepareHost.cpp - Host code alone, for the CPU --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/GPU/Passes.h"
+#include "kvcache/IR/KVCache.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_PREPAREHOST
+#include "kvcache/GPU/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+
+namespace {
+
+struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
+  using PrepareHostBase::PrepareHostBase;
+
+  void runOnOperation() override {
+    if (!hasDevice)
+      for (auto module : llvm::make_early_inc_range(
+               getOperation().getOps<gpu::GPUModuleOp>()))
+        module.erase();
+    WalkResult result = getOperation().walk([&](Operation *op) {
+      if (!op->isRegistered()) {
+        op->emitError("unregistered operation '")
+            << op->getName() << "' has no lowering";
+        return WalkResult::interrupt();
+      }
+      StringRef remedy = getRemedy(op);
+      if (remedy.empty() || (hasDevice && runsOnDevice(op)))
+        return WalkResult::advance();
+      op->emitOpError("can't run on the CPU: ") << remedy;
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return signalPassFailure();
+    // Only kernels have use for names, and LLVM doesn't know them.
+    for (auto function : getOperation().getOps<FunctionOpInterface>())
+      for (unsigned index = 0; index < function.getNumArguments(); ++index)
+        function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);
+  }
+
+private:
+  static bool runsOnDevice(Operation *op) {
+    return isa<gpu::LaunchFuncOp, kvcache::EncodeTensorMapOp>(op);
+  }
+
+  /// What to write instead of an op that only a GPU has; empty for others.
+  static StringRef getRemedy(Operation *op) {
+    using namespace kvcache;
+    if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
+      return "write the kernel as nested 'scf.parallel' loops";
+    if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
+            TMAGatherTileOp, TMAStoreOp, TensorMapOpInterface,
+            EncodeTensorMapOp>(op))
+      return "copies that can are 'kvcache.async_load_tile' and "
+             "'kvcache.async_gather_tile'";
+    return "";
+  }
+};
+
+} // namespace

@@ -1,0 +1,37 @@
+//===- CheckLowered.cpp - Reject what is left over ------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/LLVMIR/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_CHECKLOWERED
+#include "kvcache/LLVMIR/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+
+namespace {
+
+struct CheckLowered : kvcache::impl::CheckLoweredBase<CheckLowered> {
+  void runOnOperation() override {
+    WalkResult result = getOperation()->walk([](Operation *op) {
+      if (isa<ModuleOp, gpu::GPUModuleOp>(op) ||
+          isa_and_present<LLVM::LLVMDialect, NVVM::NVVMDialect>(
+              op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("has no lowering to LLVM here");
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace

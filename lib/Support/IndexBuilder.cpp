@@ -1,0 +1,94 @@
+//===- IndexBuilder.cpp - Index arithmetic --------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Support/IndexBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+Value IndexBuilder::index(int64_t value) const {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+Value IndexBuilder::i32(int64_t value) const {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+Value IndexBuilder::add(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::sub(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::mul(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::div(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::rem(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::RemUIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::min(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MinSIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::max(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::MaxSIOp>(loc, lhs, rhs);
+}
+Value IndexBuilder::equal(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, lhs,
+                                             rhs);
+}
+Value IndexBuilder::below(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult,
+                                             lhs, rhs);
+}
+Value IndexBuilder::less(Value lhs, Value rhs) const {
+  return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
+                                             lhs, rhs);
+}
+Value IndexBuilder::toI32(Value value) const {
+  return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
+                                                  value);
+}
+Value IndexBuilder::fromI32(Value value) const {
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
+                                                    value);
+}
+
+Value IndexBuilder::selectIf(Value condition, function_ref<Value()> then,
+                             function_ref<Value()> otherwise) const {
+  OpBuilder::InsertionGuard guard(builder);
+  auto branch = scf::IfOp::create(
+      builder, loc, condition,
+      [&](OpBuilder &, Location) {
+        Value value = then();
+        scf::YieldOp::create(builder, loc, value);
+      },
+      [&](OpBuilder &, Location) {
+        Value value = otherwise();
+        scf::YieldOp::create(builder, loc, value);
+      });
+  return branch.getResult(0);
+}
+
+void IndexBuilder::runIf(Value condition, function_ref<void()> body) const {
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void IndexBuilder::loop(Value first, Value end, Value step,
+                        function_ref<void(Value)> body) const {
+  auto loop = scf::ForOp::create(builder, loc, first, end, step);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}

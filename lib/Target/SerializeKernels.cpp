@@ -1,0 +1,204 @@
+//===- SerializeKernels.cpp - From gpu.module to gpu.binary ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CUDATools.h"
+#include "PTX.h"
+#include "kvcache/IR/KVCache.h"
+#include "kvcache/Target/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_SERIALIZEKERNELS
+#include "kvcache/Target/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+std::optional<gpu::CompilationTarget> parseFormat(StringRef format) {
+  return llvm::StringSwitch<std::optional<gpu::CompilationTarget>>(format)
+      .Case("ptx", gpu::CompilationTarget::Assembly)
+      .Case("cubin", gpu::CompilationTarget::Binary)
+      .Case("fatbin", gpu::CompilationTarget::Fatbin)
+      .Default(std::nullopt);
+}
+
+/// What others need to know of the kernels in a module in order to launch them.
+DictionaryAttr describeKernels(gpu::GPUModuleOp module) {
+  Builder builder(module.getContext());
+  SmallVector<NamedAttribute> kernels;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      continue;
+    NamedAttrList facts;
+    if (Attribute parameters =
+            function->getAttr(KVCacheDialect::kParametersAttr))
+      facts.set("parameters", parameters);
+    if (Attribute blockSize =
+            function->getAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
+      facts.set("block_size", blockSize);
+    if (Attribute bytes =
+            function->getAttr(KVCacheDialect::kDynamicSharedMemoryAttr))
+      facts.set("dynamic_shared_memory", bytes);
+    kernels.push_back(builder.getNamedAttr(
+        function.getSymName(), facts.getDictionary(module.getContext())));
+  }
+  return builder.getDictionaryAttr(kernels);
+}
+
+/// A function of CUDA's libdevice that the module calls; null if there is none.
+LLVM::LLVMFuncOp findLibdeviceFunction(gpu::GPUModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (function.isExternal() && function.getSymName().starts_with("__nv_"))
+      return function;
+  return nullptr;
+}
+
+InFlightDiagnostic emitNoLibdevice(LLVM::LLVMFuncOp function) {
+  Operation *user = function;
+  if (auto uses = SymbolTable::getSymbolUses(function, function->getParentOp()))
+    if (!uses->empty())
+      user = uses->begin()->getUser();
+  return user->emitError("needs '")
+         << function.getSymName()
+         << "' of CUDA's libdevice: pass the pipeline option 'toolkit' with a "
+            "toolkit that has it, or write it with ops that chips have (such "
+            "as math.exp2)";
+}
+
+struct SerializeKernels
+    : kvcache::impl::SerializeKernelsBase<SerializeKernels> {
+  using SerializeKernelsBase::SerializeKernelsBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (!parseFormat(format))
+      return emitError(UnknownLoc::get(context))
+             << "unknown format '" << format
+             << "'; known are ptx, cubin and fatbin";
+    return success();
+  }
+
+  void runOnOperation() override {
+    llvm::StringMap<StringAttr> originals;
+    for (auto module : llvm::make_early_inc_range(
+             getOperation().getOps<gpu::GPUModuleOp>())) {
+      if (auto original = module->getAttrOfType<FlatSymbolRefAttr>(
+              KVCacheDialect::kCloneOfAttr))
+        originals[module.getName()] = original.getAttr();
+      if (failed(serialize(module)))
+        return signalPassFailure();
+    }
+    mergeClones(originals);
+  }
+
+private:
+  /// Replaces a module by a binary.
+  LogicalResult serialize(gpu::GPUModuleOp module) {
+    FailureOr<std::string> libdevice = findLibdevice(module);
+    if (failed(libdevice))
+      return failure();
+    DictionaryAttr kernels = describeKernels(module);
+    SmallVector<Attribute> objects;
+    for (auto target :
+         module.getTargetsAttr().getAsRange<NVVM::NVVMTargetAttr>()) {
+      FailureOr<gpu::ObjectAttr> object =
+          makeObject(module, target, *libdevice, kernels);
+      if (failed(object))
+        return failure();
+      objects.push_back(*object);
+    }
+    OpBuilder builder(module);
+    gpu::BinaryOp::create(builder, module.getLoc(), module.getName(),
+                          module.getOffloadingHandlerAttr(),
+                          builder.getArrayAttr(objects));
+    module.erase();
+    return success();
+  }
+
+  /// The path of libdevice where the module needs it, and else nothing: reading
+  /// it takes longer than compiling a small kernel.
+  FailureOr<std::string> findLibdevice(gpu::GPUModuleOp module) {
+    LLVM::LLVMFuncOp function = findLibdeviceFunction(module);
+    if (!function)
+      return std::string();
+    SmallString<128> path(toolkit.getValue());
+    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
+    if (toolkit.empty() || !llvm::sys::fs::exists(path))
+      return emitNoLibdevice(function);
+    return path.str().str();
+  }
+
+  FailureOr<gpu::ObjectAttr> makeObject(gpu::GPUModuleOp module,
+                                        NVVM::NVVMTargetAttr target,
+                                        StringRef libdevice,
+                                        DictionaryAttr kernels) {
+    FailureOr<std::string> ptx = compileToPTX(module, target, libdevice);
+    if (failed(ptx))
+      return failure();
+    FailureOr<StringAttr> content = finish(module.getLoc(), *ptx, target);
+    if (failed(content))
+      return failure();
+    Builder builder(&getContext());
+    NamedAttribute properties[] = {
+        builder.getNamedAttr("O", builder.getI32IntegerAttr(target.getO())),
+        builder.getNamedAttr(KVCacheDialect::kKernelsProperty, kernels)};
+    return gpu::ObjectAttr::get(&getContext(), target, *parseFormat(format),
+                                *content, builder.getDictionaryAttr(properties),
+                                /*kernels=*/nullptr);
+  }
+
+  /// Assembles PTX as the format asks.
+  FailureOr<StringAttr> finish(Location loc, StringRef ptx,
+                               NVVM::NVVMTargetAttr target) {
+    gpu::CompilationTarget wanted = *parseFormat(format);
+    // The driver reads text up to a zero byte.
+    if (wanted == gpu::CompilationTarget::Assembly)
+      return StringAttr::get(&getContext(), ptx + Twine('\0'));
+    FailureOr<std::string> ptxas = findCUDATool(loc, "ptxas", toolkit);
+    if (failed(ptxas))
+      return failure();
+    FailureOr<std::string> content =
+        assemblePTX(loc, *ptxas, ptx, target.getChip(), target.getO());
+    if (failed(content))
+      return failure();
+    if (wanted == gpu::CompilationTarget::Fatbin) {
+      FailureOr<std::string> fatbinary =
+          findCUDATool(loc, "fatbinary", toolkit);
+      if (failed(fatbinary))
+        return failure();
+      content = makeFatBinary(loc, *fatbinary, ptx, *content, target.getChip());
+      if (failed(content))
+        return failure();
+    }
+    return StringAttr::get(&getContext(), *content);
+  }
+
+  /// Moves the objects of a clone for another target to the original binary.
+  void mergeClones(const llvm::StringMap<StringAttr> &originals) {
+    SymbolTable symbols(getOperation());
+    Builder builder(&getContext());
+    for (auto binary :
+         llvm::make_early_inc_range(getOperation().getOps<gpu::BinaryOp>())) {
+      auto found = originals.find(binary.getName());
+      if (found == originals.end())
+        continue;
+      auto original = symbols.lookup<gpu::BinaryOp>(found->second);
+      SmallVector<Attribute> objects(original.getObjectsAttr().getValue());
+      llvm::append_range(objects, binary.getObjectsAttr());
+      original.setObjectsAttr(builder.getArrayAttr(objects));
+      binary.erase();
+    }
+  }
+};
+
+} // namespace
