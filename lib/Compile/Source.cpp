@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
@@ -20,7 +21,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -67,35 +67,6 @@ static void nameArguments(ModuleOp module, const AsmParserState &state) {
                             StringAttr::get(module.getContext(), name));
     }
   });
-}
-
-/// The parser recurses with every bracket, and would run out of stack.
-static constexpr unsigned kMaxNesting = 1000;
-
-const char *kvcache::findDeepNesting(StringRef text) {
-  unsigned depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    StringRef rest = text.substr(i);
-    if (rest.starts_with("//")) {
-      i = std::min(text.find('\n', i), text.size());
-    } else if (rest.starts_with("\"")) {
-      do
-        i += text[i] == '\\' ? 2 : 1;
-      while (i < text.size() && text[i] != '"' && text[i] != '\n');
-    } else if (rest.starts_with("->") || rest.starts_with(">=")) {
-      ++i;
-    } else if (StringRef("([{<").contains(text[i])) {
-      if (++depth > kMaxNesting)
-        return rest.data();
-    } else if (StringRef(")]}>").contains(text[i])) {
-      depth -= depth > 0;
-    }
-  }
-  return nullptr;
-}
-
-std::string kvcache::getNestingError() {
-  return llvm::formatv("brackets are nested more than {0} deep", kMaxNesting);
 }
 
 void Source::parse(StringRef contents, StringRef filename) {

@@ -77,6 +77,19 @@ static void printQuantization(AsmPrinter &printer, Type scale,
 }
 
 //===----------------------------------------------------------------------===//
+// Scales: the type of the cache
+//===----------------------------------------------------------------------===//
+
+/// Generated code for a parameter would add an error to that of the type.
+static ParseResult parseCacheOfScales(AsmParser &parser, Type &cache) {
+  return parser.parseType(cache);
+}
+
+static void printCacheOfScales(AsmPrinter &printer, Type cache) {
+  printer << cache;
+}
+
+//===----------------------------------------------------------------------===//
 // Row indices: `rows = 128, page_size = 64`, in any order
 //===----------------------------------------------------------------------===//
 

@@ -9,6 +9,7 @@
 #include "kvcache/Pipelines/OptMain.h"
 
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/Nesting.h"
 #include "kvcache/Target/EmitPTX.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -19,7 +20,10 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
+
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -39,14 +43,17 @@ struct EmitPTXPass : PassWrapper<EmitPTXPass, OperationPass<>> {
   raw_ostream &os;
 };
 
-LogicalResult runWithPTX(llvm::ToolOutputFile &output,
+/// Runs the passes with PTX as the output instead of IR.
+LogicalResult runWithPTX(raw_ostream &os,
                          std::unique_ptr<llvm::MemoryBuffer> input,
                          DialectRegistry &registry, MlirOptMainConfig config) {
+  if (llvm::cl::getRegisteredOptions()["verify-each"]->getNumOccurrences() == 0)
+    config.verifyPasses(false);
   MlirOptMainConfig base = config;
   config.setPassPipelineSetupFn([&, base](PassManager &pm) {
     if (failed(base.setupPassPipeline(pm)))
       return failure();
-    pm.addPass(std::make_unique<EmitPTXPass>(output.os()));
+    pm.addPass(std::make_unique<EmitPTXPass>(os));
     return success();
   });
   return MlirOptMain(llvm::nulls(), std::move(input), registry, config);
@@ -67,6 +74,21 @@ static bool reportPlugins(ArrayRef<char *> arguments) {
     return true;
   }
   return false;
+}
+
+/// Reads the input, which is null after an error.
+static std::unique_ptr<llvm::MemoryBuffer>
+openSource(StringRef name, const MlirOptMainConfig &config) {
+  if (name == "-" &&
+      llvm::sys::Process::FileDescriptorIsDisplayed(STDIN_FILENO))
+    llvm::errs() << "(reading from the terminal; Ctrl-D ends the input)\n";
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> source = openInputFile(name, &message);
+  if (!source)
+    llvm::errs() << message << "\n";
+  else if (failed(kvcache::checkNesting(*source, config.inputSplitMarker())))
+    source.reset();
+  return source;
 }
 
 int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
@@ -90,26 +112,24 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
       "  kvcache-opt kernel.mlir --kvcache-to-cpu\n",
       registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  if (!emitPTXText)
+  if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(
         MlirOptMain(argc, argv, inputName, outputName, registry));
-
-  if (llvm::cl::getRegisteredOptions()["verify-each"]->getNumOccurrences() == 0)
-    config.verifyPasses(false);
-  std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> input =
-      openInputFile(inputName, &message);
-  if (!input) {
-    llvm::errs() << message << "\n";
+  std::unique_ptr<llvm::MemoryBuffer> input = openSource(inputName, config);
+  if (!input)
     return 1;
-  }
+  std::string message;
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputName, &message);
   if (!output) {
     llvm::errs() << message << "\n";
     return 1;
   }
-  if (failed(runWithPTX(*output, std::move(input), registry, config)))
+  LogicalResult result =
+      emitPTXText
+          ? runWithPTX(output->os(), std::move(input), registry, config)
+          : MlirOptMain(output->os(), std::move(input), registry, config);
+  if (failed(result))
     return 1;
   output->keep();
   return 0;

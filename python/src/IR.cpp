@@ -10,6 +10,7 @@
 #include "Conversions.h"
 #include "kvcache-c/Dialect.h"
 #include "kvcache/Compile/Source.h"
+#include "kvcache/Support/Nesting.h"
 #include "mlir/CAPI/IR.h"
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

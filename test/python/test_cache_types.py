@@ -211,7 +211,7 @@ PAGED = make().collection_type
             "undefined symbol alias id",
         ),
         ("\udcff", 1, 1, "unexpected character"),
-        ("tuple<" * 100_000, 0, 0, "brackets are nested more than 1000 deep"),
+        ("tuple<" * 100_000, 0, 0, "the source is nested more than 1000 deep"),
     ],
 )
 def test_text_that_is_no_type(text, line, column, message):

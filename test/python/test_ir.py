@@ -367,12 +367,12 @@ def test_arguments_are_checked(make, error, message):
         (Type, "i32 i32", "found trailing characters: 'i32'"),
         (Type, "!kvcache.block", "unknown  type `block` in dialect `kvcache`"),
         (Type, "\udcff", "unexpected character"),
-        (Type, "tuple<" * 100_000, "brackets are nested more than 1000 deep"),
+        (Type, "tuple<" * 100_000, "the source is nested more than 1000 deep"),
         (Type, "!nothing.here", "dialect"),
         (Attribute, "", "expected attribute value"),
         (Attribute, "#kvcache.swizzle<128b>", "expected valid keyword"),
         (Attribute, "#kvcache.params<num_heads = 0, head_size = 1>", "num_heads"),
-        (Attribute, "[" * 100_000, "brackets are nested more than 1000 deep"),
+        (Attribute, "[" * 100_000, "the source is nested more than 1000 deep"),
     ],
 )
 def test_text_that_says_nothing(cls, text, message):
@@ -557,7 +557,7 @@ def test_types_outlive_their_module():
         ("func.func @f() {", 1, "expected"),
         ("\nfunc.func @f() -> i32 {\n  return\n}", 3, "'func.return' op has 0 operands"),
         (f"func.func @f(%a: {PAGED}".replace("bf16", "f64"), 1, "an element type of f32"),
-        ("(" * 2000, 1, "brackets are nested more than 1000 deep"),
+        ("(" * 2000, 1, "the source is nested more than 1000 deep"),
         (b"ML\xefR", 0, "bytecode"),
     ],
 )

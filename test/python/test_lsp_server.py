@@ -137,6 +137,12 @@ def test_an_error_of_a_type_is_shown_where_it_is(editor):
     assert "expects page_size to be positive, got 0" in message
 
 
+@pytest.mark.parametrize("start, opening", [("", "module {"), ("!t = ", "tuple<")])
+def test_a_deep_source_leaves_the_server_running(editor, start, opening):
+    assert editor.open(start + opening * 20_000)
+    assert editor.change(SOURCE) == []
+
+
 def test_a_mended_error_goes_away(editor):
     assert editor.open(SOURCE.replace("%length : index", "%length : i32"))
     assert editor.change(SOURCE) == []

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -14,5 +15,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::kvcache::registerAllDialects(registry);
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  return mlir::kvcache::runOnDeepStack([&]() -> int {
+    return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  });
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
@@ -17,5 +18,7 @@ int main(int argc, char **argv) {
   mlir::kvcache::registerAllDialects(registry);
   mlir::kvcache::registerAllPasses();
   mlir::MLIRContext context(registry);
-  return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
+  return mlir::kvcache::runOnDeepStack([&]() -> int {
+    return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
+  });
 }

@@ -25,13 +25,6 @@ namespace mlir::kvcache {
 /// Returns the registry of all dialects, which contexts copy.
 const DialectRegistry &getRegistry();
 
-/// Returns the first bracket in a text that is nested too deep for the parser,
-/// or null. Skips strings and comments.
-const char *findDeepNesting(StringRef text);
-
-/// Returns the message for such a bracket.
-std::string getNestingError();
-
 /// A module with its own context, so that several threads can compile at the
 /// same time.
 class Source {

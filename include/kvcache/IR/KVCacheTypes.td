@@ -186,7 +186,7 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     ```
   }];
   let parameters = (ins "::mlir::Type":$cache);
-  let assemblyFormat = "`<` $cache `>`";
+  let assemblyFormat = "`<` custom<CacheOfScales>($cache) `>`";
   let extraClassDeclaration = [{
     /// The cache of the scales.
     ::mlir::kvcache::PagedCacheType getPagedCache() const {

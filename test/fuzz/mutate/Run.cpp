@@ -11,6 +11,7 @@
 
 #include "kvcache/Compile/Source.h"
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
