@@ -115,7 +115,7 @@ def generate(seed, seconds, totals):
 
 def corpus():
     """All MLIR of the repository, and some generated modules."""
-    sys.path[:0] = [str(ROOT / "test" / "python"), str(ROOT / "test" / "fuzz")]
+    sys.path[:0] = [str(ROOT / "test" / "python" / "support"), str(ROOT / "test" / "fuzz")]
     import devices
     from generate import generate as generate_module
 

@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "test" / "python"), str(ROOT / "test" / "fuzz")]
+sys.path[:0] = [str(ROOT / "test" / "python" / "support"), str(ROOT / "test" / "fuzz")]
 
 from check_programs import check_module  # noqa: E402
 

@@ -4,8 +4,7 @@ import re
 
 import numpy as np
 from program import Block, Index, Lanes, uint_of
-from test_data_tiles import NAMES
-from test_geometry import PATTERNS, SWIZZLES
+from swizzles import NAMES, PATTERNS, SWIZZLES
 
 
 class TileStatements:

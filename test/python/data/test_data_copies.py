@@ -1,0 +1,363 @@
+"""Copies into tiles against plain indexing: the same bytes wherever they run."""
+
+import functools
+
+import devices
+import ml_dtypes
+import numpy as np
+import pytest
+from swizzles import NAMES, SWIZZLES, stored
+
+import kvcache
+
+ROWS, COLUMNS, HEADS, LAYERS, PAGES = 16, 64, 3, 2, 7
+BYTES = ROWS * COLUMNS * 2
+
+lays = pytest.mark.parametrize("swizzle", SWIZZLES)
+pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48, 256])
+TARGETS = ["cpu", *devices.TARGETS]
+targets = pytest.mark.parametrize("target", TARGETS)
+
+ROW = HEADS * 128
+OPEN = "strided<[?, ?, ?, 384, 128, 1], offset: ?>"
+
+
+def padded_layout(page_size, padding):
+    """The layout of blocks with `padding` elements behind each page."""
+    strides = [*get_strides(page_size, padding), ROW, 128, 1]
+    return f"strided<[{', '.join(map(str, strides))}]>"
+
+
+def get_strides(page_size, padding):
+    layer = page_size * ROW
+    return 2 * LAYERS * layer + padding, LAYERS * layer, layer
+
+
+@functools.cache
+def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout=""):
+    """`load` and `gather` of the values of layer 1, and the tile's bytes."""
+    blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16{layout and f', {layout}'}>"
+    memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
+    arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+    %raw: memref<{BYTES}xi8>, %h: index, %d: index"""
+    begin = f"""
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %bytes = arith.constant {BYTES} : index
+  %zero = arith.constant 0 : i32
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
+      : {blocks}, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view value %collection[%c1] : !collection
+  %tile = kvcache.alloc_tile : !tile"""
+    end = f"""
+  kvcache.wait %token
+  %memory = kvcache.tile_memory %tile : !tile -> {memory}
+  scf.for %i = %c0 to %bytes step %c1 {{
+    %x = memref.load %memory[%i] : {memory}
+    memref.store %x, %raw[%i] : memref<{BYTES}xi8>
+  }}
+  return
+}}"""
+    source = f"""
+#kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}>
+!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}>
+!tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
+func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
+  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile : !cache, !tile{end}
+func.func @gather({arguments}, %ids: memref<{ROWS}xi32>) {{{begin}
+  %token = kvcache.async_gather_tile %k[%h, %d] rows %ids to %tile
+      : !cache, memref<{ROWS}xi32>, !tile{end}
+func.func @promised({arguments}, %b: index, %t: index) {{{begin}
+  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] to %tile {{base_alignment = 4}} : !cache, !tile{end}
+"""
+    return devices.jit(source, target, threads=64, bounds_checks=bounds_checks)
+
+
+def make_cache(page_size):
+    rng = np.random.default_rng(page_size)
+    shape = PAGES, 2, LAYERS, page_size, HEADS, 128
+    blocks = rng.integers(0, 2**16, shape, np.uint16).view(ml_dtypes.bfloat16)
+    columns = 3 * ROWS // page_size + 2
+    lut = rng.integers(0, PAGES, (2, columns)).astype(np.uint32)
+    lengths = np.array([5, 6], np.uint32)
+    return blocks, lengths, lut
+
+
+def make_padded_cache(page_size, padding):
+    """The same with `padding` elements behind each page."""
+    blocks, lengths, lut = make_cache(page_size)
+    strides = [2 * stride for stride in (*get_strides(page_size, padding), ROW, 128, 1)]
+    flat = np.full(PAGES * strides[0] // 2, 1, ml_dtypes.bfloat16)
+    padded = np.lib.stride_tricks.as_strided(flat, blocks.shape, strides)
+    padded[...] = blocks
+    return padded, lengths, lut
+
+
+def run(program, name, cache, h, d, *arguments):
+    raw = np.full(BYTES, 77, np.int8)
+    program.call(name, *cache, raw, h, d, *arguments)
+    return raw.view(np.uint8)
+
+
+def check_load(program, cache, page_size, swizzle):
+    blocks, _, lut = cache
+    for b, h, t, d, valid in [(0, 0, 0, 0, 16), (1, 2, 7, 64, 5), (1, 1, 16, 8, 0)]:
+        expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
+        for row in range(valid):
+            page, inside = lut[b, (t + row) // page_size], (t + row) % page_size
+            expected[row] = blocks[page, 1, 1, inside, h, d : d + COLUMNS]
+        found = run(program, "load", cache, h, d, b, t, valid)
+        assert (found == stored(expected, swizzle)).all()
+
+
+def check_gather(program, cache, page_size, swizzle):
+    blocks = cache[0]
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, PAGES * page_size, ROWS).astype(np.int32)
+    ids[[2, 5, 9, 11]] = -1, PAGES * page_size, -(2**31), 2**31 - 1
+    expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
+    for row, id_ in enumerate(ids):
+        if 0 <= id_ < PAGES * page_size:
+            page, inside = divmod(int(id_), page_size)
+            expected[row] = blocks[page, 1, 1, inside, 2, 32 : 32 + COLUMNS]
+    found = run(program, "gather", cache, 2, 32, ids)
+    assert (found == stored(expected, swizzle)).all()
+
+
+@targets
+@lays
+@pages
+def test_tokens_arrive_through_the_table(page_size, swizzle, target):
+    program = compile_copies(page_size, swizzle, target)
+    check_load(program, make_cache(page_size), page_size, swizzle)
+
+
+@targets
+@lays
+@pages
+def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
+    program = compile_copies(page_size, swizzle, target)
+    check_gather(program, make_cache(page_size), page_size, swizzle)
+
+
+# Pages that are padded: by 16 bytes, by a row, and by half a row.
+
+PADDINGS = (8, ROW, ROW + ROW // 2)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("swizzle", ["none", "128b"])
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("page_size", [1, 3, 16, 48])
+def test_pages_lie_as_far_apart_as_their_type_says(page_size, padding, swizzle, target):
+    layout = padded_layout(page_size, padding)
+    program = compile_copies(page_size, swizzle, target, layout=layout)
+    cache = make_padded_cache(page_size, padding)
+    check_load(program, cache, page_size, swizzle)
+    check_gather(program, cache, page_size, swizzle)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("padding", PADDINGS)
+@pytest.mark.parametrize("page_size", [3, 16])
+def test_pages_lie_as_far_apart_as_a_run_says(page_size, padding, target):
+    program = compile_copies(page_size, "128b", target, layout=OPEN)
+    cache = make_padded_cache(page_size, padding)
+    for check in check_load, check_gather:
+        if padding == ROW or target in ("cpu", "emulator:sm_80"):
+            check(program, cache, page_size, "128b")
+            continue
+        rest = padding % ROW
+        with pytest.raises(kvcache.CheckError, match=rf"a row \(384 elements\).* {rest} is not in \[0, 1\)"):
+            check(program, cache, page_size, "128b")
+
+
+def test_a_single_page_is_at_no_distance():
+    program = compile_copies(16, "128b", "emulator:sm_100a", layout=OPEN)
+    blocks, lengths, lut = make_padded_cache(16, 8)
+    cache = blocks[3:4], lengths, np.zeros_like(lut)
+    check_load(program, cache, 16, "128b")
+
+
+@targets
+@lays
+def test_4_bit_tiles_are_bytes(swizzle, target):
+    rows, page_size = 8, 4
+    source = f"""
+#kv = #kvcache.params<num_heads = 2, head_size = 256>
+!collection = !kvcache.paged_collection<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
+!tile = !kvcache.tile<{rows}x64xi8{NAMES[swizzle]}>
+!blocks = memref<?x2x?x{page_size}x2x128xi8>
+!scales = memref<?x2x?x{page_size}x2x8xf8E8M0FNU>
+func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                %d: index, %out: memref<{rows}x64xi8>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %rows = arith.constant {rows} : index
+  %zero = arith.constant 0 : i32
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero scales %scales
+      : !blocks, memref<?xi32>, memref<?x?xi32>, !scales -> !collection
+  %k = kvcache.paged_view key %collection[%c0] : !collection
+  %tile = kvcache.alloc_tile : !tile
+  %token = kvcache.async_load_tile %k[%c0, %c1, %c3, %d] to %tile : !cache, !tile
+  kvcache.wait %token
+  scf.for %r = %c0 to %rows step %c1 {{
+    scf.for %c = %c0 to %c64 step %c16 {{
+      %v = kvcache.tile_load %tile[%r, %c] : !tile -> vector<16xi8>
+      vector.store %v, %out[%r, %c] : memref<{rows}x64xi8>, vector<16xi8>
+    }}
+  }}
+  return
+}}"""
+    program = devices.jit(source, target, threads=32)
+    rng = np.random.default_rng(4)
+    blocks = rng.integers(-128, 128, (5, 2, 1, page_size, 2, 128), np.int8)
+    scales = np.ones((5, 2, 1, page_size, 2, 8), ml_dtypes.float8_e8m0fnu)
+    lut = rng.integers(0, 5, (1, 4)).astype(np.uint32)
+    out = np.zeros((rows, 64), np.int8)
+    program.call("load", blocks, scales, np.zeros(1, np.uint32), lut, 64, out)
+    tokens = 3 + np.arange(rows)
+    expected = blocks[lut[0, tokens // page_size], 0, 0, tokens % page_size, 1, 32:96]
+    assert (out == expected).all()
+
+
+@pages
+def test_checks_look_at_every_token_that_is_read(page_size):
+    program, cache = compile_copies(page_size, "none", bounds_checks=True), make_cache(page_size)
+    lut = cache[2]
+    tokens = lut.shape[1] * page_size
+    for t, valid in [(0, ROWS), (tokens - 3, 3), (tokens, 0), (5 * tokens, -1), (0, 99)]:
+        run(program, "load", cache, 0, 0, 0, t, valid)
+    with pytest.raises(kvcache.CheckError, match="last token"):
+        run(program, "load", cache, 0, 0, 0, tokens - 3, 4)
+    with pytest.raises(kvcache.CheckError, match="token"):
+        run(program, "load", cache, 0, 0, 0, tokens, 1)
+    with pytest.raises(kvcache.CheckError, match="element modulo 8"):
+        run(program, "load", cache, 0, 4, 0, 0, 0)
+    # The page of the last token is one that no step of a page's size from the first needs to meet.
+    lut[0, (ROWS + 1) // page_size] = PAGES
+    run(program, "load", cache, 0, 0, 0, 2, (ROWS + 1) // page_size * page_size - 2)
+    with pytest.raises(kvcache.CheckError, match="page id"):
+        run(program, "load", cache, 0, 0, 0, 2, ROWS)
+
+
+def test_checks_look_at_what_was_promised():
+    program, cache = compile_copies(16, "none", bounds_checks=True), make_cache(16)
+    run(program, "promised", cache, 0, 0, 0, 8)
+    with pytest.raises(kvcache.CheckError, match="token modulo 4"):
+        run(program, "promised", cache, 0, 0, 0, 6)
+
+
+# Blocks of fewer threads than a warp, of no whole warps, and of two dimensions.
+
+BLOCKS = ((1, 1), (16, 1), (31, 1), (33, 1), (8, 2), (16, 3))
+
+
+@functools.cache
+def compile_kernel(block, target):
+    """`launch` of a kernel that copies 16 tokens and rows, in a pipe and without; unless ``block`` it doesn't say how
+    many threads it has."""
+    known = f" attributes {{known_block_size = array<i32: {block[0]}, {block[1]}, 1>}}" if block else ""
+    memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
+    source = f"""
+#kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 1>
+!cache = !kvcache.paged<bf16, #kv, page_size = 1>
+!tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16, swizzle_128b>
+!bulk = !kvcache.tile<{ROWS}x{COLUMNS}xbf16>
+!ring = !kvcache.pipe<2, !tile, !bulk>
+!memory = {memory}
+!blocks = memref<?x2x?x1x{HEADS}x128xbf16>
+!raw = memref<{BYTES}xi8>
+module attributes {{gpu.container_module}} {{
+gpu.module @kernels {{
+  gpu.func @copy(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %ids: memref<{ROWS}xi32>,
+                 %n: index, %dense: !raw, %sparse: !raw, %piped: !raw, %bulk: !raw) kernel{known} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %bytes = arith.constant {BYTES} : index
+    %zero = arith.constant 0 : i32
+    %c = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
+        : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+    %k = kvcache.paged_view value %c[%c1] : !collection
+    %dense_tile = kvcache.alloc_tile : !tile
+    %dense_copy = kvcache.async_load_tile %k[%c1, %c1, %c3, %c0] valid %n to %dense_tile : !cache, !tile
+    kvcache.wait %dense_copy
+    %sparse_tile = kvcache.alloc_tile : !tile
+    %sparse_copy = kvcache.async_gather_tile %k[%c1, %c0] rows %ids to %sparse_tile
+        : !cache, memref<{ROWS}xi32>, !tile
+    kvcache.wait %sparse_copy
+    %dense_bytes = kvcache.tile_memory %dense_tile : !tile -> !memory
+    %sparse_bytes = kvcache.tile_memory %sparse_tile : !tile -> !memory
+    %x = gpu.thread_id x
+    %y = gpu.thread_id y
+    %size_x = gpu.block_dim x
+    %size_y = gpu.block_dim y
+    %before = arith.muli %y, %size_x : index
+    %thread = arith.addi %before, %x : index
+    %threads = arith.muli %size_x, %size_y : index
+    scf.for %i = %thread to %bytes step %threads {{
+      %p = memref.load %dense_bytes[%i] : !memory
+      memref.store %p, %dense[%i] : !raw
+      %q = memref.load %sparse_bytes[%i] : !memory
+      memref.store %q, %sparse[%i] : !raw
+    }}
+    %ring = kvcache.pipe : !ring
+    scf.for %slot = %c0 to %c3 step %c1 {{
+      kvcache.produce %ring[%slot] : !ring {{
+      ^bb0(%to: !tile, %bulk_to: !bulk):
+        kvcache.async_load_tile %k[%c1, %c1, %c3, %c0] valid %n to %to : !cache, !tile
+        kvcache.async_gather_tile %k[%c1, %c0] rows %ids to %bulk_to : !cache, memref<{ROWS}xi32>, !bulk
+      }}
+      kvcache.consume %ring[%slot] : !ring {{
+      ^bb0(%from: !tile, %bulk_from: !bulk):
+        %from_bytes = kvcache.tile_memory %from : !tile -> !memory
+        %bulk_bytes = kvcache.tile_memory %bulk_from : !bulk -> !memory
+        scf.for %i = %thread to %bytes step %threads {{
+          %p = memref.load %from_bytes[%i] : !memory
+          memref.store %p, %piped[%i] : !raw
+          %q = memref.load %bulk_bytes[%i] : !memory
+          memref.store %q, %bulk[%i] : !raw
+        }}
+        kvcache.yield
+      }}
+    }}
+    gpu.return
+  }}
+}}
+func.func @launch(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %ids: memref<{ROWS}xi32>,
+                  %n: index, %dense: !raw, %sparse: !raw, %piped: !raw, %bulk: !raw, %x: index, %y: index) {{
+  %c1 = arith.constant 1 : index
+  gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%x, %y, %c1)
+      args(%blocks : !blocks, %lengths : memref<?xi32>, %lut : memref<?x?xi32>, %ids : memref<{ROWS}xi32>,
+           %n : index, %dense : !raw, %sparse : !raw, %piped : !raw, %bulk : !raw)
+  return
+}}
+}}
+"""
+    return kvcache.jit(source, target=target, opt_level=0)
+
+
+@pytest.mark.parametrize("target", [*devices.TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_of_any_size_copy(block, is_known, target):
+    blocks, lengths, lut = make_cache(1)
+    ids = np.random.default_rng(1).integers(-1, PAGES + 1, ROWS).astype(np.int32)
+    valid = 11
+    dense, sparse = np.zeros((2, ROWS, COLUMNS), blocks.dtype)
+    dense[:valid] = blocks[lut[1, 3 : 3 + valid], 1, 1, 0, 1, :COLUMNS]
+    found = (ids >= 0) & (ids < PAGES)
+    sparse[found] = blocks[ids[found], 1, 1, 0, 1, :COLUMNS]
+    out = np.zeros((4, BYTES), np.int8)
+    program = compile_kernel(block if is_known else None, target)
+    program.call("launch", blocks, lengths, lut, ids, valid, *out, *block)
+    expected = stored(dense, "128b"), stored(sparse, "128b"), stored(dense, "128b"), stored(sparse, "none")
+    for name, bytes_found, bytes_expected in zip(("dense", "sparse", "piped", "bulk"), out, expected):
+        assert (bytes_found.view(np.uint8) == bytes_expected).all(), name

@@ -1,0 +1,216 @@
+"""examples/decode.py gives what its model gives without a cache, however few the pages."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from places import ROOT
+
+import kvcache
+
+sys.path.insert(0, str(ROOT / "examples"))
+
+import decode
+import transformer
+
+QUICK = decode.QUICK
+PARAMS = decode.cache_params(QUICK.sizes, "f32")
+
+
+def serve(work, params=PARAMS, target="cpu"):
+    """Serves all requests, and returns the server with them."""
+    server, requests = decode.make_server(work, params, target)
+    finished = list(server.serve())
+    assert sorted(map(id, finished)) == sorted(map(id, requests))
+    return server, requests
+
+
+def agrees(server, requests, dtype="f32"):
+    assert len(server.cache) == 0
+    return decode.compare(server, requests, dtype)
+
+
+def run_main(monkeypatch, *options):
+    monkeypatch.setattr(sys, "argv", ["decode.py", *options])
+    return decode.main()
+
+
+# --- The whole program ------------------------------------------------------------
+
+
+def test_script_compares_every_token():
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples/decode.py", "--quick"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "agrees with no cache: 35 of 35 tokens are the same" in result.stdout
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN"])
+def test_rounded_caches_agree_with_rounded_keys_and_values(dtype, monkeypatch, capsys):
+    assert run_main(monkeypatch, "--quick", "--dtype", dtype) == 0
+    assert f"what {dtype} costs, against f32" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("target", "dtype"), [("emulator:sm_80", "f32"), ("emulator:sm_100a", "f8E4M3FN")])
+def test_kernels_of_chips_serve_as_well(target, dtype, monkeypatch):
+    assert run_main(monkeypatch, "--quick", "--target", target, "--dtype", dtype) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pages", "2"], "out of pages: 1 needed, 0 available"),
+        (["--pages", "0"], "expects a positive integer, got '0'"),
+        (["--prompts", "some"], "expects a positive integer, got 'some'"),
+        (["--dtype", "f64"], "invalid choice: 'f64'"),
+        (["--target", "sm_90a"], "unknown target 'sm_90a'"),
+    ],
+)
+def test_what_cannot_run_exits_with_2(options, message, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        run_main(monkeypatch, "--quick", *options)
+    assert exit_info.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+# --- What the comparison notices --------------------------------------------------
+
+
+def exchange_first_pages(inputs):
+    lut = inputs.lut.copy()
+    lut[:, [0, 1]] = lut[:, [1, 0]]
+    return dataclasses.replace(inputs, lut=lut)
+
+
+@pytest.mark.parametrize("dtype", decode.TOLERANCES)
+def test_wrong_pages_are_noticed(dtype, monkeypatch, capsys):
+    right = decode.paged_attention
+
+    def wrong(program, inputs, row_dtype):
+        is_prefill = inputs.max_seq_length > 1
+        return right(program, inputs if is_prefill else exchange_first_pages(inputs), row_dtype)
+
+    monkeypatch.setattr(decode, "paged_attention", wrong)
+    assert run_main(monkeypatch, "--quick", "--dtype", dtype) == 1
+    assert "DISAGREES with no cache" in capsys.readouterr().out
+
+
+def test_wrong_positions_are_noticed(monkeypatch):
+    right = kvcache.PagedKVCacheManager.inputs
+
+    def wrong(manager, requests):
+        inputs = right(manager, requests)
+        shift = inputs.lengths.max() > 0
+        return dataclasses.replace(inputs, positions=inputs.positions + shift)
+
+    monkeypatch.setattr(kvcache.PagedKVCacheManager, "inputs", wrong)
+    assert run_main(monkeypatch, "--quick") == 1
+
+
+# --- Pages ------------------------------------------------------------------------
+
+
+def test_tokens_are_those_of_a_model_that_recomputes_everything():
+    server, requests = serve(QUICK)
+    for request in requests:
+        tokens = request.prompt
+        for _ in range(request.new_tokens):
+            attention = transformer.causal_attention(decode.unchanged)
+            logits = server.model.logits(tokens, np.arange(len(tokens)), attention)
+            tokens = np.append(tokens, logits[-1].argmax())
+        assert request.tokens.tolist() == tokens.tolist()
+
+
+def test_prompts_after_the_first_compute_only_what_is_their_own(monkeypatch):
+    monkeypatch.setattr(decode, "PROMPT_TOKENS", 1)  # one prompt a step
+    prefix = 2 * decode.PAGE_SIZE
+    work = dataclasses.replace(QUICK, prefix=prefix, pages=64)
+    server, requests = decode.make_server(work, PARAMS, "cpu")
+    computed = []
+    logits = server.model.logits
+
+    def counting_logits(tokens, *args):
+        computed.append(len(tokens))
+        return logits(tokens, *args)
+
+    monkeypatch.setattr(server.model, "logits", counting_logits)
+    assert len(list(server.serve())) == len(requests)
+    own = sum(len(request.prompt) - prefix for request in requests)
+    continued = sum(request.new_tokens - 1 for request in requests)
+    assert sum(computed) == prefix + own + continued
+    assert server.batcher.counts["shared tokens"] == prefix * (len(requests) - 1)
+
+
+def test_shared_pages_count_once():
+    server, _ = serve(dataclasses.replace(QUICK, prompts=2, prefix=32, own=1, new_tokens=1, pages=64))
+    # Both in one step: nobody has the prefix yet.
+    assert dataclasses.astuple(server.usage) == (2, 6, 6)
+    server, _ = serve(dataclasses.replace(QUICK, prompts=12, prefix=64, own=1, pages=64))
+    usage = server.usage
+    assert usage.pages == 5 * usage.sequences
+    assert usage.distinct == 4 + usage.sequences
+
+
+def test_no_more_requests_take_part_than_a_batch_has():
+    server, requests = serve(dataclasses.replace(QUICK, prompts=12, pages=64))
+    assert server.usage.sequences == decode.BATCH_SIZE
+    assert server.batcher.counts["swapped out"] == 0
+    assert agrees(server, requests)
+
+
+@pytest.mark.parametrize("pages", [3, 5, 9])
+def test_requests_are_swapped_where_pages_run_out(pages):
+    server, requests = serve(dataclasses.replace(QUICK, pages=pages))
+    assert server.batcher.counts["swapped out"] > 0
+    assert server.batcher.counts["restarted"] == 0
+    assert agrees(server, requests)
+
+
+@pytest.mark.parametrize("pages", [6, 16])
+def test_requests_start_again_where_the_host_is_full_as_well(pages):
+    one_page = PARAMS.bytes_per_block / 2**30
+    params = dataclasses.replace(PARAMS, host_kvcache_swap_space_gb=one_page)
+    work = dataclasses.replace(QUICK, prompts=8, new_tokens=40, pages=pages)
+    server, requests = serve(work, params)
+    assert server.batcher.counts["restarted"] > 0
+    assert agrees(server, requests)
+
+
+# --- Kernels and model ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", decode.TOLERANCES)
+def test_kernels_of_other_caches_compile_for_chips(dtype):
+    sizes = transformer.Sizes()
+    source = decode.kernels(decode.cache_params(sizes, dtype), sizes.query_heads)
+    kernels = kvcache.compile(source, target="sm_90a").kernels
+    assert list(kernels) == ["append_kernel", "attention_kernel"]
+    assert ("scales" in {each.name for each in kernels["append_kernel"].parameters}) == (dtype == "f8E4M3FN")
+
+
+def test_file_has_the_kernels_of_an_fp8_cache():
+    sizes = transformer.Sizes()
+    source = decode.kernels(decode.cache_params(sizes, "f8E4M3FN"), sizes.query_heads)
+    of_source, of_file = (
+        {name: kernel.ptx for name, kernel in kvcache.compile(text, target="sm_90a").kernels.items()}
+        for text in (source, decode.SOURCE)
+    )
+    assert of_source == of_file
+
+
+def test_rotated_products_depend_on_distances_only():
+    rng = np.random.default_rng(3)
+    q, k = rng.standard_normal((2, 1, 1, 32))
+    near, far = (
+        (transformer.rotate(q, np.array([start + 5])) * transformer.rotate(k, np.array([start]))).sum()
+        for start in (0, 1000)
+    )
+    assert near == pytest.approx(far)
+    assert near != pytest.approx((q * k).sum())

@@ -1,0 +1,210 @@
+"""The site of the documentation: its pages, links and examples, and what chips make of ops."""
+
+import html
+import posixpath
+import re
+import subprocess
+import sys
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from places import ROOT
+
+import kvcache
+
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+
+import chips
+import dialect_reference
+import page_examples
+
+OPS = {op.name: op for family in dialect_reference.families() for op in family.ops}
+MNEMONIC = re.compile(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"')
+
+
+def becomes(name, chip):
+    """The instructions that the example of an op becomes, by their number."""
+    found = chips.outcome(OPS[name], chip)
+    assert not found.error
+    return dict(found.instructions)
+
+
+# --- Reference --------------------------------------------------------------------
+
+
+def test_the_reference_has_every_op():
+    tables = "".join(path.read_text() for path in page_examples.TABLES)
+    assert OPS.keys() == set(MNEMONIC.findall(tables))
+
+
+def test_every_family_has_a_place_in_the_nav():
+    assert sorted(dialect_reference.FAMILIES) == sorted(f.name for f in dialect_reference.families())
+
+
+def test_pipelines_are_those_of_the_compiler():
+    found = {name: dict(options) for name, _, options in dialect_reference.pipelines()}
+    assert found.keys() == {"kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"}
+    assert {"chip=<string>", "format=<string>", "host"} <= found["kvcache-to-ptx"].keys()
+
+
+# --- Chips ------------------------------------------------------------------------
+
+
+def test_every_chip_is_in_one_class():
+    found = [chip for of_class in chips.classes() for chip in of_class.chips]
+    assert sorted(found) == sorted(kvcache.chips())
+    assert kvcache._native.extension().chip_features("sm_99") == []
+
+
+@pytest.mark.parametrize("of_class", chips.classes(), ids=lambda c: c.title)
+def test_chips_of_a_class_make_the_same(of_class):
+    for name in "dequantize", "async_gather_tile":
+        outcomes = {chips.outcome(OPS[name], chip) for chip in of_class.chips}
+        assert len(outcomes) == 1
+
+
+def test_every_op_compiles_on_the_newest_chip():
+    found = {
+        op.name: chips.outcome_in(family, op, "sm_121a").error
+        for family in dialect_reference.families()
+        for op in family.ops
+    }
+    assert found == dict.fromkeys(OPS, "")
+
+
+@pytest.mark.parametrize(
+    ("chip", "copy", "count"),
+    [
+        ("sm_80", r"cp\.async\.cg\.shared\.global", 1),
+        ("sm_90a", r"cp\.async\.bulk\.tensor\.2d\..*\.tile\.mbarrier.*", 64),
+        ("sm_100", r"cp\.async\.bulk\.tensor\.2d\..*::gather4\.mbarrier.*", 16),
+        ("sm_120a", r"cp\.async\.bulk\.tensor\.2d\..*::gather4\.mbarrier.*", 16),
+    ],
+)
+def test_a_gather_is_what_the_chip_does_best(chip, copy, count):
+    found = becomes("async_gather_tile", chip)
+    assert [n for name, n in found.items() if re.fullmatch(copy, name)] == [count]
+
+
+@pytest.mark.parametrize(("chip", "is_cvt"), [("sm_80", False), ("sm_89", True), ("sm_90", True)])
+def test_fp8_is_converted_by_an_instruction_from_sm_89_on(chip, is_cvt):
+    assert ("cvt.rn.f16x2.e4m3x2" in becomes("dequantize", chip)) == is_cvt
+
+
+def test_checks_print_and_trap():
+    assert becomes("check", "sm_80").keys() == {"call vprintf", "call __assertfail"}
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "error"),
+    [
+        ("tma_load", "sm_89", "requires sm_90 or newer for TMA, but the target is sm_89"),
+        ("tma_gather4", "sm_90a", "requires sm_100 or newer for gather4, but the target is sm_90a"),
+    ],
+)
+def test_what_a_chip_lacks_is_an_error(name, chip, error):
+    assert error in chips.outcome(OPS[name], chip).error
+
+
+# --- Examples ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("example", "line", "error"),
+    [
+        ("```mlir\nfunc.func @f() {\n```", 3, "expected"),
+        ("```mlir\n#kv = #kvcache.params<num_heads = 0, head_size = 1>\n```", 3, "num_heads"),
+        ("```python\nx = 1\nassert x == 2\n```", 5, "AssertionError"),
+        ("```python\nx = (\n```", 4, "SyntaxError"),
+        ("```python\nprint(1)\n```\n\n```text\n2\n```", 7, "what is printed is\n1\n"),
+        ("```sh\nls\nkvcache-opt none.mlir | cat\n```", 5, "none.mlir"),
+        ("```sh\nx=1; kvcache-opt --version\n```\n\n```sh\nkvcache-opt --version\n[ $x = 1 ]\n[ $x = 2 ]\n```", 10, "fails"),
+    ],
+)
+def test_a_broken_example_is_an_error_with_page_and_line(tmp_path, example, line, error):
+    page = tmp_path / "page.md"
+    page.write_text(f"# A page\n\n{example}\n")
+    command = [sys.executable, ROOT / "docs/site/page_examples.py", page]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"{page}:{line}: ") and error in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("105 loads of sm_90a", True),
+        ("150 loads of sm_90a", False),
+        ("100 loads of sm_80", False),
+        ("100 stores", False),
+    ],
+)
+def test_numbers_that_are_printed_may_differ_a_bit(printed, expected):
+    assert page_examples.agree("100 loads of sm_90a", printed) == expected
+
+
+def test_the_command_explains_itself():
+    result = subprocess.run([ROOT / "scripts/docs", "--help"], capture_output=True, text=True)
+    assert result.returncode == 0 and "Example:" in result.stdout
+    result = subprocess.run([ROOT / "scripts/docs", "--nothing"], capture_output=True, text=True)
+    assert result.returncode == 1 and "unknown option '--nothing'" in result.stderr
+
+
+# --- The site ---------------------------------------------------------------------
+
+LINK = re.compile(r'\b(?:href|src)="?([^"\s>]+)')
+ANCHOR = re.compile(r'\b(?:id|name)="?([^"\s>]+)')
+
+
+def links_of(page):
+    return [html.unescape(link) for link in LINK.findall(page.read_text())]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("mkdocs", reason="scripts/docs installs it")
+    folder = tmp_path_factory.mktemp("site")
+    from click.testing import CliRunner
+    from mkdocs.__main__ import cli
+
+    # In this process, which has compiled some of the examples.
+    command = ["build", "--strict", "--config-file", ROOT / "mkdocs.yml", "--site-dir", folder]
+    result = CliRunner().invoke(cli, list(map(str, command)))
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_is_complete_and_works_without_network(site):
+    pages = sorted({*site.rglob("*.html")} - {site / "404.html"})
+    names = {page.relative_to(site).as_posix() for page in pages}
+    assert {"index.html", "tile-copies.html", "contributing.html", "changelog.html"} <= names
+    assert {posixpath.splitext(c.page)[0] + ".html" for c in chips.classes()} <= names
+
+    anchors = {page: set(ANCHOR.findall(page.read_text())) for page in pages}
+    broken = []
+    for page in pages:
+        for link in links_of(page):
+            parts = urlsplit(link)
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            is_anchor = parts.fragment and target.suffix == ".html"
+            if parts.scheme:
+                continue
+            if not target.exists() or is_anchor and unquote(parts.fragment) not in anchors[target]:
+                broken.append(f"{page.relative_to(site)}: {link}")
+    assert broken == []
+
+    for page in pages:
+        loaded = re.findall(r"<(?:script|link|img)\b[^>]*\b(?:src|href)=\"?(http[^\"\s>]*)", page.read_text())
+        assert loaded == []
+
+    for family in dialect_reference.families():
+        page = site / family.page.replace(".md", ".html")
+        assert {op.name for op in family.ops} <= anchors[page]
+    for of_class in chips.classes():
+        text = (site / of_class.page.replace(".md", ".html")).read_text()
+        assert [name for name in OPS if f"#{name}\"" not in text and f"#{name}>" not in text] == []
+
+    python = (site / "reference/python.html").read_text()
+    assert [n for n in kvcache.__all__ if f"kvcache.{n}" not in python] == ["__version__", "pictures"]
+    assert '<span class="nv">%keys</span>' in (site / "index.html").read_text()

@@ -1,0 +1,65 @@
+"""The examples compile well for every chip, and the README works as written."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pages
+import pytest
+from places import ROOT
+
+import kvcache
+
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.mlir"))
+WITH_TILES = {"key_tile", "sparse_mla", "attention_pipe", "tma_by_hand"}  # test_examples_tiles.py
+README = pages.read("README.md")
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("example", sorted(set(EXAMPLES) - WITH_TILES))
+def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
+    program = kvcache.compile(ROOT / "examples" / f"{example}.mlir", target=chip)
+    assert program.kernels
+    for kernel in program.kernels.values():
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+        assert re.search(r"\bld\.global\.nc\.v[48]\.b32\b", kernel.ptx)
+        assert ".local" not in kernel.ptx
+        assert not re.search(r"\b(ld|st)\.global\S*\.[bsu]8\b", kernel.ptx)
+        assert len(kernel.parameters) <= 24
+
+
+def test_readme_shows_the_quickstart():
+    kernel, _ = pages.fences(README, "mlir")
+    assert kernel == (ROOT / "examples/quickstart.mlir").read_text()
+
+
+@pytest.mark.parametrize(("chip", "copies"), [("sm_80", "cp.async.cg"), ("sm_90a", "cp.async.bulk.shared"), ("sm_100a", "gather4")])
+def test_readme_names_what_each_chip_makes_of_a_gather(chip, copies):
+    _, gather = pages.fences(README, "mlir")
+    types, function = gather.split("func.func private")
+    kernel = function.replace("return", "gpu.return").replace("%tile: !tile) {", "%out: memref<64x576xi8>) kernel {\n  %tile = kvcache.alloc_tile : !tile")
+    (compiled,) = kvcache.compile(f"{types}gpu.module @kernels {{ gpu.func{kernel} }}", target=chip).kernels.values()
+    assert compiled.ptx.count(copies) == (16 if chip == "sm_100a" else 1)
+
+
+def test_readme_ptx_is_what_the_compiler_makes():
+    (command,) = [text for text in pages.fences(README, "sh") if "--emit-ptx" in text]
+    result = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    (shown,) = pages.fences(README, "ptx")
+    for line in shown.splitlines():
+        instruction = line.split("//")[0].rstrip()
+        assert instruction in ("…", "\t…") or instruction in result.stdout
+
+
+@pytest.mark.slow
+def test_demo_agrees_with_numpy():
+    result = subprocess.run(
+        [sys.executable, ROOT / "examples/demo.py", "--quick", "--chips", "sm_90a"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "all agree" in result.stdout

@@ -1,0 +1,157 @@
+"""The examples with tiles: each chip's own copies, and on the CPU the right data."""
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+from places import EXAMPLES
+
+import kvcache
+
+AMPERE = ["sm_80"]
+HOPPER = ["sm_90a"]
+BLACKWELL = ["sm_100a", "sm_103a", "sm_120a"]
+TENSOR = r"cp\.async\.bulk\.tensor\.{}d\.shared::cta\.global\.tile\.mbarrier"
+GATHER4 = r"cp\.async\.bulk\.tensor\.2d\.shared::cta\.global\.tile::gather4"
+ROW = r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier"
+ASYNC_COPY = r"cp\.async\.cg\.shared\.global \[\S+\], \[\S+\], 16, %r"
+MMA = r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32"
+LDMATRIX = r"ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16"
+LDMATRIX_TRANS = r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.shared\.b16"
+
+# How often an instruction is in a kernel; copies that are not named are not there.
+COPIES = [TENSOR.format(2), TENSOR.format(4), GATHER4, ROW, ASYNC_COPY]
+KEYS = "key_tile", "copy_keys_kernel"
+WITH_ROPE = "sparse_mla", "gather_fp8_with_rope_kernel"
+FP8 = "sparse_mla", "gather_fp8_kernel"
+BF16 = "sparse_mla", "gather_bf16_kernel"
+ATTENTION = "attention_pipe", "attention_pipe"
+PRODUCTS = {MMA: 32, LDMATRIX: 8, LDMATRIX_TRANS: 8}
+EXPECTED = [
+    (AMPERE, *KEYS, {ASYNC_COPY: 8}),
+    (HOPPER + BLACKWELL, *KEYS, {TENSOR.format(4): 2}),
+    (AMPERE, *WITH_ROPE, {ASYNC_COPY: 8 + 2}),
+    (HOPPER, *WITH_ROPE, {TENSOR.format(2): 64 + 64}),
+    (BLACKWELL, *WITH_ROPE, {GATHER4: 16 + 16}),
+    (AMPERE, *FP8, {ASYNC_COPY: 8}),
+    (HOPPER, *FP8, {ROW: 1}),  # in a loop over the rows of a lane
+    (BLACKWELL, *FP8, {GATHER4: 16}),
+    (AMPERE, *BF16, {ASYNC_COPY: 16}),
+    (HOPPER, *BF16, {TENSOR.format(2): 64}),
+    (BLACKWELL, *BF16, {GATHER4: 16}),
+    # Keys and values, before the loop and in it.
+    (AMPERE, *ATTENTION, {ASYNC_COPY: 4 * 8} | PRODUCTS),
+    (HOPPER + BLACKWELL, *ATTENTION, {TENSOR.format(4): 2 * 2 * 2} | PRODUCTS),
+]
+
+
+@pytest.mark.parametrize(
+    ("chip", "example", "name", "expected"),
+    [(chip, *rest) for chips, *rest in EXPECTED for chip in chips],
+)
+def test_tiles_arrive_as_suits_the_chip(chip, example, name, expected):
+    program = kvcache.compile(EXAMPLES / f"{example}.mlir", target=chip)
+    kernel = program.kernels[name]
+    counts = {
+        pattern: len(re.findall(pattern, kernel.ptx))
+        for pattern in [*COPIES, *expected]
+    }
+    assert {pattern: n for pattern, n in counts.items() if n} == expected
+    assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+    assert ".local" not in kernel.ptx
+    assert ".func" not in kernel.ptx  # device functions are in their kernels
+
+    copies_by_unit = chip not in AMPERE
+    assert ("mbarrier.arrive.expect_tx" in kernel.ptx) == (
+        copies_by_unit and ROW not in expected
+    )
+    assert ("elect.sync" in kernel.ptx) == (copies_by_unit and ROW not in expected)
+    has_pipe = example == "attention_pipe"
+    is_waited_for = "mbarrier.try_wait.parity" in kernel.ptx
+    assert is_waited_for == copies_by_unit
+    assert ("cp.async.mbarrier.arrive.noinc" in kernel.ptx) == (
+        has_pipe and not copies_by_unit
+    )
+    assert ("mbarrier.test_wait.parity" in kernel.ptx) == (
+        has_pipe and not copies_by_unit
+    )
+
+
+def test_pipe_fits_every_chip():
+    kernels = kvcache.compile(EXAMPLES / "attention_pipe.mlir", target="sm_120a").kernels
+    (kernel,) = kernels.values()
+    assert kernel.dynamic_shared_memory == 3 * 2 * 64 * 128 * 2
+
+
+# --- Data -------------------------------------------------------------------------
+
+
+def random_bits(rng, shape, dtype):
+    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return rng.integers(0, 256, nbytes, np.uint8).view(dtype).reshape(shape)
+
+
+def assert_same_bits(a, b):
+    np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def test_key_tiles_are_the_keys_and_zeros():
+    rng = np.random.default_rng(1)
+    lengths = np.array([0, 1, 64, 130], np.uint32)
+    layers, layer, pages, tokens = 2, 1, 7, 150
+    shape = pages, 2, layers, 64, 8, 128
+    blocks = random_bits(rng, shape, ml_dtypes.bfloat16)
+    # Entries that no token needs name no page.
+    lut = np.full((4, 5), 2**32 - 1, np.uint32)
+    for row, count in zip(lut, -(-lengths.astype(int) // 64)):
+        row[:count] = rng.permutation(pages)[:count]
+
+    out = random_bits(rng, (4, 8, tokens, 128), blocks.dtype)
+    program = kvcache.jit(EXAMPLES / "key_tile.mlir", target="cpu")
+    program.call("copy_keys", blocks, lengths, lut, 1, 130, layer, out)
+
+    expected = np.zeros_like(out)
+    for b, length in enumerate(lengths):
+        t = np.arange(length)
+        expected[b, :, :length] = blocks[lut[b, t // 64], 0, layer, t % 64].swapaxes(0, 1)
+    assert_same_bits(out, expected)
+
+
+@pytest.fixture(scope="module")
+def sparse_mla():
+    return kvcache.jit(EXAMPLES / "sparse_mla.mlir", target="cpu")
+
+
+def gather_rows(program, name, dtype, width, *outs):
+    """Fills the outputs of 3 queries with 128 ids; returns the rows, as bytes."""
+    rng = np.random.default_rng(width)
+    pages, layers, layer = 5, 2, 1
+    blocks = random_bits(rng, (pages, 1, layers, 64, 1, width), dtype)
+    ids = rng.integers(0, pages * 64, (3, 128), np.int32)
+    ids[0, 70:] = -1
+    ids[1, ::3] = -1
+    ids[2, :4] = pages * 64, 2**31 - 1, -(2**31), pages * 64 - 1
+    lengths, lut = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
+    program.call(name, blocks, lengths, lut, 1, 0, layer, ids, *outs)
+
+    rows = blocks[:, 0, layer, :, 0].reshape(pages * 64, width).view(np.uint8)
+    is_row = (0 <= ids) & (ids < pages * 64)
+    return np.where(is_row[..., None], rows[np.where(is_row, ids, 0)], 0).astype(np.uint8)
+
+
+def test_rows_of_fp8_and_rope(sparse_mla):
+    content = np.full((3, 128, 512), 1, ml_dtypes.float8_e4m3fn)
+    rope = np.full((3, 128, 64), 1, ml_dtypes.bfloat16)
+    rows = gather_rows(
+        sparse_mla, "gather_fp8_with_rope", content.dtype, 640, content, rope
+    )
+    assert_same_bits(content, rows[..., :512])
+    assert_same_bits(rope, rows[..., 512:])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16])
+def test_rows_of_one_type(sparse_mla, dtype):
+    name = "gather_fp8" if np.dtype(dtype).itemsize == 1 else "gather_bf16"
+    out = np.full((3, 128, 576), 1, dtype)
+    assert_same_bits(out, gather_rows(sparse_mla, name, dtype, 576, out))

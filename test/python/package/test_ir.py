@@ -1,0 +1,575 @@
+"""Types and attributes of the dialect, and modules, as values in Python."""
+
+import copy
+import dataclasses
+import pickle
+import re
+import threading
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from places import ROOT
+
+import kvcache
+from kvcache import CompileError, KVCacheParams
+from kvcache.ir import (
+    DYNAMIC,
+    Argument,
+    Attribute,
+    CacheType,
+    ContinuousCacheType,
+    ContinuousCollectionType,
+    Eviction,
+    EvictionAttr,
+    Major,
+    MajorAttr,
+    Module,
+    PagedCacheType,
+    PagedCollectionType,
+    ParamsAttr,
+    PipeType,
+    RowIndicesType,
+    ScalesType,
+    Swizzle,
+    SwizzleAttr,
+    TileType,
+    TMATileType,
+    TokenType,
+    Type,
+)
+
+KV = ParamsAttr(num_heads=8, head_size=128)
+KV_TEXT = "#kvcache.params<num_heads = 8, head_size = 128>"
+PAGED = PagedCacheType("bf16", KV, page_size=64)
+FP8 = PagedCacheType("f8E4M3FN", KV, page_size=64, scale="f32", granularity=128)
+FP8_TEXT = f"f8E4M3FN, {KV_TEXT}, page_size = 64, scale = f32, granularity = 128"
+TILE = TileType(64, 128, "bf16", "swizzle_128b")
+
+# Each class with what it prints, and what its fields are then.
+VALUES = [
+    (KV, KV_TEXT, {"num_heads": 8, "head_size": 128, "is_mla": False}),
+    (
+        ParamsAttr(1, 576, is_mla=True),
+        "#kvcache.params<num_heads = 1, head_size = 576, is_mla = true>",
+        {"num_heads": 1, "head_size": 576, "is_mla": True},
+    ),
+    *(
+        (SwizzleAttr(case), f"#kvcache.swizzle<{case.value}>", {"value": case})
+        for case in Swizzle
+    ),
+    *(
+        (MajorAttr(case), f"#kvcache.major<{case.value}>", {"value": case})
+        for case in Major
+    ),
+    *(
+        (EvictionAttr(case), f"#kvcache.eviction<{case.value}>", {"value": case})
+        for case in Eviction
+    ),
+    (
+        PagedCollectionType("bf16", KV, page_size=64),
+        f"!kvcache.paged_collection<bf16, {KV_TEXT}, page_size = 64>",
+        {"dtype": "bf16", "params": KV, "page_size": 64, "scale": None},
+    ),
+    (
+        PAGED,
+        f"!kvcache.paged<bf16, {KV_TEXT}, page_size = 64>",
+        {"page_size": 64, "scale": None, "granularity": None},
+    ),
+    (
+        FP8,
+        f"!kvcache.paged<{FP8_TEXT}>",
+        {"dtype": "f8E4M3FN", "params": KV, "scale": "f32", "granularity": 128},
+    ),
+    (
+        ContinuousCollectionType("f16", KV),
+        f"!kvcache.continuous_collection<f16, {KV_TEXT}>",
+        {"dtype": "f16", "params": KV, "page_size": None, "granularity": None},
+    ),
+    (
+        ContinuousCacheType("f16", KV),
+        f"!kvcache.continuous<f16, {KV_TEXT}>",
+        {"dtype": "f16", "params": KV, "page_size": None, "scale": None},
+    ),
+    (ScalesType(FP8), f"!kvcache.scales<!kvcache.paged<{FP8_TEXT}>>", {"cache": FP8}),
+    (
+        PagedCacheType("bf16", KV, page_size=DYNAMIC),
+        f"!kvcache.paged<bf16, {KV_TEXT}, page_size = ?>",
+        {"page_size": DYNAMIC, "scale": None},
+    ),
+    (
+        RowIndicesType(16, page_size=DYNAMIC),
+        "!kvcache.row_indices<rows = 16, page_size = ?>",
+        {"rows": 16, "page_size": DYNAMIC},
+    ),
+    (
+        RowIndicesType(128, page_size=64),
+        "!kvcache.row_indices<rows = 128, page_size = 64>",
+        {"rows": 128, "page_size": 64},
+    ),
+    (
+        RowIndicesType(128),
+        "!kvcache.row_indices<rows = 128>",
+        {"rows": 128, "page_size": None},
+    ),
+    (
+        TILE,
+        "!kvcache.tile<64x128xbf16, swizzle_128b>",
+        {"rows": 64, "columns": 128, "dtype": "bf16", "swizzle": Swizzle.SPAN_128},
+    ),
+    (
+        TileType(64, 128, "f8E4M3FN"),
+        "!kvcache.tile<64x128xf8E4M3FN>",
+        {"swizzle": Swizzle.NONE},
+    ),
+    (TokenType(), "!kvcache.token", {}),
+    (
+        PipeType(3, [TILE, TILE], producers=1),
+        f"!kvcache.pipe<3, {TILE}, {TILE}, producers = 1>",
+        {"stages": 3, "tiles": (TILE, TILE), "producers": 1},
+    ),
+    (
+        PipeType(2, [TILE]),
+        f"!kvcache.pipe<2, {TILE}>",
+        {"stages": 2, "tiles": (TILE,), "producers": None},
+    ),
+    (
+        TMATileType([64, 1, 64], "bf16", "swizzle_128b", l2_promotion=256),
+        "!kvcache.tma_tile<64x1x64xbf16, swizzle_128b, l2_promotion = 256>",
+        {"box": (64, 1, 64), "dtype": "bf16", "l2_promotion": 256},
+    ),
+    (
+        TMATileType([72, 1], "i64"),
+        "!kvcache.tma_tile<72x1xi64>",
+        {"box": (72, 1), "swizzle": Swizzle.NONE, "l2_promotion": None},
+    ),
+    (Type.parse("memref<?x4xf32>"), "memref<?x4xf32>", {}),
+    (Attribute.parse("[1 : i32, unit]"), "[1 : i32, unit]", {}),
+]
+BY_TEXT = pytest.mark.parametrize(
+    "value, text, fields", VALUES, ids=[text for _, text, _ in VALUES]
+)
+
+
+def base_of(value):
+    return Type if isinstance(value, Type) else Attribute
+
+
+def test_every_class_of_the_dialect_is_here():
+    """Whatever has a class in .td has one of the same name, and a test."""
+    tables = (ROOT / "include/kvcache/IR").glob("KVCache*.td")
+    definition = re.compile(
+        r"^def KVCache_(\w+(?:Type|Attr))\s*: (?:KVCache_\w*Type|TypeDef|AttrDef|EnumAttr)<",
+        re.MULTILINE,
+    )
+    names = {
+        name for path in tables for name in definition.findall(path.read_text())
+    }
+    assert {"ParamsAttr", "PagedCacheType", "TMATileType"} <= names
+    tested = {type(value).__name__ for value, _, _ in VALUES}
+    assert tested == names | {"Type", "Attribute"}
+
+
+@BY_TEXT
+def test_what_is_built_says_what_it_is(value, text, fields):
+    assert str(value) == text
+    for name, expected in fields.items():
+        assert getattr(value, name) == expected
+        assert type(getattr(value, name)) is type(expected)
+
+
+@BY_TEXT
+def test_what_is_parsed_is_what_is_built(value, text, fields):
+    for cls in (base_of(value), type(value)):
+        parsed = cls.parse(text)
+        assert type(parsed) is type(value)
+        assert (parsed, hash(parsed), repr(parsed)) == (value, hash(value), repr(value))
+        for name, expected in fields.items():
+            assert getattr(parsed, name) == expected
+
+
+@BY_TEXT
+def test_values_can_be_copied_and_sent(value, text, fields):
+    for other in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+        assert type(other) is type(value)
+        assert other == value
+        assert str(other) == text
+
+
+def test_values_are_equal_if_their_texts_are():
+    for index, (value, text, _) in enumerate(VALUES):
+        assert value != text
+        assert [value == other for other, _, _ in VALUES].index(True) == index
+    assert len({value for value, _, _ in VALUES}) == len(VALUES)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (SwizzleAttr("none"), "SwizzleAttr(value=<Swizzle.NONE: 'none'>)"),
+        (RowIndicesType(8), "RowIndicesType(rows=8, page_size=None)"),
+        (TokenType(), "TokenType()"),
+        (
+            ContinuousCacheType("f16", KV),
+            "ContinuousCacheType(dtype='f16', "
+            "params=ParamsAttr(num_heads=8, head_size=128, is_mla=False))",
+        ),
+        (Type.parse("vector<4xf32>"), "Type.parse('vector<4xf32>')"),
+        (Attribute.parse("unit"), "Attribute.parse('unit')"),
+    ],
+    ids=str,
+)
+def test_repr_says_how_to_make_it(value, text):
+    assert repr(value) == text
+
+
+def test_values_do_not_change():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PAGED.page_size = 32
+    assert PAGED.page_size == 64
+
+
+def test_a_changed_value_is_another_and_checked():
+    smaller = dataclasses.replace(PAGED, page_size=32)
+    assert smaller == PagedCacheType("bf16", KV, page_size=32)
+    with pytest.raises(CompileError, match="positive"):
+        dataclasses.replace(PAGED, page_size=0)
+
+
+def test_values_can_be_matched():
+    match Type.parse(str(FP8)):
+        case PagedCacheType(dtype=dtype, params=ParamsAttr(num_heads=heads)):
+            assert (dtype, heads) == ("f8E4M3FN", 8)
+        case other:
+            pytest.fail(str(other))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bf16", "bfloat16", ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16)]
+)
+def test_element_types_are_dtypes_or_text(dtype):
+    assert PagedCacheType(dtype, KV, page_size=64) == PAGED
+    assert PagedCacheType(dtype, KV_TEXT, page_size=np.int64(64)) == PAGED
+    assert type(PagedCacheType(dtype, KV, np.int64(64)).page_size) is int
+
+
+def test_parts_may_be_text():
+    assert ScalesType(str(FP8)) == ScalesType(FP8)
+    assert PipeType(2, iter([str(TILE)])) == PipeType(2, [TILE])
+    assert TileType(64, 128, "bf16", Swizzle.SPAN_128) == TILE
+
+
+def test_what_caches_have_in_common():
+    caches = {type(value) for value, _, _ in VALUES if isinstance(value, CacheType)}
+    assert caches == {
+        PagedCollectionType,
+        PagedCacheType,
+        ContinuousCollectionType,
+        ContinuousCacheType,
+    }
+
+
+# --- Errors ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ParamsAttr(0, 128), "expects num_heads .*positive"),
+        (lambda: ParamsAttr(2**16, 2**16), "2\\^31"),
+        (lambda: PagedCacheType("f64", KV, 64), "expects an element type of f32"),
+        (lambda: PagedCollectionType("f64", KV, 64), "expects an element type of f32"),
+        (lambda: PagedCacheType("bf16", KV, -1), "page_size.*positive, got -1"),
+        (lambda: PagedCacheType("i8", KV, 64, scale="f32"), "granularity"),
+        (lambda: PagedCacheType("i8", KV, 64, granularity=8), "scale"),
+        (lambda: PagedCacheType("i8", KV, 64, "f64", 8), "scale"),
+        (lambda: ContinuousCollectionType("i8", KV), "expects an element type of f32"),
+        (lambda: ContinuousCacheType("i8", KV), "expects an element type of f32"),
+        (lambda: ScalesType(PAGED), "expects"),
+        (lambda: ScalesType(TILE), "expects"),
+        (lambda: RowIndicesType(0), "positive"),
+        (lambda: RowIndicesType(24, page_size=16), "multiple"),
+        (lambda: TileType(64, 3, "bf16"), "multiple of 16 bytes"),
+        (lambda: TileType(64, 128, "index"), "1, 2, 4 or 8 bytes, got .index."),
+        (lambda: PipeType(0, [TILE]), "1 to 64"),
+        (lambda: PipeType(2, []), "tile"),
+        (lambda: PipeType(2, [PAGED]), "tile"),
+        (lambda: PipeType(2, [TILE], producers=32), "producers"),
+        (lambda: TMATileType([], "bf16"), "1 to 5"),
+        (lambda: TMATileType([64, 257], "bf16"), "256"),
+        (lambda: TMATileType([64], "bf16", l2_promotion=32), "l2_promotion"),
+        (lambda: PagedCacheType("bf61", KV, 64), "expected non-function type"),
+        (lambda: TileType(64, 128, "bf16>"), "found trailing characters: '>'"),
+        (lambda: PagedCacheType("bf16", "#kv", 64), "undefined symbol alias id 'kv'"),
+        (lambda: ScalesType("!kvcache.paged"), "expected '<'"),
+    ],
+)
+def test_rules_are_those_of_the_dialect(make, message):
+    with pytest.raises(CompileError, match=message) as caught:
+        make()
+    assert [diagnostic.severity for diagnostic in caught.value.diagnostics] == ["error"]
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: ParamsAttr("8", 128), TypeError, "'num_heads' to be an integer, got '8'"),
+        (lambda: ParamsAttr(8, 128, 1), TypeError, "'is_mla' to be True or False, got 1"),
+        (lambda: ParamsAttr(8, 2**63), ValueError, "'head_size' to have 64 bits"),
+        (lambda: ParamsAttr(-(2**63) - 1, 1), ValueError, "'num_heads' to have 64 bits"),
+        (lambda: PagedCacheType(3, KV, 64), TypeError, "'dtype': expects a dtype"),
+        (lambda: PagedCacheType(np.uint8, KV, 64), ValueError, "'dtype' to be signed"),
+        (lambda: PagedCacheType("i8", KV, 4, 5), TypeError, "'scale': expects a dtype"),
+        (
+            lambda: PagedCacheType("i8", KV, 64, "f32", 0),
+            ValueError,
+            "'granularity' to be positive, got 0",
+        ),
+        (lambda: PagedCacheType("bf16", KV, True), TypeError, "'page_size' to be an"),
+        (lambda: PagedCacheType("bf16", TILE, 64), TypeError, "text of an attribute"),
+        (lambda: PagedCacheType("bf16", "unit", 64), ValueError, "text of ParamsAttr"),
+        (lambda: ContinuousCacheType("bf16", None), TypeError, "text of an attribute"),
+        (lambda: ScalesType(KV), TypeError, "expects the text of a type, got Params"),
+        (lambda: RowIndicesType(8, 0), ValueError, "'page_size' to be positive, got 0"),
+        (lambda: RowIndicesType(8.0), TypeError, "'rows' to be an integer, got 8.0"),
+        (lambda: TileType(8, 8, "uint8"), ValueError, "'dtype' to be signed or a float"),
+        (lambda: TileType(8, 8, "bf16", "128b"), ValueError, "none, .*_128b, got '128b'"),
+        (lambda: PipeType(2, [3]), TypeError, "expects the text of a type, got 3"),
+        (lambda: PipeType(2, [TILE], 0), ValueError, "'producers' to be positive"),
+        (lambda: TMATileType(["64"], "bf16"), TypeError, "'box' to be an integer"),
+        (
+            lambda: TMATileType([64], "bf16", l2_promotion=-1),
+            ValueError,
+            "'l2_promotion' to be positive, got -1",
+        ),
+        (lambda: SwizzleAttr("64b"), ValueError, "'value' to be one of none, swizzle_32b"),
+        (lambda: MajorAttr(None), ValueError, "one of k_major, mn_major, got None"),
+        (lambda: EvictionAttr(1), ValueError, "'value' to be one of evict_normal"),
+        (lambda: Type(), TypeError, "Type has no constructor: use Type.parse"),
+        (lambda: Attribute(), TypeError, "Attribute has no constructor"),
+        (lambda: CacheType(), TypeError, "CacheType has no constructor"),
+        (lambda: Module(), TypeError, "Module has no constructor: use Module.parse"),
+    ],
+)
+def test_arguments_are_checked(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "cls, text, message",
+    [
+        (Type, "", "expected non-function type"),
+        (Type, "i32 i32", "found trailing characters: 'i32'"),
+        (Type, "!kvcache.block", "unknown  type `block` in dialect `kvcache`"),
+        (Type, "\udcff", "unexpected character"),
+        (Type, "tuple<" * 100_000, "the source is nested more than 1000 deep"),
+        (Type, "!nothing.here", "dialect"),
+        (Attribute, "", "expected attribute value"),
+        (Attribute, "#kvcache.swizzle<128b>", "expected valid keyword"),
+        (Attribute, "#kvcache.params<num_heads = 0, head_size = 1>", "num_heads"),
+        (Attribute, "[" * 100_000, "the source is nested more than 1000 deep"),
+    ],
+)
+def test_text_that_says_nothing(cls, text, message):
+    with pytest.raises(CompileError, match=message) as caught:
+        cls.parse(text)
+    assert caught.value.diagnostics[0].filename in ("", "<string>")
+
+
+@pytest.mark.parametrize(
+    "cls, text",
+    [
+        (PagedCollectionType, str(PAGED)),
+        (CacheType, str(ScalesType(FP8))),
+        (TokenType, "i32"),
+        (SwizzleAttr, KV_TEXT),
+    ],
+)
+def test_text_of_another_class(cls, text):
+    with pytest.raises(ValueError) as caught:
+        cls.parse(text)
+    assert str(caught.value) == f"expects the text of {cls.__name__}, got {text}"
+    assert str(base_of(object.__new__(cls)).parse(text)) == text
+
+
+@pytest.mark.parametrize("text", [None, b"i32", 3])
+def test_what_is_no_text(text):
+    with pytest.raises(TypeError, match="expects the text of a type, got"):
+        Type.parse(text)
+    with pytest.raises(TypeError, match="expects the text of an attribute, got"):
+        ParamsAttr.parse(text)
+
+
+# --- Any parameters -------------------------------------------------------------------
+
+
+@given(
+    dtype=st.sampled_from(["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f64"]),
+    heads=st.integers(-1, 300),
+    head_size=st.integers(-1, 2**24),
+    is_mla=st.booleans(),
+    page_size=st.integers(-1, 300),
+    scale=st.sampled_from([None, "f32", "f8E8M0FNU", "f64"]),
+    granularity=st.none() | st.integers(1, 300),
+)
+@settings(deadline=None)
+def test_constructors_accept_what_the_text_does(
+    dtype, heads, head_size, is_mla, page_size, scale, granularity
+):
+    mla = ", is_mla = true" if is_mla else ""
+    params = f"#kvcache.params<num_heads = {heads}, head_size = {head_size}{mla}>"
+    text = f"!kvcache.paged<{dtype}, {params}, page_size = {page_size}"
+    if scale:
+        text += f", scale = {scale}"
+    if granularity:
+        text += f", granularity = {granularity}"
+    try:
+        parsed = Type.parse(text + ">")
+    except CompileError:
+        with pytest.raises(CompileError):
+            PagedCacheType(
+                dtype, ParamsAttr(heads, head_size, is_mla), page_size, scale, granularity
+            )
+    else:
+        params = ParamsAttr(heads, head_size, is_mla)
+        assert parsed == PagedCacheType(dtype, params, page_size, scale, granularity)
+        if heads == 1 or not is_mla:
+            assert KVCacheParams.from_type(parsed).cache_type == str(parsed)
+
+
+@given(
+    box=st.lists(st.integers(0, 300), max_size=6),
+    dtype=st.sampled_from(["bf16", "i64", "ui8", "si16", "f8E3M4", "f64", "i4", "i24"]),
+    swizzle=st.sampled_from(Swizzle),
+    l2_promotion=st.sampled_from([None, 32, 64, 128, 256]),
+)
+@settings(deadline=None)
+def test_boxes_come_back(box, dtype, swizzle, l2_promotion):
+    try:
+        made = TMATileType(box, dtype, swizzle, l2_promotion)
+    except CompileError:
+        return
+    assert Type.parse(str(made)) == made
+    assert (made.box, made.dtype, made.swizzle) == (tuple(box), dtype, swizzle)
+    assert made.l2_promotion == l2_promotion
+
+
+def test_threads_may_parse_at_a_time():
+    found = []
+
+    def parse(first):
+        for rows in range(first, first + 200):
+            found.append(Type.parse(f"!kvcache.row_indices<rows = {rows}>").rows)
+
+    threads = [threading.Thread(target=parse, args=(1 + 200 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(1, 801))
+
+
+# --- Modules --------------------------------------------------------------------------
+
+SOURCE = f"""
+#kv = {KV_TEXT}
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+func.func @get(%cache: !cache, %token: index) -> (index, !cache) {{
+  return %token, %cache : index, !cache
+}}
+gpu.module @kernels {{
+  gpu.func @copy(%memory: memref<4xf32>) kernel {{
+    gpu.return
+  }}
+}}
+func.func private @outside(i32)
+"""
+
+
+def test_functions_of_a_module():
+    get, kernel, outside = Module.parse(SOURCE).functions
+    assert get.name == "get"
+    assert get.arguments == (
+        Argument("cache", PAGED),
+        Argument("token", Type.parse("index")),
+    )
+    assert get.results == (Type.parse("index"), PAGED)
+    assert isinstance(get.results[1], PagedCacheType)
+    assert kernel.name == "kernels::copy"
+    assert kernel.arguments == (Argument("memory", Type.parse("memref<4xf32>")),)
+    assert kernel.results == ()
+    assert (outside.name, outside.arguments[0].name) == ("outside", "")
+
+
+def test_the_name_of_the_outermost_module_is_not_part_of_a_path():
+    nested = "module @a { module @b { func.func private @f() } module { func.func private @g() } }"
+    assert [function.name for function in Module.parse(nested).functions] == ["b::f", "g"]
+
+
+def test_modules_come_back_from_text_and_bytecode(tmp_path):
+    module = Module.parse(SOURCE)
+    assert 'kvcache.name = "cache"' in str(module)
+    path = tmp_path / "module.mlirbc"
+    path.write_bytes(module.bytecode())
+    assert path.read_bytes().startswith(b"ML\xefR")
+    for other in (str(module), str(module).encode(), module.bytecode(), path):
+        parsed = Module.parse(other)
+        assert str(parsed) == str(module)
+        assert parsed.functions == module.functions
+
+
+def test_bytecode_of_a_module_compiles_as_its_source():
+    path = ROOT / "examples/gather.mlir"
+    (expected,) = kvcache.compile(path).kernels.values()
+    (kernel,) = kvcache.compile(Module.parse(path).bytecode()).kernels.values()
+    assert kernel.parameters == expected.parameters
+    assert kernel.ptx == expected.ptx
+
+
+def test_texts_mean_nothing_to_each_other():
+    """In one context of MLIR a name has one meaning."""
+    for body in ("ptr", "i32"):
+        text = f'!llvm.struct<"node", ({body})>'
+        assert str(Type.parse(text)) == text
+        (function,) = Module.parse(f"func.func private @f({text})").functions
+        assert function.arguments[0].type == Type.parse(text)
+    resource = Attribute.parse("dense_resource<name> : tensor<1xi8>")
+    assert pickle.loads(pickle.dumps(resource)) == resource
+
+
+def test_types_outlive_their_module():
+    types = [
+        argument.type
+        for _ in range(3)
+        for argument in Module.parse(SOURCE).functions[0].arguments
+    ]
+    assert types[0] == types[2] == types[4] == PAGED
+
+
+@pytest.mark.parametrize(
+    "source, line, message",
+    [
+        ("func.func @f() {", 1, "expected"),
+        ("\nfunc.func @f() -> i32 {\n  return\n}", 3, "'func.return' op has 0 operands"),
+        (f"func.func @f(%a: {PAGED}".replace("bf16", "f64"), 1, "an element type of f32"),
+        ("(" * 2000, 1, "the source is nested more than 1000 deep"),
+        (b"ML\xefR", 0, "bytecode"),
+    ],
+)
+def test_sources_with_errors(source, line, message):
+    with pytest.raises(CompileError, match=message) as caught:
+        Module.parse(source, "kernel.mlir")
+    first = caught.value.diagnostics[0]
+    assert first.line == line
+    assert first.filename == "kernel.mlir"
+
+
+def test_what_is_no_source():
+    with pytest.raises(TypeError, match="expects MLIR text, bytes or a path as source"):
+        Module.parse(3)
+    with pytest.raises(FileNotFoundError):
+        Module.parse(Path("/nowhere.mlir"))

@@ -1,0 +1,152 @@
+from places import BUILD, ROOT
+
+"""One MLIR per process: everything links the shared libMLIR, and nothing else, but for
+kvcache-opt, which has MLIR in itself and links no shared one.
+
+Two copies of MLIR in a process have two sets of type ids and command-line
+options, and fail in ways that are hard to read. Component archives (MLIRIR,
+MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
+"""
+
+import re
+import subprocess
+
+import pytest
+from binaries import is_elf, needed_libraries, run_tool
+
+# Defined once per copy of MLIR and of LLVM, and never inline.
+CORE_SYMBOLS = (
+    "_ZN4mlir11MLIRContextC",
+    "_ZN4mlir9Operation6createE",
+    "_ZN4mlir11PassManagerC",
+    "_ZN4llvm11LLVMContextC",
+    "_ZN4llvm2cl20getRegisteredOptions",
+)
+
+
+def symbols(path, kind):
+    """Mangled names, from the full and from the dynamic symbol table."""
+    tables = run_tool("nm", kind, path) + run_tool("nm", "--dynamic", kind, path)
+    return {
+        line.split()[-1].split("@")[0] for line in tables.splitlines() if line.strip()
+    }
+
+
+def built_binaries():
+    """Executables, shared libraries and extension modules; no object files."""
+    return sorted(
+        path
+        for folder in ("bin", "lib", "python", "wheel")
+        for path in (BUILD / folder).rglob("*")
+        if is_elf(path) and path.suffix != ".o"
+    )
+
+
+STATIC = BUILD / "bin" / "kvcache-opt"
+BINARIES = [path for path in built_binaries() if path != STATIC]
+
+
+def test_something_is_built():
+    assert BUILD / "bin" / "kvcache-reduce" in BINARIES
+    assert STATIC.exists()
+
+
+def test_kvcache_opt_has_the_only_mlir_in_itself():
+    assert any(name.startswith(CORE_SYMBOLS) for name in symbols(STATIC, "--defined-only"))
+    needed = needed_libraries(STATIC)
+    assert not [name for name in needed if "LLVM" in name or "MLIR" in name]
+
+
+@pytest.mark.parametrize("arguments", [["--load-dialect-plugin=a.so"], ["-load-pass-plugin", "a.so"]])
+def test_kvcache_opt_says_that_it_loads_no_plugins(arguments):
+    result = subprocess.run([STATIC, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert f"'{arguments[0]}': a kvcache-opt that has MLIR in itself loads no plugins" in result.stderr
+
+
+@pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))
+def test_no_second_mlir(path):
+    copies = {
+        name
+        for name in symbols(path, "--defined-only")
+        if name.startswith(CORE_SYMBOLS)
+    }
+    assert not copies, "holds a copy of MLIR or LLVM: link MLIR and LLVM only"
+
+
+@pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))
+def test_mlir_is_the_shared_library(path):
+    """What calls into MLIR has libMLIR.so among the libraries that it needs."""
+    uses_mlir = any(
+        name.startswith("_ZN4mlir") for name in symbols(path, "--undefined-only")
+    )
+    if uses_mlir:
+        needed = needed_libraries(path)
+        assert any(name.startswith("libMLIR.so") for name in needed), needed
+
+
+# What compiled host code calls runs where there is a driver but no compiler.
+RUNTIME = sorted((BUILD / "lib").glob("libkvcache_*.so"))
+
+
+def test_the_runtime_is_built():
+    names = {path.stem.removeprefix("libkvcache_") for path in RUNTIME}
+    assert {"runtime", "cuda", "trace"} <= names
+
+
+@pytest.mark.parametrize("path", RUNTIME, ids=lambda path: path.stem)
+def test_the_runtime_needs_no_compiler_and_no_driver(path):
+    needed = needed_libraries(path)
+    assert not [name for name in needed if "LLVM" in name or "MLIR" in name]
+    assert not [name for name in needed if "cuda" in name.lower()]
+    undefined = symbols(path, "--undefined-only")
+    assert not [name for name in undefined if name.startswith(("_ZN4llvm", "_ZN4mlir"))]
+    assert not [name for name in undefined if name.startswith("cu")]
+
+
+def exported_symbols(path):
+    lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def exported_functions(path):
+    """What is no template of the C++ library, which libraries may share."""
+    lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines if line.split()[-2] == "T"}
+
+
+def test_the_c_library_exports_c_only():
+    """What is C++ in it is its own, and meets no other library's."""
+    exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")
+    assert "mlirKVCacheCompile" in exported
+    assert not [name for name in exported if not name.startswith("mlir")]
+
+
+def test_the_c_library_exports_what_its_headers_declare():
+    headers = sorted((ROOT / "include/kvcache-c").glob("*.h"))
+    headers += sorted((BUILD / "include/kvcache").glob("*/Passes.capi.h.inc"))
+    text = "\n".join(header.read_text() for header in headers)
+    declared = set(re.findall(r"\b(mlir\w*KVCache\w+)\(", text))
+    exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")
+    assert len(declared) > 100
+    assert declared == {name for name in exported if "KVCache" in name}
+
+
+def declared_functions(header):
+    text = (ROOT / "include/kvcache/Runtime" / header).read_text()
+    return set(re.findall(r"\b(kvcache\w+)\((?!\))", text))
+
+
+@pytest.mark.parametrize(
+    "library, header", [("cuda", "Device.h"), ("trace", "Device.h"), ("runtime", "Host.h")]
+)
+def test_the_runtime_exports_what_its_header_declares(library, header):
+    path = BUILD / "lib" / f"libkvcache_{library}.so"
+    assert exported_functions(path) == declared_functions(header)
+
+
+def test_the_extension_keeps_the_c_api_to_itself():
+    (extension,) = (BUILD / "python/kvcache").glob("_kvcache.*.so")
+    exported = exported_functions(extension)
+    assert "PyInit__kvcache" in exported
+    assert not [name for name in exported if name.startswith("mlir")]

@@ -1,0 +1,218 @@
+"""Wheels of the package: what is in them, and that they work once installed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pages
+import pytest
+from binaries import is_elf, search_paths
+from places import BUILD, ROOT
+
+PACKAGE = ROOT / "python/kvcache"
+TOOLS = sorted(path.name for path in (BUILD / "bin").iterdir())
+COMPILERS = re.compile(r"lib(LLVM|MLIR|mlir_)[^/]*\.so[^/]*$")
+"""The libraries of LLVM and MLIR."""
+
+REPORT = """
+import json
+assert ".target sm_90a" in kernel.ptx
+with open("/proc/self/maps") as maps:
+    loaded = {line.split()[-1] for line in maps if ".so" in line}
+print(json.dumps([kvcache.__file__, kvcache.__version__, sorted(loaded)]))
+"""
+
+# Files that a command is to find empty, by the namespace that it runs in.
+HIDE = 'for file in $HIDDEN; do mount --bind /dev/null "$file" || exit; done; exec "$@"'
+NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "-r", "--mount"]
+
+
+def run(command, **options):
+    """What a command prints, run without the build tree on Python's path."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= options.pop("env", {})
+    return subprocess.run(
+        list(map(str, command)),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **options,
+    ).stdout
+
+
+def make_wheel(folder, *options, **environment):
+    command = [ROOT / "scripts/wheel", "--no-build", "--output", folder, *options]
+    return Path(run(command, env=environment).strip())
+
+
+def install(wheel, folder):
+    """A new environment with the wheel, and the packages that it needs from here."""
+    venv.create(folder)
+    python = folder / "bin/python"
+    command = [sys.executable, "-I", "-m", "pip", "--python", python]
+    run([*command, "install", "--quiet", "--no-deps", "--no-index", wheel])
+    packages = Path(run([python, "-I", "-c", PRINT_PACKAGES]).strip())
+    (packages / "here.pth").write_text(sysconfig.get_path("purelib"))
+    return packages
+
+
+PRINT_PACKAGES = "import sysconfig; print(sysconfig.get_path('platlib'))"
+
+
+def use(environment, folder, prefix=(), **options):
+    """Runs the README's program and each tool; returns what the report prints."""
+    (folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples/quickstart.mlir", folder / "examples")
+    program = pages.fences(pages.read("README.md"), "python")[0] + REPORT
+    options["cwd"] = folder
+    for tool in TOOLS:
+        run([*prefix, environment / "bin" / tool, "--help"], **options)
+    command = [*prefix, environment / "bin/python", "-I", "-c", program]
+    return json.loads(run(command, **options).splitlines()[-1])
+
+
+def check_one_copy(libraries):
+    """Two copies of LLVM or MLIR in a process fail oddly."""
+    names = [re.split(r"[-.]", Path(path).name)[0] for path in libraries]
+    assert {"libLLVM", "libMLIR"} < set(names)
+    assert len(names) == len(set(names)), libraries
+
+
+def tree_state():
+    """Times and sizes of what ninja looks at."""
+    folders = (BUILD, BUILD / "bin", BUILD / "lib", BUILD / "python/kvcache")
+    files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
+    return {
+        path: (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in files
+        if not path.name.startswith("install_manifest")
+    }
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
+    return make_wheel(tmp_path_factory.mktemp("linked"), "--linked")
+
+
+def test_the_wheel_has_the_package_its_libraries_and_the_tools(linked):
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    python = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    libraries = {path.name for path in (BUILD / "lib").glob("libkvcache_*.so")}
+    made = {"_version.py", f"_kvcache{suffix}"}
+    package = python | libraries | made | {"_kvcache.pyi", "py.typed"}
+    with zipfile.ZipFile(linked) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == {f"kvcache/{name}" for name in package} | {
+        f"kvcache-{project_version()}.data/scripts/{tool}" for tool in TOOLS
+    }
+
+
+def project_version():
+    text = (ROOT / "CMakeLists.txt").read_text()
+    return re.search(r"project\(KVCache VERSION ([\d.]+)", text)[1]
+
+
+def test_metadata(linked):
+    info = f"kvcache-{project_version()}.dist-info"
+    with zipfile.ZipFile(linked) as archive:
+        metadata = HeaderParser().parsestr(archive.read(f"{info}/METADATA").decode())
+        license = archive.read(f"{info}/licenses/LICENSE")
+    assert metadata["Name"] == "kvcache"
+    assert metadata["Version"] == project_version()
+    assert metadata["License-Expression"] == "Apache-2.0 WITH LLVM-exception"
+    assert metadata["Requires-Python"] == ">=3.11"
+    needed = [line for line in metadata.get_all("Requires-Dist") if "extra" not in line]
+    assert sorted(re.match(r"\w+", line)[0] for line in needed) == ["ml_dtypes", "numpy"]
+    assert license == (ROOT / "LICENSE").read_bytes()
+
+
+def test_only_llvm_is_found_by_its_path(linked, tmp_path):
+    with zipfile.ZipFile(linked) as archive:
+        archive.extractall(tmp_path)
+    binaries = [path for path in tmp_path.rglob("*") if is_elf(path)]
+    assert len(binaries) > len(TOOLS)
+    folders = {folder for path in binaries for folder in search_paths(path)}
+    assert len(folders) == 1
+    assert list(Path(folders.pop()).glob("libMLIR.so*"))
+
+
+def test_making_a_wheel_leaves_the_build_tree_as_it_is(tmp_path):
+    before = tree_state()
+    assert {BUILD / "build.ninja", BUILD / "CMakeCache.txt"} <= before.keys()
+    make_wheel(tmp_path, "--linked")
+    assert tree_state() == before
+
+
+def test_the_linked_wheel_works(linked, tmp_path):
+    packages = install(linked, tmp_path / "environment")
+    file, version, loaded = use(tmp_path / "environment", tmp_path)
+    assert Path(file) == packages / "kvcache/__init__.py"
+    assert version == project_version()
+    check_one_copy([path for path in loaded if COMPILERS.search(path)])
+    ours = {path for path in loaded if "kvcache" in Path(path).name}
+    assert {Path(path).parent for path in ours} == {packages / "kvcache"}
+    assert any("libkvcache_emulator" in path for path in ours)
+
+
+@pytest.fixture
+def hidden():
+    """The files of LLVM and MLIR, separated by blanks, where they can be hidden."""
+    (extension,) = (BUILD / "python/kvcache").glob("_kvcache.*.so")
+    paths = re.findall(r"=> (\S+)", run(["ldd", extension]))
+    hidden = " ".join({os.path.realpath(path) for path in paths if COMPILERS.search(path)})
+    command = [*NAMESPACE, "sh", "-c", HIDE, "sh", "true"]
+    environment = {**os.environ, "HIDDEN": hidden}
+    tried = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"mounts are not permitted here: {tried.stderr.strip()}")
+    return hidden
+
+
+@pytest.mark.slow
+def test_the_self_contained_wheel_works_without_llvm(tmp_path, hidden):
+    wheel = make_wheel(tmp_path, AUDITWHEEL_ZIP_COMPRESSION_LEVEL="1")
+    assert "-manylinux_2_" in wheel.name
+    packages = install(wheel, tmp_path / "environment")
+    prefix = [*NAMESPACE, "sh", "-c", HIDE, "sh"]
+    with pytest.raises(subprocess.CalledProcessError):
+        run([*prefix, BUILD / "bin/kvcache-reduce", "--version"], env={"HIDDEN": hidden})
+    _, _, loaded = use(
+        tmp_path / "environment", tmp_path, prefix, env={"HIDDEN": hidden}
+    )
+    compilers = [path for path in loaded if COMPILERS.search(path)]
+    check_one_copy(compilers)
+    assert {Path(path).parent for path in compilers} == {packages / "kvcache.libs"}
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--output"], "--output needs a value"),
+        (["--unlinked"], "unknown option '--unlinked'"),
+    ],
+)
+def test_wrong_options(options, message):
+    result = subprocess.run(
+        [ROOT / "scripts/wheel", *options], capture_output=True, text=True
+    )
+    assert result.returncode == 1 and message in result.stderr
+
+
+def test_a_wheel_needs_a_build_tree(tmp_path):
+    project = ROOT / "cmake/wheel-of-build"
+    result = subprocess.run(
+        ["cmake", "-S", project, "-B", tmp_path, "-DKVCACHE_BUILD_DIR=/nowhere"],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 1
+    assert "to be a build tree, got '/nowhere'" in " ".join(result.stderr.split())
