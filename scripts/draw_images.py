@@ -1,12 +1,15 @@
 """Draws the pictures of the documentation: `draw_images.py`, without arguments.
 
 Runs the notebook examples/pictures.ipynb, keeps in it what its cells draw, and writes
-what the cells named in IMAGES draw to docs/images. Needs the package on PYTHONPATH.
+what the cells named in IMAGES draw to docs/images, and the folders of the compiler.
+Needs the package on PYTHONPATH.
 """
 
 import ast
 import json
 from pathlib import Path
+
+import structure
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "examples" / "pictures.ipynb"
@@ -37,6 +40,7 @@ def make_files():
             value = values.get(cell["id"])
             cell["outputs"] = [] if value is None else [make_output(value)]
     files = {ROOT / "docs" / "images" / f"{name}.svg": values[name].svg for name in IMAGES}
+    files[ROOT / "docs" / "images" / "structure.svg"] = structure.draw()
     files[NOTEBOOK] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     return files
 
