@@ -1,9 +1,9 @@
 """Pictures of all kinds, and those of the documentation: they read well."""
 
-import importlib.util
 import itertools
 import json
 import re
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -147,10 +147,10 @@ def test_everyone_can_tell_the_columns_of_a_tile_apart(deficiency):
 
 @pytest.fixture(scope="module")
 def drawn():
-    spec = importlib.util.spec_from_file_location("draw_images", ROOT / "scripts" / "draw_images.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script.make_files()
+    sys.path.append(str(ROOT / "scripts"))
+    import draw_images
+
+    return draw_images.make_files()
 
 
 def test_the_notebook_and_the_images_are_what_the_code_draws(drawn):
