@@ -35,6 +35,7 @@ from .geometry import (
 )
 from .inputs import StepInputs
 from .kernels import CompiledModule, Kernel
+from .layouts import Layout, describe
 from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NumPyMemory
 from .params import KVCacheParams
@@ -63,6 +64,7 @@ __all__ = [
     "KVCacheQuantizationConfig",
     "KVCacheStrategy",
     "Kernel",
+    "Layout",
     "LaunchMeter",
     "Memory",
     "NumPyMemory",
@@ -79,6 +81,7 @@ __all__ = [
     "__version__",
     "chips",
     "compile",
+    "describe",
     "descriptor_fields",
     "folded_chunks",
     "gather4_box_width",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import dtypes, ir
+from .layouts import Distances
 
 _PLAIN = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
 _QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
@@ -29,6 +30,8 @@ class CacheFormat:
         page_size: Tokens in a page; None for a continuous cache.
         scale_dtype: MLIR's name of the scales' type; None without scales.
         granularity: Elements of a head that share a scale; None without scales.
+        layout: Distances of tokens and heads; None for packed rows.
+        scale_layout: The same of the scales.
 
     Raises:
         ValueError: The dialect has no such type.
@@ -41,6 +44,8 @@ class CacheFormat:
     page_size: int | None
     scale_dtype: str | None
     granularity: int | None
+    layout: Distances | None = None
+    scale_layout: Distances | None = None
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -155,20 +160,42 @@ class CacheFormat:
         said += f", page_size = {self.page_size}"
         if self.scale_dtype is not None:
             said += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
+        said += self._get_layout("layout", self.layout, self.stored_head_dim)
+        if self.scale_layout is not None:
+            said += self._get_layout("scale_layout", self.scale_layout, self.n_groups)
         return f"!kvcache.paged{suffix}<{said}>"
+
+    def _get_layout(self, name: str, distances: Distances | None, width: int) -> str:
+        if distances is None:
+            return ""
+        token, head = distances
+        if self.n_kv_heads == 1:
+            return f", {name} = [token = {token}]"
+        if (token, head) == (width, (self.page_size or 0) * width):
+            return f", {name} = hnd"
+        return f", {name} = [token = {token}, head = {'?' if head is None else head}]"
 
     @property
     def blocks(self) -> str:
         """The memref type of the blocks of a collection."""
         return self._get_memref(
-            self.stored_head_dim, dtypes.mlir_name(self.storage_dtype)
+            self.stored_head_dim, dtypes.mlir_name(self.storage_dtype), self.layout
         )
 
     @property
     def scales(self) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
-        return self._get_memref(self.n_groups, self.scale_dtype or "")
+        return self._get_memref(
+            self.n_groups, self.scale_dtype or "", self.scale_layout
+        )
 
-    def _get_memref(self, width: int, dtype: str) -> str:
+    def _get_memref(self, width: int, dtype: str, layout: Distances | None) -> str:
         tokens = "?" if self.page_size is None else self.page_size
-        return f"memref<?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}>"
+        said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
+        if layout is None:
+            return f"memref<{said}>"
+        token, head = layout
+        if self.n_kv_heads == 1:
+            head = width
+        distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
+        return f"memref<{said}, strided<[{distances}], offset: ?>>"

@@ -7,7 +7,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -17,6 +17,7 @@ from . import dtypes, ir
 from .cache_types import CacheFormat
 from .checks import check_flag, check_integer, check_positive, check_positive_real
 from .dtypes import DTypeLike
+from .layouts import Distances, Layout, check_layouts
 from .quantization import KVCacheQuantizationConfig, cached_dtype
 from .strategy import KVCacheStrategy
 
@@ -55,6 +56,8 @@ class KVCacheParams:
         kvcache_quant_config: The scales of a quantized cache.
         is_mla: Whether the cache has one latent row for a token (multi-head latent
             attention), instead of keys and values.
+        layout: Where the elements lie; packed rows if not given. Only for pages.
+        scale_layout: The same of the scales.
         n_kv_heads_per_device: Derived: heads on one device, at least 1; 1 for MLA,
             where every device has the latent row.
         n_layers_per_stage: Derived: layers of a stage, at least 1; all without
@@ -79,12 +82,15 @@ class KVCacheParams:
     total_num_layers: int | None = None
     kvcache_quant_config: KVCacheQuantizationConfig | None = None
     is_mla: bool = False
+    layout: Layout | None = None
+    scale_layout: Layout | None = None
     n_kv_heads_per_device: int = field(init=False)
     n_layers_per_stage: int | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._normalize()
         self._check_strategy()
+        self._check_layouts()
         self._check_swapping()
         self._check_parallelism()
         _set(self, n_kv_heads_per_device=self._divide_heads())
@@ -134,6 +140,20 @@ class KVCacheParams:
             )
         return result
 
+    def with_layout(
+        self, layout: Layout | None, scale_layout: Layout | None = None
+    ) -> KVCacheParams:
+        """The same parameters for a cache in another layout.
+
+        Args:
+            layout: Of ``Layout.from_name`` or ``describe``; None for packed rows.
+            scale_layout: Of the scales; None for packed ones.
+
+        Raises:
+            ValueError: The dialect has no such type: see ``Layout``.
+        """
+        return replace(self, layout=layout, scale_layout=scale_layout)
+
     # --- Rules --------------------------------------------------------------------
 
     def _normalize(self) -> None:
@@ -177,6 +197,12 @@ class KVCacheParams:
                 DeprecationWarning,
                 stacklevel=_count_own_frames() + 1,
             )
+
+    def _check_layouts(self) -> None:
+        has_scales = self.kvcache_quant_config is not None
+        check_layouts(self.layout, self.scale_layout, has_scales=has_scales)
+        if self.layout is not None and self.page_size is None:
+            raise ValueError(self._only_for_pages("layout"))
 
     def _only_for_pages(self, name: str) -> str:
         return (
@@ -327,7 +353,7 @@ class KVCacheParams:
         """What the types say; without a page size where the strategy is still open."""
         config = self.kvcache_quant_config
         is_continuous = self.cache_strategy is KVCacheStrategy.CONTINUOUS
-        return CacheFormat(
+        packed = CacheFormat(
             dtype=self.dtype_shorthand,
             n_kv_heads=self.n_kv_heads_per_device,
             head_dim=self.head_dim,
@@ -336,6 +362,17 @@ class KVCacheParams:
             scale_dtype=dtypes.mlir_name(config.scale_dtype) if config else None,
             granularity=config.quantization_granularity if config else None,
         )
+        layout = scale_layout = None
+        if self.layout is not None:
+            layout = self._get_distances(self.layout, packed, packed.stored_head_dim)
+        if self.scale_layout is not None:
+            scale_layout = self._get_distances(self.scale_layout, packed, packed.n_groups)
+        return replace(packed, layout=layout, scale_layout=scale_layout)
+
+    @staticmethod
+    def _get_distances(layout: Layout, format: CacheFormat, width: int) -> Distances | None:
+        tokens = format.page_size or 1
+        return layout.of_rows(format.n_kinds, tokens, format.n_kv_heads, width)
 
     @property
     def _decided_type(self) -> CacheFormat:

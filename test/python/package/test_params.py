@@ -282,7 +282,8 @@ def test_fields_are_those_of_the_reference():
         ("is_mla", False),
     ]
     parameters = inspect.signature(KVCacheParams).parameters.values()
-    assert [(p.name, p.default) for p in parameters] == defaults
+    ours = [("layout", None), ("scale_layout", None)]
+    assert [(p.name, p.default) for p in parameters] == defaults + ours
     config = KVCacheQuantizationConfig()
     assert (config.scale_dtype, config.quantization_granularity) == (np.float32, 128)
 
