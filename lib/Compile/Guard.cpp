@@ -8,6 +8,8 @@
 
 #include "kvcache/Compile/Guard.h"
 
+#include "kvcache/Target/BackEndErrors.h"
+
 #include "llvm/Support/ErrorHandling.h"
 
 #include <chrono>
@@ -49,7 +51,7 @@ static void handleFatalError(void *, const char *reason, bool) {
     std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
     return;
   }
-  currentJob->end(reason);
+  currentJob->end(describeFatalError(reason));
   while (true)
     std::this_thread::sleep_for(std::chrono::hours(1));
 }

@@ -10,6 +10,7 @@
 
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Target/BackEndErrors.h"
 #include "kvcache/Target/EmitPTX.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -102,6 +103,12 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
                      "with --verify-each, every pass does"),
       llvm::cl::init(false));
 
+  static llvm::cl::opt<bool> abortOnFatalErrors(
+      "abort-on-llvm-errors",
+      llvm::cl::desc("Abort with a backtrace where LLVM's back end gives up, "
+                     "instead of an error and exit status 1"),
+      llvm::cl::init(false));
+
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
@@ -111,6 +118,7 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
       "  kvcache-opt kernel.mlir --kvcache-to-ptx=\"chip=sm_90a\" --emit-ptx\n"
       "  kvcache-opt kernel.mlir --kvcache-to-cpu\n",
       registry);
+  exitOnFatalErrors(abortOnFatalErrors);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(

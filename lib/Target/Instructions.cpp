@@ -15,6 +15,7 @@
 
 #include "kvcache/Target/Instructions.h"
 
+#include "BackEndLimits.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -324,6 +325,8 @@ static LogicalResult check(Operation *op, const Need &need, const Chip &chip) {
 LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
                                          const Chip &chip) {
   WalkResult result = module.walk([&](Operation *op) {
+    if (failed(checkBackEndLimits(op)))
+      return WalkResult::interrupt();
     for (auto getNeed :
          {getNeedOfCopy, getNeedOfSynchronization, getNeedOfMatrixOp,
           getNeedOfConversion, getNeedOfFamily})

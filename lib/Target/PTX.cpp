@@ -8,6 +8,8 @@
 
 #include "PTX.h"
 
+#include "kvcache/Target/BackEndErrors.h"
+
 #include "mlir/Target/LLVM/ModuleToObject.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
@@ -111,7 +113,8 @@ public:
   ModuleToPTX(gpu::GPUModuleOp module, NVVM::NVVMTargetAttr target,
               StringRef libdevice)
       : ModuleToObject(*module, target.getTriple(), target.getChip(),
-                       target.getFeatures(), target.getO()) {
+                       target.getFeatures(), target.getO()),
+        scope(*module, target.getChip()) {
     if (ArrayAttr link = target.getLink())
       llvm::append_range(libraries, link);
     if (!libdevice.empty())
@@ -119,6 +122,12 @@ public:
   }
 
 protected:
+  void setDataLayoutAndTriple(llvm::Module &module) override {
+    // The first hook that gets to know LLVM's context.
+    scope.handleErrorsOf(module.getContext());
+    ModuleToObject::setDataLayoutAndTriple(module);
+  }
+
   std::optional<SmallVector<std::unique_ptr<llvm::Module>>>
   loadBitcodeFiles(llvm::Module &module) override {
     SmallVector<std::unique_ptr<llvm::Module>> loaded;
@@ -158,10 +167,13 @@ protected:
       });
     module.getContext().setOptPassGate(gate);
     passes.run(module);
+    if (scope.hasError())
+      return failure();
     return text;
   }
 
 private:
+  BackEndScope scope;
   SmallVector<Attribute> libraries;
   /// LLVM's context points to it.
   BackEndGate gate;

@@ -33,8 +33,7 @@ template <typename Result> Result runGuarded(std::function<Result()> compile) {
   if (!fatalError)
     return std::move(*result);
   Result failed;
-  failed.diagnostics.push_back(
-      DiagnosticRecord::makeError("LLVM can't compile this: " + *fatalError));
+  failed.diagnostics.push_back(DiagnosticRecord::makeError(*fatalError));
   return failed;
 }
 

@@ -247,20 +247,22 @@ def test_errors_carry_diagnostics(tmp_path):
     assert raised.value.diagnostics[0].line > 0
 
 
-def test_fatal_errors_of_llvm_are_errors():
-    """LLVM's back ends end the process on an intrinsic of another target."""
-    source = """
-gpu.module @kernels {
-  llvm.func @wait() attributes {gpu.kernel, nvvm.kernel} {
-    llvm.call_intrinsic "llvm.amdgcn.s.barrier"() : () -> ()
+@pytest.mark.parametrize(
+    "inline_asm, message",
+    [('"bogus $5;", "r"', "Invalid . operand number"), ('"", "{eax}"', "couldn't allocate")],
+)
+def test_errors_on_which_llvm_ends_the_process_are_errors(inline_asm, message):
+    source = f"""
+gpu.module @kernels {{
+  llvm.func @wait(%i: i32) attributes {{gpu.kernel, nvvm.kernel}} {{
+    llvm.inline_asm has_side_effects asm_dialect = att {inline_asm} %i : (i32) -> ()
     llvm.return
-  }
-}
+  }}
+}}
 """
+    expected = f"LLVM can't compile 'kernels' for sm_80: {message}"
     for _ in range(3):
-        with pytest.raises(
-            kvcache.CompileError, match="LLVM can't compile this: Cannot select"
-        ):
+        with pytest.raises(kvcache.CompileError, match=expected):
             kvcache.compile(source, "sm_80")
     assert kvcache.compile(GATHER, "sm_80").kernels
 

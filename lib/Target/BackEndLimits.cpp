@@ -1,0 +1,146 @@
+//===- BackEndLimits.cpp - What LLVM compiles for no chip -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The NVPTX back end ends the process on these, most of them without saying
+// where they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackEndLimits.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Intrinsics.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The name of an intrinsic of all targets, such as `tanh`; empty for others.
+static StringRef getIntrinsicName(Operation *op) {
+  StringRef name;
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
+    name = call.getIntrin();
+    return name.consume_front("llvm.") ? name.split('.').first : StringRef();
+  }
+  name = op->getName().getStringRef();
+  return name.consume_front("llvm.intr.") ? name : StringRef();
+}
+
+/// Intrinsics that other targets call a C library for. PTX has approximations
+/// of a few, in at most 32 bits.
+static LogicalResult checkMath(Operation *op) {
+  enum Instruction { None, Approximate, UpTo32Bits };
+  std::optional<Instruction> instruction =
+      llvm::StringSwitch<std::optional<Instruction>>(getIntrinsicName(op))
+          .Cases({"tan", "asin", "acos", "atan", "atan2", "sinh", "cosh"}, None)
+          .Cases({"exp", "exp10", "log", "log2", "log10", "pow", "powi"}, None)
+          .Cases({"lrint", "llrint", "lround", "llround"}, None)
+          .Cases({"sin", "cos", "tanh"}, Approximate)
+          .Case("exp2", UpTo32Bits)
+          .Default(std::nullopt);
+  if (!instruction || op->getNumOperands() == 0)
+    return success();
+  Type type = getElementTypeOrSelf(op->getOperandTypes().front());
+  if (*instruction == None || type.isF64())
+    return op->emitOpError("has no instruction in PTX for ")
+           << type << "; ops of the math dialect call libdevice instead";
+  auto fastmath = dyn_cast<LLVM::FastmathFlagsInterface>(op);
+  if (*instruction == Approximate && fastmath &&
+      !bitEnumContainsAll(fastmath.getFastmathAttr().getValue(),
+                          LLVM::FastmathFlags::afn))
+    return op->emitOpError("has only an approximation in PTX, which the "
+                           "fast-math flag 'afn' allows; ops of the math "
+                           "dialect call libdevice instead");
+  return success();
+}
+
+static LogicalResult checkIntrinsic(Operation *op) {
+  auto call = dyn_cast<LLVM::CallIntrinsicOp>(op);
+  if (!call || call.getIntrin().starts_with("llvm.nvvm."))
+    return success();
+  if (llvm::Intrinsic::isTargetIntrinsic(
+          llvm::Intrinsic::lookupIntrinsicID(call.getIntrin())))
+    return op->emitOpError("calls an intrinsic of another target than NVPTX: ")
+           << call.getIntrinAttr();
+  return success();
+}
+
+static LogicalResult checkTypes(Operation *op) {
+  for (Type type : op->getResultTypes()) {
+    Type element = getElementTypeOrSelf(type);
+    if (auto number = dyn_cast<FloatType>(element);
+        number && number.getWidth() > 64)
+      return op->emitOpError("has a result of ")
+             << type << ", but PTX has floats of at most 64 bits";
+    // NVPTX's address spaces are those of NVVM.
+    if (auto pointer = dyn_cast<LLVM::LLVMPointerType>(element);
+        pointer && !NVVM::symbolizeNVVMMemorySpace(pointer.getAddressSpace()))
+      return op->emitOpError("has a result of ")
+             << type << ", but PTX has no such address space";
+  }
+  return success();
+}
+
+/// Between floats and integers of more than 64 bits there are only functions.
+static LogicalResult checkConversion(Operation *op) {
+  if (!isa<LLVM::FPToSIOp, LLVM::FPToUIOp, LLVM::SIToFPOp, LLVM::UIToFPOp>(op))
+    return success();
+  for (Type type : {op->getOperandTypes()[0], op->getResultTypes()[0]})
+    if (auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+        integer && integer.getWidth() > 64)
+      return op->emitOpError("converts ")
+             << integer << ", but PTX converts at most 64 bits";
+  return success();
+}
+
+static LogicalResult checkAtomic(Operation *op, StringRef scope,
+                                 LLVM::AtomicOrdering ordering, Type type) {
+  if (!llvm::is_contained({"", "singlethread", "block", "cluster", "device"},
+                          scope))
+    return op->emitOpError("expects the scope 'singlethread', 'block', "
+                           "'cluster', 'device' or none, got '")
+           << scope << "'";
+  if (ordering == LLVM::AtomicOrdering::seq_cst && type && type.isInteger(128))
+    return op->emitOpError("is sequentially consistent, which PTX has for at "
+                           "most 64 bits");
+  return success();
+}
+
+static LogicalResult checkAtomic(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([](LLVM::FenceOp op) {
+        return checkAtomic(op, op.getSyncscope().value_or(""), op.getOrdering(),
+                           Type());
+      })
+      .Case([](LLVM::LoadOp op) {
+        return checkAtomic(op, op.getSyncscope().value_or(""), op.getOrdering(),
+                           op.getType());
+      })
+      .Case([](LLVM::StoreOp op) {
+        return checkAtomic(op, op.getSyncscope().value_or(""), op.getOrdering(),
+                           op.getValue().getType());
+      })
+      .Case([](LLVM::AtomicRMWOp op) {
+        return checkAtomic(op, op.getSyncscope().value_or(""), op.getOrdering(),
+                           op.getType());
+      })
+      .Case([](LLVM::AtomicCmpXchgOp op) {
+        return checkAtomic(op, op.getSyncscope().value_or(""),
+                           LLVM::AtomicOrdering::monotonic, Type());
+      })
+      .Default(success());
+}
+
+LogicalResult kvcache::checkBackEndLimits(Operation *op) {
+  if (op->getName().getDialectNamespace() != "llvm")
+    return success();
+  return failure(failed(checkMath(op)) || failed(checkIntrinsic(op)) ||
+                 failed(checkTypes(op)) || failed(checkConversion(op)) ||
+                 failed(checkAtomic(op)));
+}

@@ -1,0 +1,95 @@
+// Ops that LLVM's back end ends the process on, for every chip.
+
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics --kvcache-to-ptx=chip=sm_120a
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics --kvcache-to-emulator=chip=sm_90
+
+gpu.module @kernels {
+  llvm.func @tan(%x: f32) -> f32 attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.intr.tan' op has no instruction in PTX for 'f32'; ops of the math dialect call libdevice instead}}
+    %r = llvm.intr.tan(%x) : (f32) -> f32
+    llvm.return %r : f32
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @tanh(%x: vector<2xf16>) -> vector<2xf16> {
+    %r = llvm.intr.tanh(%x) {fastmathFlags = #llvm.fastmath<afn>} : (vector<2xf16>) -> vector<2xf16>
+    // expected-error @below {{'llvm.intr.tanh' op has only an approximation in PTX, which the fast-math flag 'afn' allows}}
+    %s = llvm.intr.tanh(%r) : (vector<2xf16>) -> vector<2xf16>
+    llvm.return %s : vector<2xf16>
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @exp2(%x: f32, %y: f64) -> f64 {
+    %r = llvm.call_intrinsic "llvm.exp2.f32"(%x) : (f32) -> f32
+    // expected-error @below {{'llvm.call_intrinsic' op has no instruction in PTX for 'f64'}}
+    %s = llvm.call_intrinsic "llvm.exp2"(%y) : (f64) -> f64
+    llvm.return %s : f64
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @other_target() {
+    // expected-error @below {{calls an intrinsic of another target than NVPTX: "llvm.amdgcn.s.barrier"}}
+    llvm.call_intrinsic "llvm.amdgcn.s.barrier"() : () -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @wide_float(%x: f64) -> f128 {
+    // expected-error @below {{'llvm.fpext' op has a result of 'f128', but PTX has floats of at most 64 bits}}
+    %r = llvm.fpext %x : f64 to f128
+    llvm.return %r : f128
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @address_space(%p: !llvm.ptr) -> !llvm.ptr<99> {
+    // expected-error @below {{has a result of '!llvm.ptr<99>', but PTX has no such address space}}
+    %r = llvm.addrspacecast %p : !llvm.ptr to !llvm.ptr<99>
+    llvm.return %r : !llvm.ptr<99>
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @wide_integer(%x: vector<2xi128>) -> vector<2xf32> {
+    // expected-error @below {{converts 'i128', but PTX converts at most 64 bits}}
+    %r = llvm.uitofp %x : vector<2xi128> to vector<2xf32>
+    llvm.return %r : vector<2xf32>
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @scope(%p: !llvm.ptr<1>) {
+    %r = llvm.load %p atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+    // expected-error @below {{expects the scope 'singlethread', 'block', 'cluster', 'device' or none, got 'agent'}}
+    llvm.fence syncscope("agent") seq_cst
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @wide_atomic(%p: !llvm.ptr<1>, %x: i128) {
+    // expected-error @below {{is sequentially consistent, which PTX has for at most 64 bits}}
+    %r = llvm.atomicrmw xchg %p, %x seq_cst : !llvm.ptr<1>, i128
+    llvm.return
+  }
+}
