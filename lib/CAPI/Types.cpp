@@ -85,8 +85,9 @@ MlirType
 mlirKVCachePagedCollectionTypeGetChecked(MlirLocation loc, MlirType elementType,
                                          MlirAttribute params, int64_t pageSize,
                                          MlirType scale, int64_t granularity) {
-  return getCache<PagedCollectionType>(loc, elementType, params, pageSize,
-                                       unwrap(scale), granularity);
+  return getCache<PagedCollectionType>(
+      loc, elementType, params, pageSize, unwrap(scale), granularity,
+      LayoutAttrInterface(), LayoutAttrInterface());
 }
 
 bool mlirTypeIsAKVCachePagedCacheType(MlirType type) {
@@ -103,7 +104,8 @@ MlirType mlirKVCachePagedCacheTypeGetChecked(MlirLocation loc,
                                              int64_t pageSize, MlirType scale,
                                              int64_t granularity) {
   return getCache<PagedCacheType>(loc, elementType, params, pageSize,
-                                  unwrap(scale), granularity);
+                                  unwrap(scale), granularity,
+                                  LayoutAttrInterface(), LayoutAttrInterface());
 }
 
 bool mlirTypeIsAKVCacheContinuousCollectionType(MlirType type) {

@@ -40,9 +40,8 @@ LogicalResult kvcache::verifyWidth(Operation *op, StringRef name, Type type,
 LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
                                   CacheTypeInterface cache) {
   // (C1)
-  int64_t row = cache.getNumHeads() * cache.getStoredHeadSize();
-  auto layout =
-      StridedLayoutAttr::get(op->getContext(), ShapedType::kDynamic, {row, 1});
+  auto layout = StridedLayoutAttr::get(op->getContext(), ShapedType::kDynamic,
+                                       {cache.getTokenStride(), 1});
   if (!tile.hasStaticShape() || tile.getMemorySpace() ||
       tile.getElementType() != cache.getStorageType() ||
       tile.getLayout() != layout)

@@ -15,9 +15,19 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
-  int64_t bytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
-  return {bytes, cache.getNumHeads(), cache.getStoredHeadSize(),
-          cache.hasStaticPageSize() ? cache.getPageSize() : 0};
+  tma::CacheShape shape;
+  shape.elementBytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;
+  shape.numHeads = cache.getNumHeads();
+  shape.headSize = cache.getStoredHeadSize();
+  if (cache.hasStaticPageSize())
+    shape.pageSize = cache.getPageSize();
+  if (!cache.getLayout())
+    return shape;
+  shape.tokenStride = cache.getTokenStride();
+  shape.hasOpenHeadStride = cache.hasOpenHeadStride();
+  if (!shape.hasOpenHeadStride)
+    shape.headStride = cache.getHeadStride();
+  return shape;
 }
 
 Operation *kvcache::getCollectionOp(Value cache) {
@@ -67,10 +77,47 @@ static std::optional<int64_t> getStrideDivisor(Value tensor, unsigned dim) {
   return getStrideDivisor(cast.getSource(), dim);
 }
 
-int64_t kvcache::getDistanceUnit(MemRefType tensor) {
-  uint64_t bytes = tensor.getElementTypeBitWidth() / 8;
-  uint64_t row = tensor.getDimSize(4) * tensor.getDimSize(5) * bytes;
-  return std::max<uint64_t>(llvm::MinAlign(row, kPromisedAlignment) / bytes, 1);
+CacheTypeInterface kvcache::getViewType(CacheTypeInterface cache,
+                                        bool ofScales) {
+  MLIRContext *context = cache.getContext();
+  if (!cache.isPaged())
+    return ContinuousCacheType::get(context, cache.getElementType(),
+                                    cache.getParams());
+  auto view = PagedCacheType::get(context, cache.getElementType(),
+                                  cache.getParams(), cache.getPageSize(),
+                                  cache.getScale(), cache.getGranularity(),
+                                  cache.getLayout(), cache.getScaleLayout());
+  if (ofScales)
+    return ScalesType::get(context, view);
+  return view;
+}
+
+std::optional<int64_t> kvcache::getColumnStride(CacheTypeInterface view) {
+  if (view.hasOpenHeadStride())
+    return std::nullopt;
+  return view.getHeadStride() * view.getLanesPerStored();
+}
+
+static uint64_t getStoredBytes(CacheTypeInterface view) {
+  return view.getStorageType().getIntOrFloatBitWidth() / 8;
+}
+
+uint64_t kvcache::getInPageAlignment(CacheTypeInterface view, uint64_t limit) {
+  uint64_t bytes = getStoredBytes(view);
+  uint64_t alignment = llvm::MinAlign(limit, view.getTokenStride() * bytes);
+  if (!view.getLayout())
+    return alignment;
+  // Distances may be those of heads, as of values behind their keys.
+  alignment = llvm::MinAlign(alignment, view.getStoredHeadSize() * bytes);
+  if (!view.hasOpenHeadStride())
+    return llvm::MinAlign(alignment, view.getHeadStride() * bytes);
+  return llvm::MinAlign(alignment,
+                        isa<ScalesType>(view) ? bytes : kPromisedAlignment);
+}
+
+int64_t kvcache::getDistanceUnit(CacheTypeInterface view) {
+  return std::max<int64_t>(
+      getInPageAlignment(view, kPromisedAlignment) / getStoredBytes(view), 1);
 }
 
 uint64_t kvcache::getPageAlignment(Value view, bool ofScales,
@@ -104,7 +151,7 @@ std::optional<bool> kvcache::arePagesWholeRowsApart(Value view) {
   if (!distance)
     return std::nullopt;
   auto cache = cast<CacheTypeInterface>(view.getType());
-  return *distance % getShape(cache).getRowElements() == 0;
+  return *distance % cache.getTokenStride() == 0;
 }
 
 void kvcache::createRowDistanceCheck(OpBuilder &builder, Operation *op,

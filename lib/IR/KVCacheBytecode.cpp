@@ -61,6 +61,24 @@ T getChecked(DialectBytecodeReader &reader, MLIRContext *context,
                        asParameter(args)...);
 }
 
+LogicalResult readOptionalType(DialectBytecodeReader &reader, Type &type) {
+  bool isPresent;
+  if (failed(reader.readBool(isPresent)))
+    return failure();
+  return isPresent ? reader.readType(type) : success();
+}
+
+void writeOptionalType(DialectBytecodeWriter &writer, Type type) {
+  writer.writeOwnedBool(static_cast<bool>(type));
+  if (type)
+    writer.writeType(type);
+}
+
+/// Whether pages, or their scales, have another layout than packed rows.
+bool hasLayout(CacheTypeInterface type) {
+  return type.getLayout() || type.getScaleLayout();
+}
+
 #include "kvcache/IR/KVCacheBytecode.cpp.inc"
 
 struct KVCacheBytecodeInterface : BytecodeDialectInterface {

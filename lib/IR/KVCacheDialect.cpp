@@ -16,6 +16,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+#include "kvcache/IR/KVCacheAttrInterfaces.cpp.inc"
 #include "kvcache/IR/KVCacheDialect.cpp.inc"
 #include "kvcache/IR/KVCacheEnums.cpp.inc"
 #include "kvcache/IR/KVCacheOpInterfaces.cpp.inc"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "Layouts.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -41,39 +41,67 @@ static void printPageSize(AsmPrinter &printer, int64_t pageSize) {
 }
 
 //===----------------------------------------------------------------------===//
-// Quantization: `, scale = f32, granularity = 64`, or nothing
+// Options of paged caches: `, scale = f32, granularity = 64, layout = hnd`
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseQuantization(AsmParser &parser, Type &scale,
-                                     int64_t &granularity) {
+static ParseResult parseGranularity(AsmParser &parser, int64_t &granularity) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(granularity))
+    return failure();
+  // 0 represents an absent granularity.
+  if (granularity == 0)
+    return parser.emitError(loc, "expects granularity to be positive, got 0");
+  return success();
+}
+
+static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
+                                     ParamsAttr params, int64_t pageSize,
+                                     Type &scale, int64_t &granularity,
+                                     LayoutAttrInterface &layout,
+                                     LayoutAttrInterface &scaleLayout) {
+  std::optional<ParsedLayout> elements, scales;
   while (succeeded(parser.parseOptionalComma())) {
     StringRef keyword;
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword) || parser.parseEqual())
       return failure();
-    if (keyword == "scale" && !scale) {
-      if (parser.parseType(scale))
-        return failure();
-    } else if (keyword == "granularity" && !granularity) {
-      if (parser.parseInteger(granularity))
-        return failure();
-      // 0 represents an absent granularity.
-      if (granularity == 0)
-        return parser.emitError(loc,
-                                "expects granularity to be positive, got 0");
-    } else {
-      return parser.emitError(loc, "expects 'scale' or 'granularity', each at "
-                                   "most once, got '")
+    ParseResult parsed = failure();
+    if (keyword == "scale" && !scale)
+      parsed = parser.parseType(scale);
+    else if (keyword == "granularity" && !granularity)
+      parsed = parseGranularity(parser, granularity);
+    else if (keyword == "layout" && !elements)
+      parsed = parseLayout(parser, elements.emplace());
+    else if (keyword == "scale_layout" && !scales)
+      parsed = parseLayout(parser, scales.emplace());
+    else
+      return parser.emitError(loc, "expects 'scale', 'granularity', 'layout' "
+                                   "or 'scale_layout', each at most once, "
+                                   "got '")
              << keyword << "'";
-    }
+    if (parsed)
+      return failure();
   }
-  return success();
+  if (scales && (!scale || granularity <= 0))
+    return parser.emitError(
+        scales->loc, "expects scale_layout only with scale and granularity");
+  PageShape shape = getPageShape(elementType, params, pageSize);
+  if (elements && resolveLayout(parser, *elements, shape, layout))
+    return failure();
+  shape.headSize =
+      scales ? llvm::divideCeil(params.getHeadSize(), granularity) : 0;
+  return scales ? resolveLayout(parser, *scales, shape, scaleLayout)
+                : success();
 }
 
-static void printQuantization(AsmPrinter &printer, Type scale,
-                              int64_t granularity) {
+static void printPagedOptions(AsmPrinter &printer, Type, ParamsAttr, int64_t,
+                              Type scale, int64_t granularity,
+                              LayoutAttrInterface layout,
+                              LayoutAttrInterface scaleLayout) {
   if (scale)
     printer << ", scale = " << scale << ", granularity = " << granularity;
+  printLayout(printer, "layout", layout);
+  printLayout(printer, "scale_layout", scaleLayout);
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,8 +290,8 @@ void KVCacheDialect::registerTypes() {
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
-/// The exclusive limit of elements in a page, so that offsets inside a page fit
-/// into 32 bits.
+/// The exclusive limit of elements in a page of packed rows, so that offsets
+/// inside a page fit into 32 bits.
 static constexpr int64_t kMaxElements = int64_t(1) << 31;
 
 LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
@@ -338,7 +366,9 @@ static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
 
 static LogicalResult verifyPaged(EmitError emitError, Type elementType,
                                  ParamsAttr params, int64_t pageSize,
-                                 Type scale, int64_t granularity) {
+                                 Type scale, int64_t granularity,
+                                 LayoutAttrInterface layout,
+                                 LayoutAttrInterface scaleLayout) {
   // (C1)
   bool isStatic = !ShapedType::isDynamic(pageSize);
   if (isStatic && pageSize <= 0)
@@ -348,7 +378,21 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
     return emitError() << "expects a page of page_size * num_heads * head_size "
                           "elements to have fewer than 2^31, got "
                        << pageSize << " * " << row;
-  return verifyQuantization(emitError, elementType, params, scale, granularity);
+  if (failed(verifyQuantization(emitError, elementType, params, scale,
+                                granularity)))
+    return failure();
+  // (C6) to (C8)
+  PageShape shape = getPageShape(elementType, params, pageSize);
+  if (failed(verifyLayout(emitError, "layout", layout, shape)))
+    return failure();
+  if (!scaleLayout)
+    return success();
+  // (C9)
+  if (!scale)
+    return emitError() << "expects scale_layout only with scale and "
+                          "granularity";
+  shape.headSize = llvm::divideCeil(params.getHeadSize(), granularity);
+  return verifyLayout(emitError, "scale_layout", scaleLayout, shape);
 }
 
 static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
@@ -362,16 +406,20 @@ static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
 
 LogicalResult PagedCollectionType::verify(EmitError emitError, Type elementType,
                                           ParamsAttr params, int64_t pageSize,
-                                          Type scale, int64_t granularity) {
+                                          Type scale, int64_t granularity,
+                                          LayoutAttrInterface layout,
+                                          LayoutAttrInterface scaleLayout) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
-                     granularity);
+                     granularity, layout, scaleLayout);
 }
 
 LogicalResult PagedCacheType::verify(EmitError emitError, Type elementType,
                                      ParamsAttr params, int64_t pageSize,
-                                     Type scale, int64_t granularity) {
+                                     Type scale, int64_t granularity,
+                                     LayoutAttrInterface layout,
+                                     LayoutAttrInterface scaleLayout) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
-                     granularity);
+                     granularity, layout, scaleLayout);
 }
 
 LogicalResult ContinuousCollectionType::verify(EmitError emitError,
@@ -521,6 +569,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "layer_stride";
   case PartKind::PageStride:
     return "page_stride";
+  case PartKind::HeadStride:
+    return "head_stride";
   case PartKind::PageSize:
     return "page_size";
   case PartKind::BlockTokens:
@@ -549,6 +599,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "scale_layer_stride";
   case PartKind::ScalePageStride:
     return "scale_page_stride";
+  case PartKind::ScaleHeadStride:
+    return "scale_head_stride";
   case PartKind::ScaleTable:
     return "scale_table";
   case PartKind::ScaleColumns:
@@ -593,6 +645,8 @@ static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
     parts.push_back({PartKind::LayerStride, index});
   }
   parts.push_back({PartKind::PageStride, index});
+  if (cache.hasOpenHeadStride())
+    parts.push_back({PartKind::HeadStride, index});
   if (!cache.isPaged())
     parts.push_back({PartKind::BlockTokens, i32});
   else if (!cache.hasStaticPageSize())
@@ -617,6 +671,8 @@ static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
     parts.push_back({PartKind::ScaleLayerStride, index});
   }
   parts.push_back({PartKind::ScalePageStride, index});
+  if (isOpen(cache.getScaleLayout()))
+    parts.push_back({PartKind::ScaleHeadStride, index});
   parts.push_back({PartKind::ScaleTable, table});
   parts.push_back({PartKind::ScaleColumns, i32});
   parts.push_back({PartKind::ScaleTableStride, i32});
@@ -647,6 +703,9 @@ int64_t ScalesType::getPageSize() const {
 }
 Type ScalesType::getScale() const { return {}; }
 int64_t ScalesType::getGranularity() const { return 0; }
+LayoutAttrInterface ScalesType::getLayout() const {
+  return getPagedCache().getScaleLayout();
+}
 bool ScalesType::isCollection() const { return false; }
 int64_t ScalesType::getElementsPerLane() const {
   return getPagedCache().getGranularity();
@@ -662,6 +721,7 @@ SmallVector<Part> ScalesType::getParts() const {
     case PartKind::Scales:
     case PartKind::ScalePages:
     case PartKind::ScalePageStride:
+    case PartKind::ScaleHeadStride:
     case PartKind::ScaleTable:
     case PartKind::ScaleColumns:
     case PartKind::ScaleTableStride:

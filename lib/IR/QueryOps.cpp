@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -51,9 +53,11 @@ void TMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
 
 void ColIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                    SetIntRangeFn setResultRange) {
-  ParamsAttr params = getCache().getType().getParams();
-  setResultRange(getColumn(), getRangeUpTo((params.getNumHeads() - 1) *
-                                           params.getHeadSize()));
+  CacheTypeInterface cache = getCache().getType();
+  std::optional<int64_t> stride = getColumnStride(cache);
+  setResultRange(getColumn(),
+                 stride ? getRangeUpTo((cache.getNumHeads() - 1) * *stride)
+                        : getRowRange());
 }
 
 void ExtentOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
@@ -125,9 +129,11 @@ OpFoldResult TMARowOp::fold(FoldAdaptor adaptor) {
 OpFoldResult ColIndexOp::fold(FoldAdaptor adaptor) {
   CacheTypeInterface cache = getCache().getType();
   auto head = dyn_cast_if_present<IntegerAttr>(adaptor.getHead());
-  if (!head || head.getInt() < 0 || head.getInt() >= cache.getNumHeads())
+  std::optional<int64_t> stride = getColumnStride(cache);
+  if (!head || !stride || head.getInt() < 0 ||
+      head.getInt() >= cache.getNumHeads())
     return {};
-  return IntegerAttr::get(getType(), head.getInt() * cache.getHeadSize());
+  return IntegerAttr::get(getType(), head.getInt() * *stride);
 }
 
 namespace {

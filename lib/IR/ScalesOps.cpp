@@ -68,11 +68,13 @@ LogicalResult ScalesBaseOp::inferReturnTypes(MLIRContext *context,
   if (!cache)
     return failure();
   int64_t dynamic = ShapedType::kDynamic;
-  int64_t heads = cache.getNumHeads(), groups = cache.getNumGroups();
+  CacheTypeInterface scales = getScalesType(cache);
   types.push_back(MemRefType::get(
-      {dynamic, cache.getPageSize(), heads, groups}, cache.getScale(),
-      StridedLayoutAttr::get(context, dynamic,
-                             {dynamic, heads * groups, groups, 1})));
+      {dynamic, cache.getPageSize(), cache.getNumHeads(), cache.getNumGroups()},
+      cache.getScale(),
+      StridedLayoutAttr::get(
+          context, dynamic,
+          {dynamic, scales.getTokenStride(), scales.getHeadStride(), 1})));
   return success();
 }
 

@@ -81,10 +81,13 @@ static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
 /// Checks (C3) of the ops on rope.
 static LogicalResult verifyRope(Operation *op, CacheTypeInterface cache,
                                 int64_t paddedDepth, int64_t columns) {
-  int64_t bytes = cache.getElementType().getIntOrFloatBitWidth();
-  if (bytes != 8 || cache.getNumHeads() != 1)
+  int64_t bits = cache.getElementType().getIntOrFloatBitWidth();
+  if (bits != 8 || cache.getNumHeads() != 1)
     return op->emitOpError("expects 'cache' to have one head of one-byte "
                            "elements, got ")
+           << cache;
+  if (cache.getLayout())
+    return op->emitOpError("expects 'cache' to have packed rows, got ")
            << cache;
   // The sum of the attributes may overflow.
   int64_t rope = cache.getHeadSize() - paddedDepth;
@@ -225,16 +228,16 @@ static int64_t getElementBytes(CreateGather4TMATileOp::Adaptor op) {
   return bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits) ? bits / 8 : 0;
 }
 
-/// The bytes of a row of the cache.
-static int64_t getRowBytes(CacheTypeInterface cache) {
+/// The bytes from a row of the cache to the next.
+static int64_t getRowPitchBytes(CacheTypeInterface cache) {
   tma::CacheShape shape = getShape(cache);
-  return shape.getRowElements() * shape.elementBytes;
+  return shape.getRowPitch() * shape.elementBytes;
 }
 
 static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
   CacheTypeInterface cache = asCache(op.getCache()).getType();
   int64_t bytes = getElementBytes(op);
-  int64_t row = bytes ? getRowBytes(cache) / bytes : 0;
+  int64_t row = bytes ? getRowPitchBytes(cache) / bytes : 0;
   return tma::getGather4Tile(getShape(cache), bytes, op.getTileWidth(),
                              op.getTileStride().value_or(row),
                              // A span has no size in invalid elements.
@@ -243,6 +246,25 @@ static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreateGather4TMATileOp, /*usesPageSize=*/false)
+
+/// Checks (C6): the row of a view with a layout.
+static LogicalResult verifyRowOfLayout(CreateGather4TMATileOp op,
+                                       int64_t bytes) {
+  CacheTypeInterface cache = op.getViewed().getType();
+  if (cache.hasOpenHeadStride())
+    return op.emitOpError("expects 'cache' to have a static head stride, got ")
+           << cache;
+  tma::CacheShape shape = getShape(cache);
+  int64_t rowBytes = shape.getRowElements() * shape.elementBytes;
+  if (rowBytes % bytes != 0)
+    return op.emitOpError("expects a row of the cache to have a multiple of ")
+           << bytes << " bytes, got " << rowBytes;
+  if (int64_t(op.getTileWidth()) > rowBytes / bytes)
+    return op.emitOpError("expects 'tile_width' to be at most a row of the "
+                          "cache (")
+           << rowBytes / bytes << " elements), got " << op.getTileWidth();
+  return success();
+}
 
 LogicalResult CreateGather4TMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
@@ -255,17 +277,19 @@ LogicalResult CreateGather4TMATileOp::verify() {
     return emitOpError("expects 'dtype' to be an integer or float of 1, 2, 4 "
                        "or 8 bytes, got ")
            << *getDtype();
-  int64_t rowBytes = getRowBytes(cache);
-  int64_t stride = getTileStride().value_or(rowBytes / bytes);
-  if (stride < int64_t(getTileWidth()))
+  int64_t pitchBytes = getRowPitchBytes(cache);
+  int64_t stride = getTileStride().value_or(pitchBytes / bytes);
+  bool isPacked = getShape(cache).isPacked();
+  if (isPacked && stride < int64_t(getTileWidth()))
     return emitOpError("expects 'tile_stride' to be at least 'tile_width' (")
            << getTileWidth() << "), got " << stride;
   // (C4)
-  if (rowBytes % bytes != 0 || stride != rowBytes / bytes)
-    return emitOpError("expects 'tile_stride' to be a row of the cache (")
-           << rowBytes << " bytes), got " << stride << " elements of " << bytes
-           << " bytes";
-  return success();
+  if (pitchBytes % bytes != 0 || stride != pitchBytes / bytes)
+    return emitOpError("expects 'tile_stride' to be ")
+           << (isPacked ? "a row" : "the token stride") << " of the cache ("
+           << pitchBytes << " bytes), got " << stride << " elements of "
+           << bytes << " bytes";
+  return isPacked ? success() : verifyRowOfLayout(*this, bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -313,6 +337,10 @@ LogicalResult CreateScaleTMATileOp::verify() {
   int64_t perToken = type.getNumHeads() * type.getStoredHeadSize();
   if (perToken != 1) // (C3)
     return emitOpError("expects a token to have one scale, got ") << perToken;
+  if (type.getTokenStride() != 1)
+    return emitOpError("expects the scales of tokens to follow each other, got "
+                       "a token stride of ")
+           << type.getTokenStride();
   return success();
 }
 

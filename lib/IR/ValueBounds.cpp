@@ -8,7 +8,7 @@
 
 #include "kvcache/IR/ValueBounds.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CacheShape.h"
 
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
@@ -37,8 +37,8 @@ struct Bounds : ValueBoundsOpInterface::ExternalModel<Bounds<OpTy>, OpTy> {
                                    ValueBoundsConstraintSet &cstr) const {
     if constexpr (std::is_same_v<OpTy, ColIndexOp>) {
       auto column = cast<ColIndexOp>(op);
-      cstr.bound(value) == cstr.getExpr(column.getHead()) *
-                               column.getCache().getType().getHeadSize();
+      if (auto stride = getColumnStride(column.getCache().getType()))
+        cstr.bound(value) == cstr.getExpr(column.getHead()) * *stride;
     }
     std::optional<ConstantIntRanges> range =
         getRange(cast<InferIntRangeInterface>(op), value);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/CacheShape.h"
+#include "Layouts.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -14,6 +14,9 @@ using namespace mlir::kvcache;
 //===----------------------------------------------------------------------===//
 // Layouts
 //===----------------------------------------------------------------------===//
+
+/// The dimensions of blocks and scales that count tokens and heads.
+static constexpr unsigned kTokens = 3, kHeads = 4;
 
 static void printShape(InFlightDiagnostic &diag, ArrayRef<int64_t> shape) {
   diag << "[";
@@ -35,13 +38,16 @@ static LogicalResult verifyMemorySpace(Operation *op, StringRef name,
   return success();
 }
 
-/// Checks that the static strides 0 to 2 keep the alignment of pages on which
-/// accesses depend. Rows are packed.
+/// Checks that the static strides between pages, roles and layers, and an open
+/// stride of heads, keep the alignment of pages on which accesses depend.
 static LogicalResult verifyDistances(Operation *op, StringRef name,
-                                     MemRefType type,
+                                     MemRefType type, CacheTypeInterface view,
                                      ArrayRef<int64_t> strides) {
-  int64_t unit = getDistanceUnit(type);
-  for (unsigned dim : {0, 1, 2})
+  int64_t unit = getDistanceUnit(view);
+  SmallVector<unsigned, 4> dims = {0, 1, 2};
+  if (view.hasOpenHeadStride())
+    dims.push_back(kHeads);
+  for (unsigned dim : dims)
     if (type.getDimSize(dim) != 1 && !ShapedType::isDynamic(strides[dim]) &&
         strides[dim] % unit != 0)
       return op->emitOpError("expects stride ")
@@ -50,41 +56,66 @@ static LogicalResult verifyDistances(Operation *op, StringRef name,
   return success();
 }
 
-/// Checks that the blocks or scales of a collection have this element type and
-/// the sizes `expected`, and that their rows are packed. A dynamic expected
-/// size allows any size.
+/// Checks that the strides of tokens, heads and elements are those of the type.
+/// A dimension of one element has no stride.
+static LogicalResult verifyStrides(Operation *op, StringRef name,
+                                   MemRefType type, CacheTypeInterface view) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  SmallVector<int64_t, 3> expected = {view.getTokenStride(),
+                                      view.getHeadStride(), 1};
+  ArrayRef<int64_t> sizes = type.getShape().drop_front(kTokens);
+  bool agrees = succeeded(type.getStridesAndOffset(strides, offset));
+  for (unsigned i = 0; agrees && i < expected.size(); ++i)
+    agrees = strides[kTokens + i] == expected[i] ||
+             ShapedType::isDynamic(expected[i]) || sizes[i] == 1;
+  if (!agrees) {
+    InFlightDiagnostic diag =
+        op->emitOpError("expects strides 3 to 5 of '")
+        << name << "' to be those of "
+        << (view.getLayout() ? "the layout, " : "packed rows, ");
+    printShape(diag, expected);
+    return diag << ", got " << type;
+  }
+  int64_t head = strides[kHeads];
+  if (view.hasOpenHeadStride() && !ShapedType::isDynamic(head) &&
+      failed(verifyPitches(
+          [&] { return op->emitOpError(); }, ("'" + name + "'").str(),
+          view.getTokenStride(), head,
+          {view.getPageSize(), view.getNumHeads(), view.getStoredHeadSize()})))
+    return failure();
+  return verifyDistances(op, name, type, view, strides);
+}
+
+/// Checks the blocks or scales of a collection: the element type of `view`, the
+/// sizes `[?, D, ?, P, H, E]`, and the strides of its layout.
 static LogicalResult verifyTensor(Operation *op, StringRef name,
-                                  MemRefType type, Type elementType,
-                                  ArrayRef<int64_t> expected) {
+                                  MemRefType type, CacheTypeInterface view) {
   if (failed(verifyMemorySpace(op, name, type)))
     return failure();
-  if (type.getElementType() != elementType)
+  if (type.getElementType() != view.getStorageType())
     return op->emitOpError("expects '")
-           << name << "' to have element type " << elementType << ", got "
-           << type.getElementType();
+           << name << "' to have element type " << view.getStorageType()
+           << ", got " << type.getElementType();
+  int64_t dynamic = ShapedType::kDynamic;
+  SmallVector<int64_t> expected = {dynamic,
+                                   view.getNumKV(),
+                                   dynamic,
+                                   view.getPageSize(),
+                                   view.getNumHeads(),
+                                   view.getStoredHeadSize()};
   bool agrees = llvm::all_of_zip(
       type.getShape(), expected, [](int64_t size, int64_t wanted) {
         return ShapedType::isDynamic(wanted) || size == wanted;
       });
-  if (!agrees) {
-    InFlightDiagnostic diag = op->emitOpError("expects '")
-                              << name << "' to have shape ";
-    printShape(diag, expected);
-    diag << ", got ";
-    printShape(diag, type.getShape());
-    return diag;
-  }
-
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  int64_t columns = expected[5], row = expected[4] * expected[5];
-  if (failed(type.getStridesAndOffset(strides, offset)) ||
-      ArrayRef<int64_t>(strides).drop_front(3) !=
-          ArrayRef<int64_t>({row, columns, 1}))
-    return op->emitOpError("expects strides 3 to 5 of '")
-           << name << "' to be those of packed rows, [" << row << ", "
-           << columns << ", 1], got " << type;
-  return verifyDistances(op, name, type, strides);
+  if (agrees)
+    return verifyStrides(op, name, type, view);
+  InFlightDiagnostic diag = op->emitOpError("expects '")
+                            << name << "' to have shape ";
+  printShape(diag, expected);
+  diag << ", got ";
+  printShape(diag, type.getShape());
+  return diag;
 }
 
 /// Checks that the innermost dimension of a table is contiguous.
@@ -106,12 +137,9 @@ static LogicalResult verifyContiguous(Operation *op, StringRef name,
 
 LogicalResult PagedCollectionOp::verify() {
   CacheTypeInterface type = getCollection().getType();
-  int64_t dynamic = ShapedType::kDynamic;
   // (C1), (C2)
-  if (failed(verifyTensor(
-          *this, "blocks", getBlocks().getType(), type.getStorageType(),
-          {dynamic, type.getNumKV(), dynamic, type.getPageSize(),
-           type.getNumHeads(), type.getStoredHeadSize()})))
+  if (failed(verifyTensor(*this, "blocks", getBlocks().getType(),
+                          getViewType(type, /*ofScales=*/false))))
     return failure();
   // (C3)
   if (failed(verifyContiguous(*this, "cache_lengths",
@@ -133,19 +161,15 @@ LogicalResult PagedCollectionOp::verify() {
                               getScalesLookupTable().getType())))
     return failure();
   // (C5)
-  return verifyTensor(*this, "scales", getScales().getType(), type.getScale(),
-                      {dynamic, type.getNumKV(), dynamic, type.getPageSize(),
-                       type.getNumHeads(), type.getNumGroups()});
+  return verifyTensor(*this, "scales", getScales().getType(),
+                      getViewType(type, /*ofScales=*/true));
 }
 
 LogicalResult ContinuousCollectionOp::verify() {
   CacheTypeInterface type = getCollection().getType();
-  int64_t dynamic = ShapedType::kDynamic;
   // (C1), (C2)
   if (failed(verifyTensor(*this, "blocks", getBlocks().getType(),
-                          type.getStorageType(),
-                          {dynamic, type.getNumKV(), dynamic, dynamic,
-                           type.getNumHeads(), type.getStoredHeadSize()})))
+                          getViewType(type, /*ofScales=*/false))))
     return failure();
   // (C3)
   if (failed(verifyContiguous(*this, "cache_lengths",
@@ -170,7 +194,7 @@ template <typename OpTy> static LogicalResult verifyRole(OpTy op) {
 LogicalResult PagedViewOp::verify() { return verifyRole(*this); }
 LogicalResult ContinuousViewOp::verify() { return verifyRole(*this); }
 
-LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *context,
+LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location> loc,
                                             Adaptor adaptor,
                                             SmallVectorImpl<Type> &types) {
@@ -179,13 +203,11 @@ LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *context,
   if (!type)
     return emitOptionalError(
         loc, "expects 'collection' to be a paged collection, got ", given);
-  types.push_back(PagedCacheType::get(context, type.getElementType(),
-                                      type.getParams(), type.getPageSize(),
-                                      type.getScale(), type.getGranularity()));
+  types.push_back(getViewType(type, /*ofScales=*/false));
   return success();
 }
 
-LogicalResult ContinuousViewOp::inferReturnTypes(MLIRContext *context,
+LogicalResult ContinuousViewOp::inferReturnTypes(MLIRContext *,
                                                  std::optional<Location> loc,
                                                  Adaptor adaptor,
                                                  SmallVectorImpl<Type> &types) {
@@ -194,7 +216,6 @@ LogicalResult ContinuousViewOp::inferReturnTypes(MLIRContext *context,
   if (!type)
     return emitOptionalError(
         loc, "expects 'collection' to be a continuous collection, got ", given);
-  types.push_back(ContinuousCacheType::get(context, type.getElementType(),
-                                           type.getParams()));
+  types.push_back(getViewType(type, /*ofScales=*/false));
   return success();
 }

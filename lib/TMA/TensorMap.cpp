@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using namespace mlir::kvcache::tma;
 
@@ -139,6 +140,18 @@ mlir::kvcache::tma::findBrokenLimit(const OpenTensorMap &map) {
 // Views of a cache
 //===----------------------------------------------------------------------===//
 
+int64_t CacheShape::getRowAlignment() const {
+  int64_t alignment = std::gcd<int64_t>(16, getRowPitch() * elementBytes);
+  // Pages of a layout, such as values behind keys, are as aligned as heads are
+  // long.
+  if (!isPacked())
+    alignment = std::gcd(alignment, headSize * elementBytes);
+  // Strides of heads that are known only at run time are as aligned.
+  if (numHeads > 1 && !hasOpenHeadStride)
+    alignment = std::gcd(alignment, getHeadStride() * elementBytes);
+  return alignment;
+}
+
 static OpenTensorMap start(int64_t elementBytes, Swizzle swizzle) {
   OpenTensorMap map;
   map.elementBytes = elementBytes;
@@ -152,8 +165,8 @@ OpenTensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
     rows = std::min(rows, cache.pageSize);
   OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
-  map.add(cache.numHeads, cache.headSize, 1);
-  map.add(&Extents::rows, cache.getRowElements(), rows);
+  map.add(cache.numHeads, cache.getHeadPitch(), 1);
+  map.add(&Extents::rows, cache.getRowPitch(), rows);
   return map;
 }
 
@@ -164,7 +177,7 @@ OpenTensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
   bool isWhole = major == Major::K || columns == span;
   OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.getRowElements(), 1, span);
-  map.add(&Extents::rows, cache.getRowElements(), isWhole ? rows : 8);
+  map.add(&Extents::rows, cache.getRowPitch(), isWhole ? rows : 8);
   return map;
 }
 
@@ -176,8 +189,8 @@ OpenTensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
                       : getGranularity(swizzle, cache.elementBytes);
   OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1, inner);
-  map.add(cache.numHeads, cache.headSize, 1);
-  map.add(cache.pageSize, cache.getRowElements(), rows);
+  map.add(cache.numHeads, cache.getHeadPitch(), 1);
+  map.add(cache.pageSize, cache.getRowPitch(), rows);
   map.add(&Extents::pages, &Extents::pageStride, 1);
   return map;
 }
@@ -189,10 +202,11 @@ OpenTensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
   OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1,
           isWide ? columns : getGranularity(swizzle, cache.elementBytes));
-  map.add(rows, cache.getRowElements(), rows);
-  map.add(cache.numHeads, cache.headSize, 1);
-  map.add({&Extents::rows, 1}, cache.getRowElements(), 1);
-  map.offset = -multiply(rows, cache.getRowElements() * cache.elementBytes);
+  map.add(rows, cache.getRowPitch(), rows);
+  map.add(cache.numHeads, cache.getHeadPitch(), 1);
+  map.add({&Extents::rows, 1}, cache.getRowPitch(), 1);
+  map.offset =
+      -multiply(rows, multiply(cache.getRowPitch(), cache.elementBytes));
   return map;
 }
 
@@ -216,7 +230,11 @@ OpenTensorMap mlir::kvcache::tma::getGather4Tile(const CacheShape &cache,
                                                  int64_t width, int64_t stride,
                                                  Swizzle swizzle) {
   OpenTensorMap map = start(elementBytes, swizzle);
-  map.add(stride, 1, getGather4BoxWidth(elementBytes, width, swizzle));
+  // Packed rows end where the next begin.
+  int64_t row = stride;
+  if (!cache.isPacked() && elementBytes)
+    row = cache.getRowElements() * cache.elementBytes / elementBytes;
+  map.add(row, 1, getGather4BoxWidth(elementBytes, width, swizzle));
   map.add(&Extents::rows, stride, 1);
   return map;
 }

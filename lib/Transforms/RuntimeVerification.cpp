@@ -32,7 +32,9 @@ public:
   template <typename OpTy> void checkCollection(OpTy op) {
     Value sequences = size(op.getCacheLengths(), 0);
     checkRows(sequences, op.getLookupTable(), "lookup_table");
-    checkDistances(op.getBlocks(), "blocks");
+    CacheTypeInterface type = op.getCollection().getType();
+    checkDistances(op.getBlocks(), "blocks",
+                   getViewType(type, /*ofScales=*/false));
     if constexpr (std::is_same_v<OpTy, PagedCollectionOp>) {
       checkPageSize(op);
       checkScales(op, sequences);
@@ -62,7 +64,9 @@ public:
       return;
     if (Value table = op.getScalesLookupTable())
       checkRows(sequences, table, "scales_lookup_table");
-    checkDistances(op.getScales(), "scales");
+    checkDistances(
+        op.getScales(), "scales",
+        getViewType(op.getCollection().getType(), /*ofScales=*/true));
   }
 
   void checkView(Value collection, Value layer) {
@@ -122,7 +126,7 @@ public:
   void checkRowDistance(Operation *op, TypedValue<CacheTypeInterface> view) {
     if (arePagesWholeRowsApart(view) == true)
       return;
-    int64_t row = getShape(view.getType()).getRowElements();
+    int64_t row = view.getType().getTokenStride();
     if (row == 1)
       return;
     Value distance = extent(Extent::PageStride, view);
@@ -152,8 +156,8 @@ private:
                                           Extent::PageSize, cache);
   }
 
-  /// The dimension of blocks and scales that counts the tokens of a page.
-  static constexpr int64_t kTokens = 3;
+  /// The dimensions of blocks and scales that count tokens and heads.
+  static constexpr int64_t kTokens = 3, kHeads = 4;
 
   Value size(Value memref, int64_t dim) {
     return memref::DimOp::create(builder, loc, memref, dim);
@@ -173,13 +177,14 @@ private:
 
   /// The outer strides are no negative numbers, and multiples of the alignment
   /// that accesses count on.
-  void checkDistances(TypedValue<MemRefType> tensor, StringRef name) {
+  void checkDistances(TypedValue<MemRefType> tensor, StringRef name,
+                      CacheTypeInterface view) {
     MemRefType type = tensor.getType();
     SmallVector<int64_t> strides;
     int64_t offset;
     if (failed(type.getStridesAndOffset(strides, offset)))
       return;
-    int64_t factor = getDistanceUnit(type);
+    int64_t factor = getDistanceUnit(view);
     auto metadata =
         memref::ExtractStridedMetadataOp::create(builder, loc, tensor);
     for (int64_t dim : {0, 1, 2}) {
@@ -190,6 +195,39 @@ private:
       below(stride, index(std::numeric_limits<int64_t>::max()), what);
       multipleOf(stride, factor, what);
     }
+    if (!view.hasOpenHeadStride())
+      return;
+    Value stride = metadata.getStrides()[kHeads];
+    std::string what = ("stride " + Twine(kHeads) + " of '" + name + "'").str();
+    multipleOf(stride, factor, what);
+    checkDisjoint(tensor, stride, view, what);
+  }
+
+  /// Heads whose stride the type leaves open lie between tokens, or tokens
+  /// between heads.
+  void checkDisjoint(Value tensor, Value stride, CacheTypeInterface view,
+                     StringRef what) {
+    Value size = index(view.getStoredHeadSize());
+    Value token = index(view.getTokenStride());
+    auto spanOf = [&](Value count, Value stride) -> Value {
+      Value others = arith::SubIOp::create(builder, loc, count, index(1));
+      Value distance = arith::MulIOp::create(builder, loc, others, stride);
+      return arith::AddIOp::create(builder, loc, distance, size);
+    };
+    auto isWithin = [&](Value span, Value distance) -> Value {
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle,
+                                   span, distance);
+    };
+    Value heads = spanOf(index(view.getNumHeads()), stride);
+    Value tokens = spanOf(this->size(tensor, kTokens), token);
+    Value areHeadsApart = isWithin(size, stride);
+    Value isDisjoint = arith::AndIOp::create(
+        builder, loc, areHeadsApart,
+        arith::OrIOp::create(builder, loc, isWithin(heads, token),
+                             isWithin(tokens, stride)));
+    Value excess =
+        arith::SelectOp::create(builder, loc, isDisjoint, index(0), index(1));
+    below(excess, index(1), (what + ", at which elements overlap,").str());
   }
 
   void below(Value value, Value bound, StringRef what) {

@@ -17,6 +17,24 @@ namespace mlir::kvcache {
 /// strides between pages, layers and roles if the rows have it.
 constexpr int64_t kPromisedAlignment = 16;
 
+/// Tokens and heads of a page, and the stored elements, or scales, of a head.
+struct PageShape {
+  /// `ShapedType::kDynamic` if it is known only at run time.
+  int64_t pageSize;
+  int64_t numHeads, headSize;
+};
+
+/// Returns the shape of the pages of a paged type with these parameters.
+PageShape getPageShape(Type elementType, ParamsAttr params, int64_t pageSize);
+
+/// Returns a layout in the form that types hold: null for packed rows, and
+/// without a head stride for one head.
+LayoutAttrInterface getCanonicalLayout(LayoutAttrInterface layout,
+                                       PageShape shape);
+
+/// Whether the stride of heads is known only at run time.
+bool isOpen(LayoutAttrInterface layout);
+
 /// Returns the shape of a view, in stored elements, from which descriptors
 /// derive their geometry.
 tma::CacheShape getShape(CacheTypeInterface cache);
@@ -25,10 +43,23 @@ tma::CacheShape getShape(CacheTypeInterface cache);
 /// argument or an unknown op defines it.
 Operation *getCollectionOp(Value cache);
 
-/// Returns the number of elements of which the strides 0 to 2 of the blocks or
-/// scales of a collection must be multiples: `kPromisedAlignment` in elements,
-/// or a smaller alignment if rows have only that.
-int64_t getDistanceUnit(MemRefType tensor);
+/// Returns the type of the views of a collection, or of the scales of a
+/// collection or view.
+CacheTypeInterface getViewType(CacheTypeInterface cache, bool ofScales);
+
+/// Returns the elements from the first of a head to the first of the next, as
+/// `col_index` counts them; `nullopt` if they are known only at run time.
+std::optional<int64_t> getColumnStride(CacheTypeInterface view);
+
+/// Returns the number of stored elements of which the strides between pages,
+/// roles and layers of a view must be multiples, and its open head stride:
+/// `kPromisedAlignment` in elements, or a smaller alignment if the strides of
+/// the type have only that. An open head stride of scales has none.
+int64_t getDistanceUnit(CacheTypeInterface view);
+
+/// Returns the largest power of two, at most `limit` bytes, that divides the
+/// strides of the tokens and heads of a view, and its heads, in bytes.
+uint64_t getInPageAlignment(CacheTypeInterface view, uint64_t limit);
 
 /// Returns the alignment in bytes, a power of two, of the first row of every
 /// page of a view, or of its scales, from the alignment `ofTensor` of the

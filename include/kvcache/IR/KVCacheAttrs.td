@@ -10,6 +10,7 @@
 #define KVCACHE_IR_KVCACHEATTRS_TD
 
 include "kvcache/IR/KVCacheDialect.td"
+include "kvcache/IR/KVCacheInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
@@ -39,6 +40,35 @@ def KVCache_ParamsAttr : AttrDef<KVCache_Dialect, "Params"> {
   );
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+}
+
+def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
+    [KVCache_LayoutAttrInterface]> {
+  let mnemonic = "layout";
+  let summary = "Strides inside the pages of a cache";
+  let description = [{
+    The distances of tokens and of heads in a page, in stored elements: bytes
+    for 4-bit caches, scales for `scale_layout`. The elements of a head are
+    consecutive. `head = ?` means that the stride is that of the memref, known
+    only at run time. With one head, there is no `head`.
+
+    Types print a layout without the name of the attribute:
+    `layout = [token = 256, head = 16384]`. The constraints are those of the
+    types.
+
+    Example:
+
+    ```mlir
+    #side_by_side = #kvcache.layout<token = 256, head = 16384>
+    #open = #kvcache.layout<token = 256, head = ?>
+    #one_head = #kvcache.layout<token = 656>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$token_stride,
+    "int64_t":$head_stride
+  );
+  let assemblyFormat = "`<` custom<Strides>($token_stride, $head_stride) `>`";
 }
 
 def KVCache_Key : I32EnumAttrCase<"Key", 0, "key">;

@@ -40,12 +40,16 @@ def ParamsAttr : DialectAttribute<(attr
 )> {
   let cBuilder = build;
 }
+def LayoutAttr : DialectAttribute<(attr
+  SignedVarInt:$tokenStride,
+  SignedVarInt:$headStride
+)>;
 def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
 def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
 
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
-  let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr];
+  let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr];
 }
 
 //===----------------------------------------------------------------------===//
@@ -59,8 +63,10 @@ class PlainPaged<string type> : DialectType<(type
 )> {
   let cType = type;
   let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
-                 "/*scale=*/::mlir::Type(), /*granularity=*/int64_t(0))";
-  let printerPredicate = "!$_val.getScale()";
+                 "/*scale=*/::mlir::Type(), /*granularity=*/int64_t(0), "
+                 "/*layout=*/LayoutAttrInterface(), "
+                 "/*scaleLayout=*/LayoutAttrInterface())";
+  let printerPredicate = "!$_val.getScale() && !hasLayout($_val)";
 }
 class QuantizedPaged<string type> : DialectType<(type
   Type:$elementType,
@@ -70,13 +76,41 @@ class QuantizedPaged<string type> : DialectType<(type
   SignedVarInt:$granularity
 )> {
   let cType = type;
+  let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
+                 "/*layout=*/LayoutAttrInterface(), "
+                 "/*scaleLayout=*/LayoutAttrInterface())";
+  let printerPredicate = "$_val.getScale() && !hasLayout($_val)";
+}
+/// A type that may be absent: whether it is there, and then the type.
+def OptionalType :
+  WithParser <"succeeded(readOptionalType($_reader, $_var))",
+  WithBuilder<"$_args",
+  WithPrinter<"writeOptionalType($_writer, $_getter)",
+  WithType   <"Type">>>>;
+def OptionalLayout :
+  WithParser <"succeeded($_reader.readOptionalAttribute($_var))",
+  WithBuilder<"$_args",
+  WithPrinter<"$_writer.writeOptionalAttribute($_getter)",
+  WithType   <"LayoutAttrInterface">>>>;
+class LaidOutPaged<string type> : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params,
+  SignedVarInt:$pageSize,
+  OptionalType:$scale,
+  SignedVarInt:$granularity,
+  OptionalLayout:$layout,
+  OptionalLayout:$scaleLayout
+)> {
+  let cType = type;
   let cBuilder = build;
-  let printerPredicate = "$_val.getScale()";
+  let printerPredicate = "hasLayout($_val)";
 }
 def PagedCollectionType : PlainPaged<"PagedCollectionType">;
 def QuantizedPagedCollectionType : QuantizedPaged<"PagedCollectionType">;
 def PagedCacheType : PlainPaged<"PagedCacheType">;
 def QuantizedPagedCacheType : QuantizedPaged<"PagedCacheType">;
+def LaidOutPagedCollectionType : LaidOutPaged<"PagedCollectionType">;
+def LaidOutPagedCacheType : LaidOutPaged<"PagedCacheType">;
 
 let cBuilder = build in {
 def ContinuousCollectionType : DialectType<(type
@@ -116,7 +150,8 @@ def KVCacheTypes : DialectTypes<"KVCache"> {
   let elems = [
     PagedCollectionType, QuantizedPagedCollectionType, PagedCacheType,
     QuantizedPagedCacheType, ContinuousCollectionType, ContinuousCacheType,
-    ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType
+    ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType,
+    LaidOutPagedCollectionType, LaidOutPagedCacheType
   ];
 }
 

@@ -11,6 +11,22 @@
 
 include "mlir/IR/OpBase.td"
 
+def KVCache_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    Where the elements of a page, or its scales, lie. Strides count stored
+    elements. The stride of the elements of a head is 1.
+  }];
+  let methods = [
+    InterfaceMethod<"The distance from a token to the next.",
+      "int64_t", "getTokenStride">,
+    InterfaceMethod<"The distance from a head to the next; "
+      "`ShapedType::kDynamic` if it is known only at run time; 0 if the cache "
+      "has one head.",
+      "int64_t", "getHeadStride">
+  ];
+}
+
 def KVCache_ExpandableTypeInterface : TypeInterface<"ExpandableTypeInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{
@@ -50,6 +66,12 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"The number of elements that share a scale; 0 if not "
       "quantized.",
       "int64_t", "getGranularity">,
+    InterfaceMethod<"The layout of pages; null for packed rows.",
+      "::mlir::kvcache::LayoutAttrInterface", "getLayout", (ins), "",
+      "return {};">,
+    InterfaceMethod<"The layout of the scales of a page; null for packed rows.",
+      "::mlir::kvcache::LayoutAttrInterface", "getScaleLayout", (ins), "",
+      "return {};">,
     InterfaceMethod<"Whether this is a collection of all layers.",
       "bool", "isCollection">,
     InterfaceMethod<"The number of elements of a head per lane of an access: "
@@ -83,6 +105,22 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     /// Stored elements per head: half the head size for 4-bit caches.
     int64_t getStoredHeadSize() const {
       return getLanesPerHead() / getLanesPerStored();
+    }
+    /// The distance from a token of a page to the next, in stored elements.
+    int64_t getTokenStride() const {
+      auto layout = $_type.getLayout();
+      return layout ? layout.getTokenStride()
+                    : getNumHeads() * getStoredHeadSize();
+    }
+    /// The distance from a head to the next, in stored elements;
+    /// `ShapedType::kDynamic` if it is known only at run time.
+    int64_t getHeadStride() const {
+      auto layout = $_type.getLayout();
+      return layout && getNumHeads() > 1 ? layout.getHeadStride()
+                                         : getStoredHeadSize();
+    }
+    bool hasOpenHeadStride() const {
+      return ::mlir::ShapedType::isDynamic(getHeadStride());
     }
     /// Scales per head and token.
     int64_t getNumGroups() const {

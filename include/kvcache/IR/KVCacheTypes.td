@@ -31,12 +31,15 @@ class KVCache_PagedType<string name, string typeMnemonic, bit collection>
     "::mlir::kvcache::ParamsAttr":$params,
     "int64_t":$pageSize,
     OptionalParameter<"::mlir::Type">:$scale,
-    OptionalParameter<"int64_t">:$granularity
+    OptionalParameter<"int64_t">:$granularity,
+    OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$layout,
+    OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$scaleLayout
   );
   let assemblyFormat = [{
     `<` $elementType `,` qualified($params) `,`
     `page_size` `=` custom<PageSize>($pageSize)
-    `` custom<Quantization>($scale, $granularity) `` `>`
+    `` custom<PagedOptions>(ref($elementType), ref($params), ref($pageSize),
+                            $scale, $granularity, $layout, $scaleLayout) `` `>`
   }];
   let extraClassDeclaration = [{
     bool isCollection() const { return }] # collection # [{; }
@@ -87,6 +90,24 @@ def KVCache_PagedCollectionType
       type has at most 8 bits, and a 4-bit cache has the granularity and scales
       of NVFP4 (16, f8E4M3FN) or MX (32, f8E8M0FNU).
     - (C5) the head size of a 4-bit cache is even.
+    - (C6) `layout`, and `scale_layout` likewise, has `head` if and only if the
+      cache has several heads. `token` is static.
+    - (C7) strides are positive, and a page spans fewer than 2^40 stored
+      elements.
+    - (C8) elements do not overlap: a stride is at least a head, and either
+      tokens lie between heads or heads between tokens.
+    - (C9) the type has `scale_layout` only with `scale`.
+
+    Without `layout`, rows are packed: the heads of a token follow each other,
+    and then the next token. `layout` gives other distances in stored elements,
+    and `scale_layout` those of scales, in scales:
+
+    - `layout = hnd`: the tokens of a head follow each other, and then the next
+      head: `[token = E, head = P * E]`, or `[token = E, head = ?]` with
+      `page_size = ?`.
+    - `layout = nhd`: packed rows, the same type as without `layout`.
+    - `layout = [token = 256, head = 16384]`: any distances. `head = ?` leaves
+      the stride of heads to the memref.
 
     Example:
 
@@ -96,6 +117,13 @@ def KVCache_PagedCollectionType
     !quantized = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64,
                                            scale = f32, granularity = 128>
     !any_pages = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+    !hnd = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
+    !side_by_side = !kvcache.paged_collection<bf16, #kv, page_size = 64,
+                                              layout = [token = 256, head = 16384]>
+    !inline_scales = !kvcache.paged_collection<
+        f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128,
+        layout = [token = 132, head = 8448],
+        scale_layout = [token = 33, head = 2112]>
     ```
   }];
 }
@@ -112,6 +140,9 @@ def KVCache_PagedCacheType : KVCache_PagedType<"PagedCache", "paged", 0> {
     ```mlir
     #kv = #kvcache.params<num_heads = 8, head_size = 128>
     !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    !hnd = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+    !open = !kvcache.paged<bf16, #kv, page_size = 64,
+                           layout = [token = 256, head = ?]>
     ```
   }];
 }
@@ -159,7 +190,7 @@ def KVCache_ContinuousCacheType
 def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
     DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
-                                ["getElementsPerLane"]>]> {
+                                ["getLayout", "getElementsPerLane"]>]> {
   let summary = "view of the scales of a quantized cache";
   let description = [{
     A view of the scales of a quantized cache, as a separate operand of an

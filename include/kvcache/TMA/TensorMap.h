@@ -51,8 +51,8 @@ template <typename SizeT> struct BasicTensorMap {
 struct Extents {
   /// Rows from the first to the last of the view: `num_kv_rows`.
   int64_t rows = 1;
-  /// The number of pages, and the page stride in elements.
-  int64_t pages = 1, pageStride = 16;
+  /// The number of pages, and the strides of pages and heads in elements.
+  int64_t pages = 1, pageStride = 16, headStride = 16;
 };
 
 /// A constant, plus the extent `of`, if given.
@@ -86,13 +86,37 @@ std::optional<std::string> findBrokenLimit(const TensorMap &map, uint64_t base);
 /// their limits.
 std::optional<std::string> findBrokenLimit(const OpenTensorMap &map);
 
-/// The static shape of a view. Rows have `numHeads * headSize` elements.
+/// The static shape of a view.
 struct CacheShape {
   int64_t elementBytes, numHeads, headSize;
   /// Tokens of a page; 0 in a continuous cache.
   int64_t pageSize = 0;
+  /// The distances of tokens and heads in elements; 0 in packed rows.
+  int64_t tokenStride = 0, headStride = 0;
+  /// Whether the stride of heads is known only at run time.
+  bool hasOpenHeadStride = false;
 
-  int64_t getRowElements() const { return numHeads * headSize; }
+  /// The distance from a row to the next in elements.
+  int64_t getRowPitch() const {
+    return tokenStride ? tokenStride : numHeads * headSize;
+  }
+  /// The elements from the first of a row to its last. The stride of heads must
+  /// be known.
+  int64_t getRowElements() const {
+    return (numHeads - 1) * getHeadStride() + headSize;
+  }
+  Size getHeadPitch() const {
+    return hasOpenHeadStride ? Size(&Extents::headStride) : getHeadStride();
+  }
+  /// Whether rows are packed.
+  bool isPacked() const { return !tokenStride; }
+  /// What the address of every head of every row is a multiple of, if pages
+  /// start at multiples of 16 bytes or of the least that the strides allow: up
+  /// to 16 bytes.
+  int64_t getRowAlignment() const;
+
+private:
+  int64_t getHeadStride() const { return headStride ? headStride : headSize; }
 };
 
 /// The index of a matrix product that runs along the rows of a tile.

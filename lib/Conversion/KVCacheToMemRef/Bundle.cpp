@@ -147,6 +147,8 @@ static PartKind getKindOfScales(PartKind kind) {
     return PartKind::ScalePages;
   case PartKind::PageStride:
     return PartKind::ScalePageStride;
+  case PartKind::HeadStride:
+    return PartKind::ScaleHeadStride;
   case PartKind::Table:
     return PartKind::ScaleTable;
   case PartKind::Columns:
@@ -239,7 +241,7 @@ Value Bundle::getNumRows() const {
 }
 
 Value Bundle::getRowsPerPage() const {
-  return div(get(PartKind::PageStride), getRowElements());
+  return div(get(PartKind::PageStride), getRowPitch());
 }
 
 Value Bundle::getRow(Value page, Value rowInPage) const {
@@ -254,28 +256,55 @@ Value Bundle::getStoredElement(Value element) const {
   return packed == 1 ? element : div(element, packed);
 }
 
+Value Bundle::getHeadOffset(Value head) const {
+  if (cache.hasOpenHeadStride())
+    return mul(extend(head), get(PartKind::HeadStride));
+  return mul(head, cache.getHeadStride());
+}
+
+/// Whether 32 bits hold the offsets of `count` pieces of `size` elements, each
+/// `stride` after the one before. Strides are below 2^40, counts below 2^31.
+static bool fitIn32Bits(int64_t count, int64_t stride, int64_t size) {
+  constexpr int64_t limit = int64_t(1) << 31;
+  if (ShapedType::isDynamic(count) || ShapedType::isDynamic(stride))
+    return false;
+  return size <= limit &&
+         (count == 1 || stride <= (limit - size) / (count - 1));
+}
+
+Value Bundle::getInPage(Value head, Value rowInPage, Value element) const {
+  int64_t tokens = cache.getPageSize(), heads = cache.getNumHeads();
+  int64_t size = cache.getStoredHeadSize();
+  bool areTokensNarrow = fitIn32Bits(tokens, getRowPitch(), size);
+  bool areHeadsNarrow = fitIn32Bits(heads, cache.getHeadStride(), size);
+  bool isNarrow = areTokensNarrow && areHeadsNarrow &&
+                  fitIn32Bits(heads, cache.getHeadStride(),
+                              (tokens - 1) * getRowPitch() + size);
+  // Indices of a continuous cache have 64 bits.
+  if (isNarrow || !cache.isPaged()) {
+    Value inPage = mul(rowInPage, getRowPitch());
+    inPage = add(inPage, getHeadOffset(head));
+    return extend(add(inPage, getStoredElement(element)));
+  }
+  // The element joins a sum of 32 bits, if there is one.
+  Value ofToken =
+      mul(areTokensNarrow ? rowInPage : extend(rowInPage), getRowPitch());
+  Value ofHead = getHeadOffset(areHeadsNarrow ? head : extend(head));
+  element = getStoredElement(element);
+  Value &joined = areHeadsNarrow || !areTokensNarrow ? ofHead : ofToken;
+  joined = add(joined, joined.getType().isIndex() ? extend(element) : element);
+  return add(extend(ofToken), extend(ofHead));
+}
+
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,
                          Value knownPage) const {
-  // Offsets inside a row take 32 bits, and so do those inside a page of which
-  // the type says the size. Those inside a block of a continuous cache may not.
+  // Offsets inside a block of a continuous cache may take 64 bits.
   if (cache.isPaged()) {
     head = truncate(head);
     token = truncate(token);
     element = truncate(element);
   }
-  Value inPage = getRowInPage(token);
-  if (cache.isPaged() && !cache.hasStaticPageSize()) {
-    inPage = mul(extend(inPage), getRowElements());
-    Value inRow = mul(head, cache.getStoredHeadSize());
-    inRow = add(inRow, getStoredElement(element));
-    inPage = add(inPage, extend(inRow));
-  } else {
-    inPage = mul(inPage, getRowElements());
-    inPage = add(inPage, mul(head, cache.getStoredHeadSize()));
-    inPage = add(inPage, getStoredElement(element));
-    if (cache.isPaged())
-      inPage = extend(inPage);
-  }
+  Value inPage = getInPage(head, getRowInPage(token), element);
   Value page = getPage(batch, token, knownPage);
   return add(mul(page, get(PartKind::PageStride)), inPage);
 }

@@ -87,10 +87,12 @@ public:
   /// indices.
   CacheTypeInterface getCacheType() const { return cache; }
 
-  /// `H * E`, in stored elements.
-  int64_t getRowElements() const {
-    return cache.getNumHeads() * cache.getStoredHeadSize();
-  }
+  /// The distance from a row to the next, in stored elements: `H * E` in packed
+  /// rows.
+  int64_t getRowPitch() const { return cache.getTokenStride(); }
+  /// `head * S_head`, in stored elements, of the type of `head`; index if the
+  /// stride is known only at run time.
+  Value getHeadOffset(Value head) const;
   /// The cache lengths and the lookup table as one-dimensional memrefs.
   Value getLengths() const;
   Value getTable() const;
@@ -119,6 +121,8 @@ private:
   Value getColumn(Value token) const;
   /// The stored element of a head that holds element `d`.
   Value getStoredElement(Value element) const;
+  /// The offset in its page of the stored element `(h, t, d)`, as index.
+  Value getInPage(Value head, Value rowInPage, Value element) const;
 
   /// The type whose parts these are.
   ExpandableTypeInterface type;

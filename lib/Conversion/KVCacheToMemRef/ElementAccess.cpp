@@ -17,9 +17,9 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// The largest power of two that divides the bytes of an access, of a head and
-/// of a row, and the alignment of pages: what every address it may have is a
-/// multiple of.
+/// The largest power of two that divides the bytes of an access and of a head,
+/// the strides in a page, and the alignment of pages: what every address it may
+/// have is a multiple of.
 static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
                                       int64_t lanes) {
   CacheTypeInterface type = cache.getCacheType();
@@ -27,10 +27,10 @@ static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
   uint64_t alignment = getPageAlignment(
       cast<AccessOpInterface>(op).getAccessedCache(),
       /*ofScales=*/isa<ScalesType>(type), getBaseAlignment(op));
-  for (int64_t stored : {lanes / type.getLanesPerStored(),
-                         type.getStoredHeadSize(), cache.getRowElements()})
+  for (int64_t stored :
+       {lanes / type.getLanesPerStored(), type.getStoredHeadSize()})
     alignment = llvm::MinAlign(alignment, stored * bytes);
-  return llvm::Align(alignment);
+  return llvm::Align(getInPageAlignment(type, alignment));
 }
 
 ElementAccess::ElementAccess(Bundle cache, const AccessIndices &indices)
@@ -83,5 +83,5 @@ Value ElementAccess::getTile(MemRefType tile) const {
   return memref::ReinterpretCastOp::create(
       cache.builder, cache.loc, tile, buffer, OpFoldResult(offset),
       getAsIndexOpFoldResult(context, tile.getShape()),
-      getAsIndexOpFoldResult(context, {cache.getRowElements(), 1}));
+      getAsIndexOpFoldResult(context, {cache.getRowPitch(), 1}));
 }

@@ -8,6 +8,8 @@
 
 #include "Bundle.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -141,7 +143,11 @@ SmallVector<Value> lowerTMARow(TMARowOp op, const Bundle &cache,
 
 SmallVector<Value> lowerColIndex(ColIndexOp op, const Bundle &cache,
                                  ValueRange operands) {
-  return {cache.mul(operands[0], op.getCache().getType().getHeadSize())};
+  CacheTypeInterface type = op.getCache().getType();
+  if (std::optional<int64_t> stride = getColumnStride(type))
+    return {cache.mul(operands[0], *stride)};
+  return {
+      cache.mul(cache.getHeadOffset(operands[0]), type.getLanesPerStored())};
 }
 
 SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {

@@ -48,11 +48,13 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
     SmallVector<Value> openSizes = {cache.getIndex(PartKind::ScalePages)};
     if (window.isDynamicDim(1))
       openSizes.push_back(cache.getPageSize());
+    SmallVector<Value> openStrides = {cache.get(PartKind::ScalePageStride)};
+    if (ShapedType::isDynamic(strides[2]))
+      openStrides.push_back(cache.get(PartKind::ScaleHeadStride));
     rewriter.replaceOpWithNewOp<memref::ReinterpretCastOp>(
         op, window, buffer, OpFoldResult(start),
         getMixedValues(window.getShape(), openSizes, rewriter),
-        getMixedValues(strides, {cache.get(PartKind::ScalePageStride)},
-                       rewriter));
+        getMixedValues(strides, openStrides, rewriter));
     return success();
   }
 };

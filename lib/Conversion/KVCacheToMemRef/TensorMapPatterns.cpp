@@ -58,7 +58,7 @@ private:
     std::optional<bool> isWhole = arePagesWholeRowsApart(op.getViewed());
     if (isWhole == true)
       return success();
-    int64_t row = cache.getRowElements();
+    int64_t row = cache.getRowPitch();
     if (isWhole == false)
       return op->emitOpError("expects pages a whole number of rows (")
              << row << " elements) apart, because it counts rows";
@@ -80,6 +80,8 @@ private:
       return cache.getNumRows();
     if (of == &tma::Extents::pages)
       return cache.getIndex(PartKind::NumPages);
+    if (of == &tma::Extents::headStride)
+      return cache.get(PartKind::HeadStride);
     return cache.get(PartKind::PageStride);
   }
 };

@@ -8,6 +8,8 @@
 
 #include "Bundle.h"
 
+#include "kvcache/IR/CacheShape.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -47,15 +49,18 @@ private:
   SmallVector<Value> sizes, strides;
 };
 
-/// Appends the parts of the blocks, or of the scales, of a collection.
+/// Appends the parts of the blocks, or of the scales, of a collection with this
+/// layout.
 void appendTensor(SmallVectorImpl<Value> &parts, const TensorParts &tensor,
-                  bool isMLA, bool withLayers) {
+                  bool isMLA, bool withLayers, LayoutAttrInterface layout) {
   parts.append({tensor.getPointer(), tensor.getCount(0)});
   if (withLayers)
     parts.push_back(tensor.getCount(2));
   if (!isMLA)
     parts.push_back(tensor.getStride(1));
   parts.append({tensor.getStride(2), tensor.getStride(0)});
+  if (isOpen(layout))
+    parts.push_back(tensor.getStride(4));
 }
 
 /// The size of the blocks' pages, by which tokens are divided: arrays without
@@ -84,7 +89,8 @@ struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
     TensorParts lengths = takeApart(adaptor.getCacheLengths());
     SmallVector<Value> parts;
     TensorParts blocks = takeApart(adaptor.getBlocks());
-    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
+    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true,
+                 type.getLayout());
     if (!type.hasStaticPageSize())
       parts.push_back(getPageSize(blocks));
     parts.append({lengths.getPointer(), lengths.getCount(0)});
@@ -92,7 +98,7 @@ struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
     parts.append({adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});
     if (adaptor.getScales()) {
       appendTensor(parts, takeApart(adaptor.getScales()), type.isMLA(),
-                   /*withLayers=*/false);
+                   /*withLayers=*/false, type.getScaleLayout());
       appendTable(parts, takeApart(adaptor.getScalesLookupTable()
                                        ? adaptor.getScalesLookupTable()
                                        : adaptor.getLookupTable()));
@@ -114,7 +120,8 @@ struct LowerContinuousCollection : OpConversionPattern<ContinuousCollectionOp> {
     TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
     TensorParts table(rewriter, loc, adaptor.getLookupTable());
     SmallVector<Value> parts;
-    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true);
+    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true,
+                 type.getLayout());
     parts.append({blocks.getCount(3), lengths.getPointer(), lengths.getCount(0),
                   table.getPointer(), adaptor.getMaxSeqLength(),
                   adaptor.getMaxCacheLength()});

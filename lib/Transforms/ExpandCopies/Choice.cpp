@@ -132,16 +132,6 @@ static constexpr int64_t kMaxSide = 256;
 /// PTX ISA, "cp.async.bulk.tensor": where tensor copies write to.
 static constexpr int64_t kDestinationAlignment = 128;
 
-/// What the address of every head of every row is a multiple of, up to 16.
-static int64_t getRowAlignment(const tma::CacheShape &shape) {
-  // Blocks are aligned to 16 bytes.
-  int64_t alignment =
-      std::gcd<int64_t>(16, shape.getRowElements() * shape.elementBytes);
-  if (shape.numHeads > 1)
-    alignment = std::gcd(alignment, shape.headSize * shape.elementBytes);
-  return alignment;
-}
-
 /// Bytes of a row in a chunk of the tile.
 static int64_t getRowBytes(const tma::TileLayout &layout) {
   return layout.getChunkColumns() * layout.elementBytes;
@@ -150,7 +140,7 @@ static int64_t getRowBytes(const tma::TileLayout &layout) {
 /// Of all threads: asynchronous if rows are aligned to 4 bytes at least.
 static Choice chooseThreads(const tma::CacheShape &shape) {
   Choice choice;
-  choice.unitBytes = getRowAlignment(shape);
+  choice.unitBytes = shape.getRowAlignment();
   choice.way = choice.unitBytes >= 4 ? Way::AsyncCopy : Way::Plain;
   return choice;
 }
@@ -262,10 +252,13 @@ static bool canGather(TileType tile, const tma::CacheShape &shape,
                       const Chip &chip) {
   tma::TileLayout layout = tile.getLayout();
   int64_t bytes = getBoxElement(tile).getIntOrFloatBitWidth() / 8;
-  int64_t rowBytes = shape.getRowElements() * shape.elementBytes;
+  int64_t pitchBytes = shape.getRowPitch() * shape.elementBytes;
+  // A descriptor of rows knows where its heads are.
+  if (shape.hasOpenHeadStride)
+    return false;
   tma::OpenTensorMap map = tma::getGather4Tile(
       shape, bytes, layout.columns * layout.elementBytes / bytes,
-      rowBytes / bytes, layout.swizzle);
+      pitchBytes / bytes, layout.swizzle);
   // A destination is four rows on, or one where they are copied one by one. So
   // much of a tile can be as many times the copies.
   int64_t rowsOfCopy = chip.has(Feature::Gather4) ? 4 : 1;
@@ -280,7 +273,7 @@ static Choice chooseForGather(AsyncGatherTileOp op, const Chip &chip,
   TileType tile = op.getTile().getType();
   tma::CacheShape shape = getShape(op.getCache().getType());
   // Bulk and tensor copies read from 16 bytes on.
-  if (getRowAlignment(shape) != 16)
+  if (shape.getRowAlignment() != 16)
     return chooseThreads(shape);
   if (descriptors == Makeable::Any && canGather(tile, shape, chip))
     return {Way::Gather, /*boxRows=*/1, requestRows(tile)};

@@ -238,6 +238,8 @@ static Attribute describeSize(Builder &builder, tma::Size size) {
     text = "rows";
   else if (size.of == &tma::Extents::pages)
     text = "pages";
+  else if (size.of == &tma::Extents::headStride)
+    text = "head_stride";
   if (size.constant)
     text += " + " + std::to_string(size.constant);
   return builder.getStringAttr(text);

@@ -23,7 +23,7 @@ static Value getGatherColumn(const IndexBuilder &b, AsyncGatherTileOp op,
   CacheTypeInterface cache = op.getCache().getType();
   int64_t stored = cache.getStorageType().getIntOrFloatBitWidth() / 8;
   Value column =
-      b.add(b.mul(op.getHead(), b.index(cache.getStoredHeadSize())),
+      b.add(b.mul(op.getHead(), b.index(cache.getHeadStride())),
             b.div(op.getElement(), b.index(cache.getLanesPerStored())));
   return b.div(b.mul(column, b.index(stored)),
                b.index(descriptor.getElementBytes()));

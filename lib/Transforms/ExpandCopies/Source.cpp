@@ -138,9 +138,9 @@ Value Source::getElementAt(Value column) {
 Value Source::getMemory(const SourceRow &row, Value column, int64_t columns,
                         Value page) {
   CacheTypeInterface cache = getCache().getType();
-  int64_t stride = cache.getNumHeads() * cache.getStoredHeadSize();
-  auto layout = StridedLayoutAttr::get(b.builder.getContext(),
-                                       ShapedType::kDynamic, {stride, 1});
+  auto layout =
+      StridedLayoutAttr::get(b.builder.getContext(), ShapedType::kDynamic,
+                             {cache.getTokenStride(), 1});
   auto type = MemRefType::get({1, columns}, cache.getStorageType(), layout);
   return BlockTileOp::create(b.builder, b.loc, type, getCache(), row.batch,
                              getHead(), row.token, getElementAt(column), page);

@@ -1,0 +1,52 @@
+//===- Layouts.h - Layouts of the pages of a cache --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_IR_LAYOUTS_H
+#define KVCACHE_LIB_IR_LAYOUTS_H
+
+#include "kvcache/IR/CacheShape.h"
+
+namespace mlir::kvcache {
+
+/// What the text of a type says of a layout: the keyword `nhd` or `hnd`, or
+/// strides.
+struct ParsedLayout {
+  SMLoc loc;
+  StringRef keyword;
+  LayoutAttrInterface strides;
+};
+
+/// Parses `hnd`, `nhd`, `[token = 256, head = 16384]` or an attribute.
+ParseResult parseLayout(AsmParser &parser, ParsedLayout &parsed);
+
+/// Gives the layout in the form that types hold: null for packed rows.
+ParseResult resolveLayout(AsmParser &parser, const ParsedLayout &parsed,
+                          PageShape shape, LayoutAttrInterface &layout);
+
+/// Prints `, layout = [token = 256, head = 16384]`; nothing for null.
+void printLayout(AsmPrinter &printer, StringRef name,
+                 LayoutAttrInterface layout);
+
+/// The contents of `#kvcache.layout<...>`, and of the brackets in a type.
+ParseResult parseStrides(AsmParser &parser, int64_t &token, int64_t &head);
+void printStrides(AsmPrinter &printer, int64_t token, int64_t head);
+
+/// Checks (C7) and (C8) of paged types. An open stride of heads is dynamic, an
+/// absent one 0.
+LogicalResult verifyPitches(function_ref<InFlightDiagnostic()> emitError,
+                            StringRef name, int64_t token, int64_t head,
+                            PageShape shape);
+
+/// Checks (C6) to (C8) of paged types.
+LogicalResult verifyLayout(function_ref<InFlightDiagnostic()> emitError,
+                           StringRef name, LayoutAttrInterface layout,
+                           PageShape shape);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_IR_LAYOUTS_H

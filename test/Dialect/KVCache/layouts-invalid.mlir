@@ -1,0 +1,215 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the token stride of layout to be at least a head (128), got 64}}
+func.func private @token_stride_below_a_head(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 64, head = 8192]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the head stride of layout to be at least a head (128), got 64}}
+func.func private @head_stride_below_a_head(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 1024, head = 64]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the elements of layout not to overlap: heads span 28800 elements, and tokens are 128 apart; tokens span 8192, and heads are 4096 apart}}
+func.func private @overlapping_heads(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 128, head = 4096]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the elements of layout not to overlap: heads span 1024 elements, and tokens are 1000 apart; tokens span 63128, and heads are 128 apart}}
+func.func private @overlapping_tokens(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 1000, head = 128]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a number for 'token', because only the stride of heads may be '?'}}
+func.func private @open_token_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = ?, head = 8192]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects strides to be positive, got 0}}
+func.func private @zero_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 128, head = 0]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects strides to be positive, got -128}}
+func.func private @negative_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = -128, head = 8192]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the head stride of layout to be from 1 to 2^40 - 1, got 1099511627776}}
+func.func private @stride_out_of_range(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 128, head = 1099511627776]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a page of layout to span fewer than 2^40 elements}}
+func.func private @page_out_of_range(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 128, head = 549755813888]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'token'}}
+func.func private @without_token(!kvcache.paged<bf16, #kv, page_size = 64, layout = [head = 8192]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects layout to have a head stride if and only if there are several heads, got 8 of them}}
+func.func private @without_head(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'token' and 'head', each at most once, got 'token'}}
+func.func private @repeated_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, token = 256]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'token' and 'head', each at most once, got 'page'}}
+func.func private @unknown_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [page = 256]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'nhd', 'hnd', strides or a layout, got 256 : i64}}
+func.func private @another_attribute(!kvcache.paged<bf16, #kv, page_size = 64, layout = 256>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'scale', 'granularity', 'layout' or 'scale_layout', each at most once, got 'layout'}}
+func.func private @repeated_layout(!kvcache.paged<bf16, #kv, page_size = 64, layout = hnd, layout = hnd>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects scale_layout only with scale and granularity}}
+func.func private @scale_layout_without_scales(!kvcache.paged<bf16, #kv, page_size = 64, scale_layout = hnd>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects the token stride of scale_layout to be at least a head (4), got 2}}
+func.func private @scales_too_near(!kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 2, head = 256]>)
+
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1], offset: ?>>
+
+func.func @packed_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects strides 3 to 5 of 'blocks' to be those of the layout, [128, 8192, 1], got 'memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1], offset: ?>>'}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 128, ?, 1], offset: ?>>
+
+func.func @open_head_stride_of_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects strides 3 to 5 of 'blocks' to be those of the layout, [128, 8192, 1], got 'memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 128, ?, 1], offset: ?>>'}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 256, ?, 2], offset: ?>>
+
+func.func @inner_stride(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects strides 3 to 5 of 'blocks' to be those of the layout, [256, ?, 1], got 'memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 256, ?, 2], offset: ?>>'}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 256, 16388, 1], offset: ?>>
+
+func.func @head_stride_breaks_alignment(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 4 of 'blocks' to be a multiple of 8, so that pages are as aligned as rows, got 16388}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 256, 4096, 1], offset: ?>>
+
+func.func @overlapping_blocks(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects the elements of 'blocks' not to overlap: heads span 28800 elements, and tokens are 256 apart; tokens span 16256, and heads are 4096 apart}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 256, -16384, 1], offset: ?>>
+
+func.func @negative_head_stride(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects the head stride of 'blocks' to be from 1 to 2^40 - 1, got -16384}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+!blocks = memref<?x2x?x64x8x128xbf16, strided<[?, 130, ?, 256, ?, 1], offset: ?>>
+
+func.func @role_stride_breaks_alignment(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 1 of 'blocks' to be a multiple of 8, so that pages are as aligned as rows, got 130}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+!tile = memref<16x128xbf16, strided<[1024, 1], offset: ?>>
+
+func.func @tile_of_packed_rows(%k: !cache, %i: index) {
+  // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[128, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1], offset: ?>>'}}
+  %m = kvcache.block_tile %k[%i, %i, %i, %i] : !cache -> !tile
+  return
+}
