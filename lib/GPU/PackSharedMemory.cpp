@@ -8,6 +8,7 @@
 
 #include "kvcache/GPU/KernelLaunches.h"
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/GPU/SharedArrays.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Support/FindOps.h"
 #include "kvcache/Target/Chip.h"
@@ -295,6 +296,11 @@ private:
     move(memory, symbols);
     kernel->setAttr(KVCacheDialect::kDynamicSharedMemoryAttr,
                     Builder(kernel.getContext()).getI64IntegerAttr(bytes));
+    SmallVector<SharedArray> arrays;
+    for (Variable &variable : memory.movable)
+      arrays.push_back(
+          {variable.global.getSymNameAttr(), variable.offset, variable.bytes});
+    setSharedArrays(kernel, arrays);
     ++numPacked;
     return bytes;
   }

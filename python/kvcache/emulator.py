@@ -35,10 +35,12 @@ class BarrierMeter:
     Attributes:
         phases: Phases that have completed.
         bytes: Bytes that these phases have expected of copies.
+        place: Where they are, such as ``"byte 0 of shared @full"``.
     """
 
     phases: int
     bytes: int
+    place: str
 
     @property
     def bytes_per_phase(self) -> float:
@@ -119,8 +121,8 @@ class LaunchMeter:
             rows.append((kind.replace("_", " "), copy.count, "instructions"))
             rows.append(("", copy.global_bytes, "bytes in global memory"))
             rows.append(("", copy.shared_bytes, "bytes in shared memory"))
-        for offset, barrier in self.barriers.items():
-            rows.append((f"mbarrier at shared + {offset:#x}", barrier.phases, "phases"))
+        for barrier in self.barriers.values():
+            rows.append((f"mbarrier at {barrier.place}", barrier.phases, "phases"))
             rows.append(("", barrier.bytes, "bytes"))
         return [(name, f"{number:,}", unit) for name, number, unit in rows]
 

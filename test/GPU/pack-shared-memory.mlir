@@ -2,6 +2,7 @@
 
 // What takes the largest alignment comes first, then what is used first, each
 // as aligned as it was and of the type that it had. The launch gives the size.
+// The kernel keeps the names, offsets and bytes.
 
 #wg = #gpu.address_space<workgroup>
 
@@ -16,7 +17,7 @@ module attributes {gpu.container_module} {
 
   // CHECK:       gpu.module @kernels
   // CHECK-NEXT:    memref.global @kvcache_shared : memref<0xi8, #gpu.address_space<workgroup>> {alignment = 1024 : i64}
-  // CHECK-NEXT:    gpu.func @packs() kernel attributes {kvcache.dynamic_shared_memory = 98600 : i64}
+  // CHECK-NEXT:    gpu.func @packs() kernel attributes {kvcache.dynamic_shared_memory = 98600 : i64, kvcache.shared_arrays = {a = array<i64: 65536, 32768>, b = array<i64: 0, 65536>, halves = array<i64: 98400, 200>, ints = array<i64: 98336, 64>, vectors = array<i64: 98304, 32>}}
   gpu.module @kernels {
     memref.global "private" @a : memref<32768xi8, #wg> = uninitialized {alignment = 1024}
     memref.global "private" @b : memref<65536xi8, #wg> = uninitialized {alignment = 1024}
@@ -86,7 +87,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // CHECK:       gpu.func @one() kernel attributes {kvcache.dynamic_shared_memory = 49168 : i64}
+    // CHECK:       gpu.func @one() kernel attributes {kvcache.dynamic_shared_memory = 49168 : i64, kvcache.shared_arrays = {both = array<i64: 0, 49152>, more = array<i64: 49152, 16>}}
     // CHECK:         %[[AT:.*]] = arith.constant 0 : index
     // CHECK-NEXT:    memref.view %{{.*}}[%[[AT]]][] : {{.*}} to memref<49152xi8,
     // CHECK:         %[[AT:.*]] = arith.constant 49152 : index
@@ -102,7 +103,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
 
-    // CHECK:       gpu.func @other() kernel attributes {kvcache.dynamic_shared_memory = 50176 : i64}
+    // CHECK:       gpu.func @other() kernel attributes {kvcache.dynamic_shared_memory = 50176 : i64, kvcache.shared_arrays = {both = array<i64: 1024, 49152>, more = array<i64: 0, 16>}}
     // CHECK:         %[[AT:.*]] = arith.constant 0 : index
     // CHECK-NEXT:    memref.view %{{.*}}[%[[AT]]][] : {{.*}} to memref<16xi8,
     // CHECK:         %[[AT:.*]] = arith.constant 1024 : index
@@ -124,7 +125,7 @@ module attributes {gpu.container_module} {
 !barriers = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
 
 // CHECK-LABEL: gpu.module @attribution
-// CHECK:         gpu.func @kernel() workgroup(%{{.*}} : memref<4xf32, {{.*}}>) kernel attributes {kvcache.dynamic_shared_memory = 49152 : i64}
+// CHECK:         gpu.func @kernel() workgroup(%{{.*}} : memref<4xf32, {{.*}}>) kernel attributes {kvcache.dynamic_shared_memory = 49152 : i64, {{.*}}}
 gpu.module @attribution {
   memref.global "private" @tile : memref<49152xi8, #wg> = uninitialized
   gpu.func @kernel() workgroup(%a: memref<4xf32, #wg>) kernel {
@@ -135,7 +136,7 @@ gpu.module @attribution {
 }
 
 // CHECK-LABEL: gpu.module @mbarriers
-// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 49152 : i64}
+// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 49152 : i64, {{.*}}}
 // CHECK:           nvgpu.mbarrier.create
 gpu.module @mbarriers {
   memref.global "private" @tile : memref<49152xi8, #wg> = uninitialized
@@ -151,7 +152,7 @@ gpu.module @mbarriers {
 // CHECK-DAG:     memref.global @public
 // CHECK-DAG:     memref.global "private" @page
 // CHECK-DAG:     llvm.mlir.global
-// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 32768 : i64}
+// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 32768 : i64, {{.*}}}
 gpu.module @globals {
   memref.global @public : memref<4096xi8, #wg> = uninitialized
   memref.global "private" @page : memref<4096xi8, #wg> = uninitialized {alignment = 4096}
@@ -174,7 +175,7 @@ gpu.module @globals {
 #wg = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: gpu.module @padding
-// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 48640 : i64}
+// CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 48640 : i64, {{.*}}}
 gpu.module @padding {
   memref.global "private" @before : memref<256xi8, #wg> = uninitialized
   memref.global "private" @tile : memref<48128xi8, #wg> = uninitialized {alignment = 1024}
@@ -250,7 +251,7 @@ module attributes {gpu.container_module} {
     }
   }
   // CHECK-LABEL: gpu.module @kernels_0
-  // CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 65536 : i64}
+  // CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 65536 : i64, {{.*}}}
   gpu.module @kernels_0 attributes {kvcache.clone_of = @kernels} {
     memref.global "private" @tile : memref<65536xi8, #wg> = uninitialized
     gpu.func @kernel() kernel {
@@ -260,7 +261,7 @@ module attributes {gpu.container_module} {
     }
   }
   // CHECK-LABEL: gpu.module @kernels_1
-  // CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 57344 : i64}
+  // CHECK:         gpu.func @kernel() kernel attributes {kvcache.dynamic_shared_memory = 57344 : i64, {{.*}}}
   gpu.module @kernels_1 attributes {kvcache.clone_of = @kernels} {
     memref.global "private" @tile : memref<57344xi8, #wg> = uninitialized
     gpu.func @kernel() kernel {

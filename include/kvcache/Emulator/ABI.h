@@ -53,13 +53,28 @@ typedef struct KVCacheThread {
   /// Of the thread in its warp, and of the warp in its block.
   uint32_t lane, warp;
   /// The block's shared memory, aligned to 1024 bytes. Variables have constant
-  /// offsets from here.
-  char *shared;
-  /// Bytes of shared memory, of variables and dynamic.
+  /// offsets from here; dynamic shared memory is at `dynamicShared`.
+  char *shared, *dynamicShared;
+  /// Bytes of shared memory, of variables and dynamic, without red zones.
   uint32_t sharedBytes, dynamicSharedBytes;
   /// How often the thread has gone back in a loop (`kvcacheEmulatorManyLoops`).
   uint32_t numLoops;
 } KVCacheThread;
+
+/// A variable in the shared memory of a block.
+typedef struct KVCacheSharedVariable {
+  const char *name;
+  /// Where it begins, and its size; dynamic shared memory ends with the block's
+  /// shared memory, whatever its size is here.
+  int64_t offset, bytes;
+  /// Compiled code has the variable at `offset + shift`: with
+  /// `KVCacheRedZoneBytes` for each variable in front of it where accesses are
+  /// checked, which leaves addresses modulo 1024 as they are, else 0.
+  int64_t shift;
+} KVCacheSharedVariable;
+
+/// Around each variable of shared memory, where accesses are checked.
+enum { KVCacheRedZoneBytes = 1024 };
 
 typedef struct KVCacheEmulatedKernel {
   const char *name;
@@ -70,6 +85,10 @@ typedef struct KVCacheEmulatedKernel {
   /// Bytes of the shared variables, which begin at a block's shared memory;
   /// dynamic shared memory comes behind them, at `dynamicSharedOffset`.
   int64_t sharedBytes, dynamicSharedOffset;
+  /// In the order of their offsets. The first of dynamic shared memory begins
+  /// at `dynamicSharedOffset`, and is shifted by `dynamicSharedShift`.
+  const KVCacheSharedVariable *sharedVariables;
+  int64_t numSharedVariables, dynamicSharedShift;
   /// Bytes of the variables of a thread.
   int64_t localBytes;
   /// The sides that a block must have, or zeros; the threads that it may have.

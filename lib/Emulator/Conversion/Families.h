@@ -12,6 +12,7 @@
 #include "EmulatorCalls.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::kvcache {
@@ -73,23 +74,45 @@ FailureOr<int64_t> getLocalBytes(gpu::GPUModuleOp module);
 /// NaNs.
 LogicalResult lowerBFloat16(gpu::GPUModuleOp module);
 
+/// A variable of a kernel in shared memory: see KVCacheSharedVariable.
+struct SharedVariable {
+  StringAttr name;
+  int64_t offset, bytes, shift;
+};
+
+/// The shared memory of a kernel: see KVCacheEmulatedKernel.
+struct KernelSharedMemory {
+  int64_t staticBytes = 0, dynamicOffset = 0, dynamicShift = 0;
+  /// Those with a size of their own, then those in dynamic shared memory.
+  SmallVector<SharedVariable, 0> variables;
+  size_t numStatic = 0;
+
+  ArrayRef<SharedVariable> getDynamic() const {
+    return ArrayRef(variables).drop_front(numStatic);
+  }
+};
+
 /// Where the shared variables of a module are in a block's shared memory.
 class SharedLayout {
 public:
-  explicit SharedLayout(gpu::GPUModuleOp module);
+  /// Puts red zones around variables, or none.
+  SharedLayout(gpu::GPUModuleOp module, bool hasRedZones);
 
-  int64_t getOffset(StringRef variable) const {
-    return offsets.lookup(variable);
+  /// Where the address of a variable with a size is.
+  int64_t getPlace(StringRef variable) const { return places.lookup(variable); }
+  const KernelSharedMemory &getKernel(StringRef name) const {
+    return kernels.find(name)->second;
   }
-  /// The bytes of a kernel's variables.
-  int64_t getStaticBytes(StringRef kernel) const {
-    return staticBytes.lookup(kernel);
-  }
-  /// Where a kernel's dynamic shared memory begins.
-  int64_t getDynamicOffset(StringRef kernel) const;
+  bool isKernel(StringRef function) const { return kernels.contains(function); }
 
 private:
-  llvm::StringMap<int64_t> offsets, staticBytes;
+  void addVariable(LLVM::GlobalOp global, ArrayRef<KernelSharedMemory *> users);
+  void addDynamic(LLVM::LLVMFuncOp kernel, KernelSharedMemory &memory,
+                  LLVM::GlobalOp dynamic);
+
+  int64_t redZoneBytes;
+  llvm::StringMap<int64_t> places;
+  llvm::StringMap<KernelSharedMemory> kernels;
 };
 
 /// Leaves no shared variable in a module, and no cast between their addresses
@@ -109,7 +132,8 @@ struct KernelFacts {
   /// it can't be told.
   SmallVector<int32_t, 0> isWritten;
   bool writesAnything = false;
-  int64_t sharedBytes = 0, dynamicSharedOffset = 0, localBytes = 0;
+  KernelSharedMemory shared;
+  int64_t localBytes = 0;
   /// Zeros where any is right.
   std::array<int64_t, 3> requiredBlock{};
   int64_t maxThreads = 1024;

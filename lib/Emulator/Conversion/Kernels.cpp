@@ -55,8 +55,7 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
   for (BlockArgument argument : kernel.getArguments())
     facts.isChanged.push_back(isChanged(argument));
   findWrittenMemory(kernel, facts);
-  facts.sharedBytes = layout.getStaticBytes(kernel.getName());
-  facts.dynamicSharedOffset = layout.getDynamicOffset(kernel.getName());
+  facts.shared = layout.getKernel(kernel.getName());
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getReqntidAttrName()))
     facts.requiredBlock = *sides;
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getMaxntidAttrName()))
@@ -275,9 +274,26 @@ namespace {
 struct KernelRecord {
   const KernelFacts *facts;
   LLVM::LLVMFuncOp entry;
-  LLVM::GlobalOp paramBytes, isParamWritten;
+  LLVM::GlobalOp paramBytes, isParamWritten, sharedVariables;
 };
 } // namespace
+
+static LLVM::GlobalOp createSharedVariables(Location loc,
+                                            const KernelFacts &facts,
+                                            EmulatorCalls &calls) {
+  Type pointer = calls.pointerType, i64 = calls.i64;
+  RuntimeCalls &runtime = calls.runtime;
+  return runtime.createStructs(
+      loc, "kvcache_shared_variables", {pointer, i64, i64, i64},
+      facts.shared.variables.size(),
+      [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
+        const SharedVariable &variable = facts.shared.variables[index];
+        fields.set(runtime.getString(builder, loc, variable.name), 0);
+        fields.set(variable.offset, i64, 1);
+        fields.set(variable.bytes, i64, 2);
+        fields.set(variable.shift, i64, 3);
+      });
+}
 
 static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
                                     EmulatorCalls &calls) {
@@ -288,33 +304,38 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
   RuntimeCalls &runtime = calls.runtime;
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_kernels",
-      {pointer, pointer, pointer, i64, i64, i64, i64, sides, i64, pointer, i64,
-       site},
+      {pointer, pointer, pointer, i64, i64, i64, pointer, i64, i64, i64, sides,
+       i64, pointer, i64, site},
       kernels.size(),
       [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
         const KernelFacts &facts = *kernel.facts;
+        const KernelSharedMemory &shared = facts.shared;
         LLVM::LLVMFuncOp entry = kernel.entry;
         Location loc = entry.getLoc();
+        auto getAddress = [&](auto symbol) {
+          return LLVM::AddressOfOp::create(builder, loc, symbol);
+        };
         fields.set(runtime.getString(builder, loc, facts.name.getValue()), 0);
-        fields.set(LLVM::AddressOfOp::create(builder, loc, entry), 1);
-        fields.set(LLVM::AddressOfOp::create(builder, loc, kernel.paramBytes),
-                   2);
+        fields.set(getAddress(entry), 1);
+        fields.set(getAddress(kernel.paramBytes), 2);
         fields.set(facts.paramBytes.size(), i64, 3);
-        fields.set(facts.sharedBytes, i64, 4);
-        fields.set(facts.dynamicSharedOffset, i64, 5);
-        fields.set(facts.localBytes, i64, 6);
+        fields.set(shared.staticBytes, i64, 4);
+        fields.set(shared.dynamicOffset, i64, 5);
+        fields.set(getAddress(kernel.sharedVariables), 6);
+        fields.set(shared.variables.size(), i64, 7);
+        fields.set(shared.dynamicShift, i64, 8);
+        fields.set(facts.localBytes, i64, 9);
         for (int64_t side = 0; side < 3; ++side)
-          fields.set(facts.requiredBlock[side], i64, {7, side});
-        fields.set(facts.maxThreads, i64, 8);
-        fields.set(
-            LLVM::AddressOfOp::create(builder, loc, kernel.isParamWritten), 9);
-        fields.set(facts.writesAnything, i64, 10);
+          fields.set(facts.requiredBlock[side], i64, {10, side});
+        fields.set(facts.maxThreads, i64, 11);
+        fields.set(getAddress(kernel.isParamWritten), 12);
+        fields.set(facts.writesAnything, i64, 13);
         std::string where = addPosition(loc, "");
-        fields.set(runtime.getString(builder, loc, "a kernel"), {11, 0});
+        fields.set(runtime.getString(builder, loc, "a kernel"), {14, 0});
         fields.set(
             runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
-            {11, 1});
+            {14, 1});
       });
 }
 
@@ -363,7 +384,8 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
          runtime.createConstant(loc, "kvcache_parameter_bytes", bytesType,
                                 builder.getI64TensorAttr(facts.paramBytes)),
          runtime.createConstant(loc, "kvcache_written_parameters", writtenType,
-                                builder.getI32TensorAttr(facts.isWritten))});
+                                builder.getI32TensorAttr(facts.isWritten)),
+         createSharedVariables(loc, facts, calls)});
   }
   LLVM::GlobalOp kernelTable = createKernels(records, calls);
   LLVM::GlobalOp globalTable = createGlobals(globals, calls);

@@ -111,7 +111,7 @@ private:
     if (failed(localBytes))
       return failure();
     EmulatorCalls calls(runtime, *chip, sanitize, meter);
-    SharedLayout layout(module);
+    SharedLayout layout(module, /*hasRedZones=*/sanitize);
     SmallVector<KernelFacts, 0> kernels =
         getKernelFacts(module, layout, *localBytes);
     if (failed(addThreads(module, calls)))

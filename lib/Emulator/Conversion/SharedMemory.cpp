@@ -8,6 +8,7 @@
 
 #include "Families.h"
 #include "kvcache/Emulator/ABI.h"
+#include "kvcache/GPU/SharedArrays.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
@@ -56,40 +57,74 @@ static llvm::SetVector<Operation *> getVariables(LLVM::LLVMFuncOp function,
   return variables;
 }
 
-SharedLayout::SharedLayout(gpu::GPUModuleOp module) {
+/// The alignment of dynamic shared memory, for tiles with a swizzle: as far as
+/// any variable is aligned, and what red zones keep.
+static constexpr uint64_t kAlignment = 1024;
+static_assert(KVCacheRedZoneBytes % kAlignment == 0);
+
+SharedLayout::SharedLayout(gpu::GPUModuleOp module, bool hasRedZones)
+    : redZoneBytes(hasRedZones ? KVCacheRedZoneBytes : 0) {
   SymbolTable symbols(module);
-  DataLayout layout(module);
-  SmallVector<LLVM::LLVMFuncOp> kernels;
-  SmallVector<llvm::SetVector<Operation *>> used;
+  SmallVector<std::pair<LLVM::LLVMFuncOp, llvm::SetVector<Operation *>>> used;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName())) {
-      kernels.push_back(function);
-      used.push_back(getVariables(function, symbols));
-      staticBytes[function.getName()] = 0;
-    }
-  // A variable has one offset for all kernels, since functions may be theirs
-  // together; those of different kernels overlap.
-  for (auto global : module.getOps<LLVM::GlobalOp>()) {
-    if (!isShared(global) || isDynamic(global))
-      continue;
-    int64_t offset = 0;
-    for (auto [kernel, variables] : llvm::zip(kernels, used))
+    if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      used.emplace_back(function, getVariables(function, symbols));
+  auto getUsers = [&](LLVM::GlobalOp global) {
+    SmallVector<KernelSharedMemory *> users;
+    for (auto &[kernel, variables] : used)
       if (variables.contains(global))
-        offset = std::max(offset, staticBytes[kernel.getName()]);
-    constexpr uint64_t natural = 16;
-    offset = llvm::alignTo(offset, global.getAlignment().value_or(natural));
-    offsets[global.getSymName()] = offset;
-    int64_t end = offset + layout.getTypeSize(global.getType());
-    for (auto [kernel, variables] : llvm::zip(kernels, used))
-      if (variables.contains(global))
-        staticBytes[kernel.getName()] = end;
+        users.push_back(&kernels[kernel.getName()]);
+    return users;
+  };
+  for (auto global : module.getOps<LLVM::GlobalOp>())
+    if (isShared(global) && !isDynamic(global))
+      addVariable(global, getUsers(global));
+  for (auto &[kernel, variables] : used) {
+    LLVM::GlobalOp dynamic;
+    for (Operation *variable : variables)
+      if (auto global = cast<LLVM::GlobalOp>(variable); isDynamic(global))
+        dynamic = global;
+    addDynamic(kernel, kernels[kernel.getName()], dynamic);
   }
 }
 
-int64_t SharedLayout::getDynamicOffset(StringRef kernel) const {
-  // As far as any variable is aligned, for tiles with a swizzle.
-  constexpr uint64_t alignment = 1024;
-  return llvm::alignTo(getStaticBytes(kernel), alignment);
+/// A variable has one offset for all kernels, since functions may be theirs
+/// together; those of different kernels overlap.
+void SharedLayout::addVariable(LLVM::GlobalOp global,
+                               ArrayRef<KernelSharedMemory *> users) {
+  constexpr uint64_t natural = 16;
+  SharedVariable variable{global.getSymNameAttr(), 0, 0, 0};
+  for (const KernelSharedMemory *kernel : users) {
+    variable.offset = std::max(variable.offset, kernel->staticBytes);
+    variable.shift = std::max(variable.shift, kernel->dynamicShift);
+  }
+  variable.offset =
+      llvm::alignTo(variable.offset, global.getAlignment().value_or(natural));
+  variable.bytes = DataLayout::closest(global).getTypeSize(global.getType());
+  places[global.getSymName()] = variable.offset + variable.shift;
+  for (KernelSharedMemory *kernel : users) {
+    kernel->variables.push_back(variable);
+    ++kernel->numStatic;
+    kernel->staticBytes = variable.offset + variable.bytes;
+    kernel->dynamicShift = variable.shift + redZoneBytes;
+  }
+}
+
+/// A kernel may know the arrays in its dynamic shared memory, or not.
+void SharedLayout::addDynamic(LLVM::LLVMFuncOp kernel,
+                              KernelSharedMemory &memory,
+                              LLVM::GlobalOp dynamic) {
+  memory.dynamicOffset = llvm::alignTo(memory.staticBytes, kAlignment);
+  if (!dynamic)
+    return;
+  SmallVector<SharedArray> arrays = getSharedArrays(kernel);
+  if (arrays.empty())
+    arrays.push_back(
+        {dynamic.getSymNameAttr(), 0, std::numeric_limits<int32_t>::max()});
+  for (auto [index, array] : llvm::enumerate(arrays))
+    memory.variables.push_back(
+        {array.name, memory.dynamicOffset + array.offset, array.bytes,
+         memory.dynamicShift + static_cast<int64_t>(index) * redZoneBytes});
 }
 
 /// The address of the block's shared memory.
@@ -104,21 +139,57 @@ static Value addOffset(OpBuilder &builder, Location loc, Value base,
                              base, offset);
 }
 
+/// The bytes by which an address is behind its base, if that is a constant.
+static std::optional<int64_t> getConstantOffset(LLVM::GEPOp op) {
+  if (!op.getDynamicIndices().empty())
+    return std::nullopt;
+  ArrayRef<int32_t> indices = op.getRawConstantIndices();
+  if (llvm::all_of(indices, [](int32_t index) { return index == 0; }))
+    return 0;
+  // Accesses of elements promise more (see SharedArray).
+  if (indices.size() != 1 || !op.getElemType().isInteger(8) ||
+      op.getNoWrapFlags() != LLVM::GEPNoWrapFlags::none)
+    return std::nullopt;
+  return indices[0];
+}
+
+/// Shifts the addresses of arrays in dynamic shared memory at `base`, but for
+/// the first.
+static void shiftArrays(Value base, ArrayRef<SharedVariable> arrays) {
+  const SharedVariable &first = arrays.front();
+  for (Operation *user : llvm::to_vector(base.getUsers())) {
+    auto address = dyn_cast<LLVM::GEPOp>(user);
+    std::optional<int64_t> offset =
+        address ? getConstantOffset(address) : std::nullopt;
+    if (!offset)
+      continue;
+    if (*offset == 0) {
+      shiftArrays(address, arrays);
+      continue;
+    }
+    auto *array = llvm::find_if(arrays, [&](const SharedVariable &array) {
+      return array.offset - first.offset == *offset;
+    });
+    if (array != arrays.end())
+      address.setRawConstantIndices(
+          {static_cast<int32_t>(*offset + array->shift - first.shift)});
+  }
+}
+
 static void lowerAddress(LLVM::AddressOfOp op, LLVM::GlobalOp global,
                          const SharedLayout &layout, EmulatorCalls &calls) {
   OpBuilder builder(op);
-  Value offset;
+  Value address;
   if (isDynamic(global)) {
-    // It is the end of what the block has.
-    Value all =
-        calls.loadField(op, offsetof(KVCacheThread, sharedBytes), calls.i32);
-    Value dynamic = calls.loadField(
-        op, offsetof(KVCacheThread, dynamicSharedBytes), calls.i32);
-    offset = LLVM::SubOp::create(builder, op.getLoc(), all, dynamic);
+    auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+    if (layout.isKernel(function.getName()))
+      shiftArrays(op, layout.getKernel(function.getName()).getDynamic());
+    address = calls.loadField(op, offsetof(KVCacheThread, dynamicShared),
+                              calls.pointerType);
   } else {
-    offset = calls.getI32(op, layout.getOffset(global.getSymName()));
+    address = addOffset(builder, op.getLoc(), getBase(op, calls),
+                        calls.getI32(op, layout.getPlace(global.getSymName())));
   }
-  Value address = addOffset(builder, op.getLoc(), getBase(op, calls), offset);
   op.getResult().replaceUsesWithIf(
       LLVM::AddrSpaceCastOp::create(builder, op.getLoc(), op.getType(),
                                     address),

@@ -8,7 +8,6 @@
 
 #include "Block.h"
 #include "AsyncCopies.h"
-#include "Grid.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,12 +35,6 @@ std::string Block::describe(const Thread &thread) {
 }
 
 std::string Block::describe() const { return "block " + describePlace(ctaid); }
-
-std::string Block::describeShared(uint32_t offset) const {
-  std::ostringstream os;
-  os << "shared + 0x" << std::hex << offset;
-  return os.str();
-}
 
 std::string Block::describe(uint64_t number) const {
   uint64_t row = number / grid->blocks[0];
@@ -133,16 +126,18 @@ void Block::fail(const std::string &message) const {
 
 uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
                                 const void *pointer, int64_t bytes) const {
-  int64_t offset = static_cast<const char *>(pointer) - shared;
-  if (offset < 0 || bytes < 0 || bytes > int64_t{sharedBytes} - offset)
+  int64_t place = static_cast<const char *>(pointer) - shared;
+  const SharedVariables &variables = grid->sharedVariables;
+  if (!variables.contains(place, bytes))
     fail(thread, site,
          "uses " + std::to_string(bytes) + " bytes at " +
-             (isShared(pointer) ? "byte " + std::to_string(offset) +
-                                      " of the block's shared memory"
-                                : "an address outside of the block's shared "
-                                  "memory") +
-             ", which has " + std::to_string(sharedBytes) + " bytes");
-  return offset;
+             (isShared(pointer)
+                  ? variables.describe(place) + ", " +
+                        variables.describeSize(place)
+                  : "an address outside of the block's shared memory, which "
+                    "has " +
+                        std::to_string(grid->sharedBytes) + " bytes"));
+  return place;
 }
 
 void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
@@ -406,18 +401,24 @@ static constexpr size_t kStackBytes = 1 << 20;
 
 Block::Block() : scheduler(kStackBytes) {}
 
-Block::~Block() { std::free(shared); }
+Block::~Block() { std::free(sharedBegin); }
 
 /// Shared memory is aligned as tiles with swizzles want it.
-void Block::reserveShared(size_t bytes) {
+void Block::reserveShared() {
   constexpr size_t alignment = 1024;
-  if (bytes <= sharedCapacity && shared)
-    return;
-  std::free(shared);
-  sharedCapacity = (bytes / alignment + 1) * alignment;
-  shared = static_cast<char *>(std::aligned_alloc(alignment, sharedCapacity));
-  if (!shared)
-    throw std::bad_alloc();
+  const SharedVariables &variables = grid->sharedVariables;
+  size_t bytes = variables.redZoneBytes() + variables.size();
+  if (bytes > sharedCapacity || !sharedBegin) {
+    std::free(sharedBegin);
+    sharedCapacity = (bytes / alignment + 1) * alignment;
+    sharedBegin =
+        static_cast<char *>(std::aligned_alloc(alignment, sharedCapacity));
+    if (!sharedBegin)
+      throw std::bad_alloc();
+  }
+  shared = sharedBegin + variables.redZoneBytes();
+  // What nobody has written is a NaN in every format of floats.
+  std::memset(sharedBegin, 0xff, bytes);
 }
 
 void Block::reserveStacks(size_t localBytes) {
@@ -442,7 +443,8 @@ void Block::beginThread(uint32_t index) {
   thread.lane = index % kWarpSize;
   thread.warp = index / kWarpSize;
   thread.shared = shared;
-  thread.sharedBytes = sharedBytes;
+  thread.dynamicShared = shared + grid->sharedVariables.getDynamicPlace();
+  thread.sharedBytes = grid->sharedBytes;
   thread.dynamicSharedBytes = grid->dynamicSharedBytes;
   thread.block = this;
   thread.index = index;
@@ -457,10 +459,7 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   grid = &newGrid;
   std::copy_n(place, 3, ctaid);
   numThreads = live = grid->numThreads();
-  reserveShared(grid->sharedBytes);
-  sharedBytes = grid->sharedBytes;
-  // What nobody has written is a NaN in every format of floats.
-  std::memset(shared, 0xff, sharedBytes);
+  reserveShared();
   reserveStacks(grid->kernel->localBytes);
 
   error.reset();
@@ -485,8 +484,8 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
     std::shuffle(order.begin(), order.end(), random);
 
   const KVCacheEmulatedModule &module = *grid->module;
-  sanitizer.begin(module.isSanitized, numThreads, sharedBytes, grid->shadow,
-                  number);
+  sanitizer.begin(module.isSanitized, numThreads, grid->sharedVariables.size(),
+                  grid->shadow, number);
   meter.begin(module.isMetered, *this);
   barriers.begin();
   mbarriers.begin();

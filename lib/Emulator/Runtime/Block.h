@@ -12,6 +12,7 @@
 #include "Barriers.h"
 #include "CopyQueue.h"
 #include "Fiber.h"
+#include "Grid.h"
 #include "Interrupt.h"
 #include "MBarriers.h"
 #include "Meter.h"
@@ -33,7 +34,6 @@
 namespace mlir::kvcache::emulator {
 
 class Block;
-struct Grid;
 struct Thread;
 
 inline constexpr uint32_t kWarpSize = 32;
@@ -46,8 +46,8 @@ class Waitable {
 public:
   virtual ~Waitable() = default;
 
-  /// For the report of a deadlock, such as "the mbarrier at shared + 0x40, in
-  /// phase 3, which has 127 of 128 arrivals and 0 of 16384 bytes".
+  /// For the report of a deadlock, such as "the mbarrier at byte 64 of shared
+  /// @full, in phase 3, which has 127 of 128 arrivals and 0 of 16384 bytes".
   virtual std::string describe() const = 0;
 
   /// The threads that wait, in the order in which they came.
@@ -93,9 +93,8 @@ public:
   //===--- What functions that compiled code calls may use ---===//
 
   std::deque<Thread> threads;
-  /// The block's shared memory.
+  /// The block's shared memory, where places begin (`SharedVariables`).
   char *shared = nullptr;
-  uint32_t sharedBytes = 0;
 
   Sanitizer sanitizer{*this};
   Barriers barriers{*this};
@@ -110,12 +109,13 @@ public:
   uint32_t size() const { return numThreads; }
   uint32_t numLive() const { return live; }
 
-  /// Whether `pointer` is in the block's shared memory.
+  /// Whether `pointer` is in the block's shared memory, or in a red zone of it.
   bool isShared(const void *pointer) const {
-    return pointer >= shared && pointer < shared + sharedBytes;
+    return pointer >= shared - grid->sharedVariables.redZoneBytes() &&
+           pointer < shared + grid->sharedVariables.size();
   }
-  /// The offset of a pointer to `bytes` of shared memory. Fails as an error of
-  /// `thread` if they are not all in the block's.
+  /// The place (`SharedVariables`) of a pointer to `bytes` of shared memory.
+  /// Fails as an error of `thread` if they may not be accessed.
   uint32_t getSharedOffset(const Thread &thread, const KVCacheSite *site,
                            const void *pointer, int64_t bytes) const;
   /// Fails as an error of `thread` if the pointer is not a multiple of the
@@ -175,15 +175,17 @@ public:
   [[noreturn]] void exit(Thread &thread);
 
   /// Ends the launch with an error of a thread: `message` goes on behind the
-  /// name of the thread, such as "reads 4 bytes at shared + 0x40, which nobody
-  /// has written".
+  /// name of the thread, such as "reads 4 bytes at byte 64 of shared @tile,
+  /// which nobody has written".
   [[noreturn]] void fail(const Thread &thread, const KVCacheSite *site,
                          const std::string &message) const;
   /// The same, with the whole message, which names the block.
   [[noreturn]] void fail(const std::string &message) const;
 
-  /// "shared + 0x40".
-  std::string describeShared(uint32_t offset) const;
+  /// "byte 64 of shared @tile".
+  std::string describeShared(uint32_t place) const {
+    return grid->sharedVariables.describe(place);
+  }
 
   /// "thread (1, 0, 0)", "block (0, 2, 0)".
   static std::string describe(const Thread &thread);
@@ -220,7 +222,7 @@ private:
   void begin(const Grid &grid, const uint32_t (&ctaid)[3]);
   void beginThread(uint32_t index);
   static void schedule(void *block);
-  void reserveShared(size_t bytes);
+  void reserveShared();
   void reserveStacks(size_t localBytes);
   void end();
   void goOn();
@@ -256,6 +258,8 @@ private:
   Fiber scheduler;
   Fiber *current = nullptr;
   size_t stackBytes = 0;
+  /// The allocation that `shared` is in, and its size.
+  char *sharedBegin = nullptr;
   size_t sharedCapacity = 0;
   std::mt19937_64 random;
   mutable std::optional<std::string> error;

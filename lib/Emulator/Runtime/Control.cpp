@@ -25,16 +25,17 @@ using namespace mlir::kvcache::emulator;
 /// that is known.
 static void checkReadable(Thread &thread, const KVCacheSite *site,
                           const void *pointer, int64_t bytes) {
-  const Block &block = *thread.block;
+  Block &block = *thread.block;
   const char *last = static_cast<const char *>(pointer) + bytes - 1;
   if (thread.fiber->contains(pointer) && thread.fiber->contains(last))
     return accessStack(thread, site, pointer, bytes, KVCacheAccessRead);
-  if (block.isShared(pointer) && block.isShared(last))
+  if (block.isShared(pointer)) {
+    block.getSharedOffset(thread, site, pointer, bytes);
     return;
+  }
   if (!pointer)
     block.fail(thread, site, "reads through a null pointer");
-  thread.block->sanitizer.accessGlobal(thread, site, pointer, bytes,
-                                       KVCacheAccessRead);
+  block.sanitizer.accessGlobal(thread, site, pointer, bytes, KVCacheAccessRead);
 }
 
 static std::string readString(Thread &thread, const KVCacheSite *site,

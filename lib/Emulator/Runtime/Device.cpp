@@ -160,6 +160,8 @@ static int32_t setShared(Grid &grid, int64_t dynamicBytes) {
                 std::to_string(grid.module->maxSharedBytes));
   grid.sharedBytes = bytes;
   grid.dynamicSharedBytes = dynamicBytes;
+  grid.sharedVariables =
+      SharedVariables(kernel, bytes, grid.module->isSanitized);
   return kSuccess;
 }
 

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_EMULATOR_RUNTIME_GRID_H
 #define KVCACHE_LIB_EMULATOR_RUNTIME_GRID_H
 
-#include "kvcache/Emulator/ABI.h"
+#include "SharedVariables.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,6 +31,7 @@ struct Grid {
   uint32_t blocks[3] = {}, threads[3] = {};
   /// Bytes of a block, and those of them that are dynamic.
   uint32_t sharedBytes = 0, dynamicSharedBytes = 0;
+  SharedVariables sharedVariables;
   /// Makes the order of what has none: 0 for that of the numbers of threads.
   uint64_t seed = 0;
   /// The seconds of a processor that a block may take, if it comes to a place

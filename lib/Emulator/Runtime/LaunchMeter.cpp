@@ -99,7 +99,9 @@ static std::string toJSON(const Grid &grid, const MeterTotals &totals) {
   separator = "";
   for (const auto &[offset, phases] : totals.barriers) {
     os << separator << "\"" << offset << "\": {\"phases\": " << phases.phases
-       << ", \"bytes\": " << phases.bytes << "}";
+       << ", \"bytes\": " << phases.bytes
+       << ", \"place\": " << quote(grid.sharedVariables.describeOffset(offset))
+       << "}";
     separator = ", ";
   }
   os << "}}";
@@ -168,9 +170,8 @@ static std::string makeTable(const Grid &grid, const MeterTotals &totals) {
     table.add("", copies.sharedBytes, "bytes in shared memory");
   }
   for (const auto &[offset, phases] : totals.barriers) {
-    std::ostringstream name;
-    name << "mbarrier at shared + 0x" << std::hex << offset;
-    table.add(name.str(), phases.phases, "phases");
+    table.add("mbarrier at " + grid.sharedVariables.describeOffset(offset),
+              phases.phases, "phases");
     table.add("", phases.bytes, "bytes");
   }
   return grid.name + " on " + grid.chip + ": " + describe(grid.blocks) +

@@ -65,7 +65,7 @@ struct MeterTotals {
   uint64_t bankConflicts = 0;
   /// By kind.
   Copies copies[kNumCopyKinds];
-  /// By the offset of the mbarrier in shared memory.
+  /// By the offset of the mbarrier in shared memory, without red zones.
   std::map<uint32_t, Phases> barriers;
 
   /// The passes of threads that go through the banks together.

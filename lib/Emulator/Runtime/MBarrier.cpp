@@ -196,7 +196,8 @@ void MBarrier::completePhase() {
                      " bytes in flight when phase " + std::to_string(phase) +
                      " of " + getName() + " completes, which expected " +
                      std::to_string(expectedBytes) + " bytes");
-  block.meter.completePhase(offset, expectedBytes);
+  block.meter.completePhase(block.getGrid().sharedVariables.getOffset(offset),
+                            expectedBytes);
   ++phase;
   pending = expected;
   arrived = expectedBytes = completedBytes = 0;

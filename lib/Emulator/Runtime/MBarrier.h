@@ -28,7 +28,7 @@ public:
   enum class State : uint8_t { Unused, Valid, Invalidated };
   State getState() const { return state; }
 
-  /// "the mbarrier at shared + 0x40".
+  /// "the mbarrier at byte 64 of shared @full".
   std::string getName() const;
   std::string describe() const override;
 

@@ -122,7 +122,7 @@ std::string Sanitizer::describe(const Access &access, uint64_t index,
     message +=
         "; the first of these bytes is " +
         (access.isGlobal ? Memory::get().describeByte(first, access.begin)
-                         : "at " + block.describeShared(first));
+                         : block.describeShared(first));
   return block.describe(access.thread, access.site, message);
 }
 

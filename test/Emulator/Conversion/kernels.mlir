@@ -61,7 +61,8 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // Shared variables lie behind one another, but for those of different kernels;
 // dynamic shared memory is the end of what a block has. As a number, the
-// address of shared memory is its offset.
+// address of shared memory is its offset. Where accesses are checked, 1024 bytes
+// are between two variables.
 
 // CHECK-LABEL: llvm.mlir.global internal constant @kvcache_kernels()
 // First: 96 bytes of its own, and dynamic ones from 1024 on.
@@ -70,11 +71,24 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 // CHECK:         llvm.mlir.constant(1024 : i64)
 // CHECK:         llvm.mlir.addressof @shared_second_thread
 // CHECK:         llvm.mlir.constant(40 : i64)
+// CHECK-LABEL: llvm.mlir.global internal constant @kvcache_shared_variables()
+// Name, offset, bytes, shift.
+// CHECK:         llvm.mlir.constant(0 : i64)
+// CHECK:         llvm.mlir.constant(40 : i64)
+// CHECK:         llvm.mlir.constant(0 : i64)
+// CHECK:         llvm.mlir.constant(64 : i64)
+// CHECK:         llvm.mlir.constant(32 : i64)
+// CHECK:         llvm.mlir.constant(1024 : i64)
+// CHECK:         llvm.mlir.constant(1024 : i64)
+// CHECK:         llvm.mlir.constant(2147483647 : i64)
+// CHECK:         llvm.mlir.constant(2048 : i64)
 // CHECK-NOT:   addr_space = 3
 // CHECK-LABEL: llvm.func internal @shared_first(
-// CHECK-DAG:     %[[B:.*]] = llvm.mlir.constant(64 : i32)
-// CHECK-DAG:     llvm.getelementptr %{{.*}}[%[[B]]]
-// CHECK-DAG:     llvm.sub %{{.*}}, %{{.*}} : i32
+// CHECK:         %[[B:.*]] = llvm.mlir.constant(1088 : i32)
+// CHECK-NEXT:    llvm.getelementptr %{{.*}}[%[[B]]]
+// PLAIN-LABEL: llvm.func internal @shared_first(
+// PLAIN:         %[[B:.*]] = llvm.mlir.constant(64 : i32)
+// PLAIN-NEXT:    llvm.getelementptr %{{.*}}[%[[B]]]
 // CHECK:         %[[OFFSET:.*]] = llvm.sub %{{.*}}, %{{.*}} : i64
 // CHECK:         llvm.trunc %[[OFFSET]] : i64 to i32
 

@@ -101,7 +101,7 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // THREAD_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x108
+    // THREAD_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.shared.global %odd, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -163,7 +163,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // COPY_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at shared + 0x0, which has been initialized at [[FILE]]:[[#@LINE-2]]:5 without a fence behind (fence.mbarrier_init)
+    // COPY_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-2]]:5 without a fence behind (fence.mbarrier_init)
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -175,7 +175,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // COPY_WITHOUT_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at shared + 0x0, which is not initialized
+    // COPY_WITHOUT_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -191,7 +191,7 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // BULK_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x108
+    // BULK_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.bulk.shared.cluster.global %odd, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -221,7 +221,7 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(0x80000000 : i32) : i32
-    // BULK_COPY_OUT_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 256 of the block's shared memory, which has 1280 bytes
+    // BULK_COPY_OUT_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 0 of shared @tile, which has 1024 bytes
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -238,7 +238,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TOO_FEW_BYTES_EXPECTED: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at shared + 0x0 completes, which expected 64 bytes
+    // TOO_FEW_BYTES_EXPECTED: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 64 bytes
     %half = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     nvvm.cp.async.bulk.shared.cluster.global %half, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -256,7 +256,7 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // NO_BYTES_EXPECTED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at shared + 0x0 completes, which expected 0 bytes
+    // NO_BYTES_EXPECTED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 0 bytes
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -278,7 +278,7 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     // TOO_MANY_BYTES_EXPECTED: deadlock: no thread of block (0, 0, 0) can go on
-    // TOO_MANY_BYTES_EXPECTED-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
+    // TOO_MANY_BYTES_EXPECTED-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
@@ -295,7 +295,7 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // BULK_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at shared + 0x0 in flight when the block ends: nobody waits for it
+    // BULK_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: nobody waits for it
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -312,7 +312,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // INVAL_WITH_COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while a copy issued at [[FILE]]:[[#@LINE-1]]:5 is in flight
+    // INVAL_WITH_COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while a copy issued at [[FILE]]:[[#@LINE-1]]:5 is in flight
     nvvm.mbarrier.inval %b : !llvm.ptr<3>
     gpu.return
   }
@@ -411,7 +411,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
     %odd = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // TENSOR_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got shared + 0x140
+    // TENSOR_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got byte 64 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %odd, %p, %b, box[%zero, %zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -567,7 +567,7 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
-    // SWIZZLED_TILE_BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got shared + 0x180
+    // SWIZZLED_TILE_BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }

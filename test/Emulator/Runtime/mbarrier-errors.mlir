@@ -75,7 +75,7 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    // INIT_OF_A_LIVE_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) initializes the mbarrier at shared + 0x0, which has been initialized at [[FILE]]:[[#@LINE-1]]:5 and not been invalidated since
+    // INIT_OF_A_LIVE_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) initializes the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-1]]:5 and not been invalidated since
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -84,7 +84,7 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %b[68] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 8 bytes, got shared + 0x44
+    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 8 bytes, got byte 68 of shared @shared
     nvvm.mbarrier.init %odd, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -92,7 +92,7 @@ gpu.module @kernels {
   gpu.func @outside_of_shared_memory() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
-    %behind = llvm.getelementptr %b[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %behind = llvm.getelementptr %b[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // OUTSIDE_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at an address outside of the block's shared memory, which has 1024 bytes
     nvvm.mbarrier.init %behind, %one : !llvm.ptr<3>, i32
     gpu.return
@@ -100,7 +100,7 @@ gpu.module @kernels {
 
   gpu.func @not_initialized() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    // NOT_INITIALIZED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at shared + 0x0, which is not initialized
+    // NOT_INITIALIZED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -110,7 +110,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.mbarrier.inval %b : !llvm.ptr<3>
-    // INVALIDATED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at shared + 0x0, which has been invalidated
+    // INVALIDATED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which has been invalidated
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -124,7 +124,7 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     } else {
-      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at shared + 0x0, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at byte 0 of shared @shared, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     }
     gpu.return
@@ -141,7 +141,7 @@ gpu.module @kernels {
     }
     nvvm.barrier0
     scf.if %is_first {
-      // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at shared + 0x0 while 1 thread waits for it
+      // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while 1 thread waits for it
       nvvm.mbarrier.inval %b : !llvm.ptr<3>
     } else {
       nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -154,7 +154,7 @@ gpu.module @kernels {
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    // ARRIVAL_TOO_MANY: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 3 times at the mbarrier at shared + 0x0, in phase 0, which waits for 2 more of 2 arrivals
+    // ARRIVAL_TOO_MANY: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 3 times at the mbarrier at byte 0 of shared @shared, in phase 0, which waits for 2 more of 2 arrivals
     %s = nvvm.mbarrier.arrive %b, %three : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -173,7 +173,7 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    // ARRIVAL_THAT_MUST_NOT_COMPLETE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.nocomplete: thread (0, 0, 0) of block (0, 0, 0) arrives last in phase 0 of the mbarrier at shared + 0x0, and must not complete it
+    // ARRIVAL_THAT_MUST_NOT_COMPLETE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.nocomplete: thread (0, 0, 0) of block (0, 0, 0) arrives last in phase 0 of the mbarrier at byte 0 of shared @shared, and must not complete it
     %s = nvvm.mbarrier.arrive.nocomplete %b, %one : !llvm.ptr<3>, i32 -> i64
     gpu.return
   }
@@ -183,7 +183,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %s = nvvm.mbarrier.arrive_drop %b : !llvm.ptr<3> -> i64
-    // ARRIVAL_AFTER_ALL_HAVE_DROPPED: [[FILE]]:[[#@LINE+1]]:11: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 1 time at the mbarrier at shared + 0x0, in phase 1, which waits for 0 more of 0 arrivals
+    // ARRIVAL_AFTER_ALL_HAVE_DROPPED: [[FILE]]:[[#@LINE+1]]:11: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 1 time at the mbarrier at byte 0 of shared @shared, in phase 1, which waits for 0 more of 0 arrivals
     %s2 = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -204,7 +204,7 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(0xfffff : i32) : i32
     nvvm.mbarrier.expect_tx %b, %bytes : !llvm.ptr<3>, i32
-    // TOO_MANY_BYTES_IN_ALL: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.expect_tx: thread (0, 0, 0) of block (0, 0, 0) makes the mbarrier at shared + 0x0 wait for 1048576 bytes, which can be 2^20 - 1 at most
+    // TOO_MANY_BYTES_IN_ALL: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.expect_tx: thread (0, 0, 0) of block (0, 0, 0) makes the mbarrier at byte 0 of shared @shared wait for 1048576 bytes, which can be 2^20 - 1 at most
     %s = nvvm.mbarrier.arrive.expect_tx %b, %one : !llvm.ptr<3>, i32 -> i64
     gpu.return
   }
@@ -217,7 +217,7 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
     // BYTES_THAT_NOBODY_COPIES: deadlock: no thread of block (0, 0, 0) can go on
-    // BYTES_THAT_NOBODY_COPIES-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
+    // BYTES_THAT_NOBODY_COPIES-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
@@ -225,7 +225,7 @@ gpu.module @kernels {
   gpu.func @bytes_that_nobody_waits_for() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
-    // BYTES_THAT_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) has made the mbarrier at shared + 0x0, which has got 0 of 64 bytes in phase 0 when the block ends
+    // BYTES_THAT_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) has made the mbarrier at byte 0 of shared @shared, which has got 0 of 64 bytes in phase 0 when the block ends
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
@@ -242,7 +242,7 @@ gpu.module @kernels {
       nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
       // ARRIVAL_THAT_DOES_NOT_COME: deadlock: no thread of block (0, 0, 0) can go on
-      // ARRIVAL_THAT_DOES_NOT_COME-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:7 for the mbarrier at shared + 0x0, in phase 0, which has 1 of 2 arrivals and 0 of 0 bytes
+      // ARRIVAL_THAT_DOES_NOT_COME-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:7 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 2 arrivals and 0 of 0 bytes
       // ARRIVAL_THAT_DOES_NOT_COME-NEXT: thread 1 has ended
       nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     }
@@ -256,7 +256,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     scf.while : () -> () {
       // TEST_THAT_NEVER_SUCCEEDS: deadlock: no thread of block (0, 0, 0) can go on
-      // TEST_THAT_NEVER_SUCCEEDS-NEXT: thread 0 waits in nvvm.mbarrier.test.wait at [[FILE]]:[[#@LINE+1]]:15 for the mbarrier at shared + 0x0, in phase 0, which has 0 of 1 arrivals and 0 of 0 bytes
+      // TEST_THAT_NEVER_SUCCEEDS-NEXT: thread 0 waits in nvvm.mbarrier.test.wait at [[FILE]]:[[#@LINE+1]]:15 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 0 of 1 arrivals and 0 of 0 bytes
       %done = nvvm.mbarrier.test.wait %b, %zero : !llvm.ptr<3>, i32 -> i1
       %true = llvm.mlir.constant(true) : i1
       %again = llvm.xor %done, %true : i1
@@ -273,7 +273,7 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %s1 = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
-    // MISSED_PHASE: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for phase 0 of the mbarrier at shared + 0x0, which is in phase 2: it has missed the end of its phase
+    // MISSED_PHASE: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for phase 0 of the mbarrier at byte 0 of shared @shared, which is in phase 2: it has missed the end of its phase
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
     gpu.return
   }
@@ -285,7 +285,7 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %other = llvm.getelementptr %b[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     nvvm.mbarrier.init %other, %one : !llvm.ptr<3>, i32
-    // STATE_OF_ANOTHER_BARRIER: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at shared + 0x8 with a state that no arrival at it has given
+    // STATE_OF_ANOTHER_BARRIER: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at byte 8 of shared @shared with a state that no arrival at it has given
     %done = nvvm.mbarrier.test.wait %other, %s : !llvm.ptr<3>, i64 -> i1
     gpu.return
   }

@@ -64,7 +64,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TILE_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // TILE_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -77,7 +77,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
-    // THREAD_COPY_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
+    // THREAD_COPY_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -95,7 +95,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TILE_WRITTEN_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // TILE_WRITTEN_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -110,7 +110,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
     llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
-    // NO_PROXY_FENCE_BEFORE_A_STORE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    // NO_PROXY_FENCE_BEFORE_A_STORE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
@@ -129,7 +129,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // NO_PROXY_FENCE_BEFORE_A_LOAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    // NO_PROXY_FENCE_BEFORE_A_LOAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -147,7 +147,7 @@ gpu.module @kernels {
     llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
-    // TILE_REUSED_BEFORE_IT_IS_STORED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
+    // TILE_REUSED_BEFORE_IT_IS_STORED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
@@ -180,7 +180,7 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
-      // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -213,7 +213,7 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
-      // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -238,7 +238,7 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
-      // NO_WAIT: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which never arrived: nobody has written them, and no copy has been issued that does
+      // NO_WAIT: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which never arrived: nobody has written them, and no copy has been issued that does
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -273,7 +273,7 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEFORE_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // STORE_BEFORE_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -308,7 +308,7 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEHIND_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // STORE_BEHIND_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -345,7 +345,7 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEFORE_COPIES_WAITED_FOR: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x140, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // STORE_BEFORE_COPIES_WAITED_FOR: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -366,7 +366,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
-    // RESULT_OF_TRY_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // RESULT_OF_TRY_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -386,7 +386,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
-    // RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -406,7 +406,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
-    // RESULT_OF_TEST_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x100, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // RESULT_OF_TEST_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -420,7 +420,7 @@ gpu.module @kernels {
     %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     %values = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     llvm.store %values, %row : vector<4xi32>, !llvm.ptr<3>
-    // MATRIX_OF_ROWS_OF_OTHERS: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x104, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+    // MATRIX_OF_ROWS_OF_OTHERS: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
@@ -437,7 +437,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.stmatrix %row, %zero {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     %second = llvm.getelementptr %tile[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // MATRIX_READ_BEFORE_A_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x104, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
+    // MATRIX_READ_BEFORE_A_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
     %value = llvm.load %second : !llvm.ptr<3> -> i32
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64

@@ -397,6 +397,9 @@ static bool compare(Block &block, uint64_t seed) {
   Program program(seed);
   KVCacheEmulatedKernel kernel = {};
   kernel.entry = runKernel;
+  const KVCacheSharedVariable memory = {"memory", 0, kNumBytes, 0};
+  kernel.sharedVariables = &memory;
+  kernel.numSharedVariables = 1;
   KVCacheEmulatedModule module = {};
   module.isSanitized = 1;
   void *params[] = {&program};
@@ -408,6 +411,8 @@ static bool compare(Block &block, uint64_t seed) {
   std::fill_n(grid.threads, 3, 1);
   grid.threads[0] = program.getNumThreads();
   grid.sharedBytes = kNumBytes;
+  grid.sharedVariables =
+      SharedVariables(kernel, kNumBytes, /*hasRedZones=*/true);
   const uint32_t place[3] = {};
   std::optional<std::string> error = block.run(grid, place);
 

@@ -51,7 +51,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // WRITES_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
+    // WRITES_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_writes_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
@@ -65,7 +65,7 @@ gpu.module @kernels {
     scf.if %is_first {
       memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     }
-    // READ_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+    // READ_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @__wg_read_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
     %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     %c32 = arith.constant 32 : index
     memref.store %v, %tile[%c32] : memref<64xi32, #gpu.address_space<workgroup>>
@@ -84,7 +84,7 @@ gpu.module @kernels {
     nvvm.barrier0
     %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     scf.if %is_first {
-      // WRITE_OF_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-2]]:10 without order between them (a race)
+      // WRITE_OF_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_write_of_what_others_read_0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-2]]:10 without order between them (a race)
       memref.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     }
     gpu.return
@@ -101,7 +101,7 @@ gpu.module @kernels {
     }
     nvvm.barrier0
     scf.if %is_first {
-      // ATOMIC_AND_PLAIN: [[FILE]]:[[#@LINE+1]]:14: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) atomically updates 4 bytes at shared + 0x0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:7 without order between them (a race)
+      // ATOMIC_AND_PLAIN: [[FILE]]:[[#@LINE+1]]:14: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) atomically updates 4 bytes at byte 0 of shared @__wg_atomic_and_plain_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:7 without order between them (a race)
       %old = memref.atomic_rmw addi %one, %tile[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
     } else {
       memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
@@ -114,7 +114,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which nobody has written
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @__wg_not_written_0, which nobody has written
     %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
     memref.store %v, %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
     gpu.return
@@ -126,7 +126,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at shared + 0x0, which nobody has written; the first of these bytes is at shared + 0x4
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @__wg_partly_written_0, which nobody has written; the first of these bytes is byte 4 of shared @__wg_partly_written_0
     %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     vector.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
@@ -139,7 +139,7 @@ gpu.module @kernels {
 
     %c61 = arith.constant 61 : index
     %v = arith.constant dense<0> : vector<4xi32>
-    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 244 of the block's shared memory, which has 256 bytes
+    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 244 of shared @__wg_out_of_bounds_0, which has 256 bytes
     vector.store %v, %tile[%c61] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
   }
@@ -151,7 +151,7 @@ gpu.module @kernels {
 
     %c1 = arith.constant 1 : index
     %v = arith.constant dense<0> : vector<4xi32>
-    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x4
+    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 4 of shared @__wg_misaligned_0
     vector.store %v, %tile[%c1] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
   }
@@ -168,7 +168,7 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
 
-    // PART_OF_AN_MBARRIER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x40, which is part of an mbarrier
+    // PART_OF_AN_MBARRIER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @barrier, which is part of an mbarrier
     %v = llvm.load volatile %barrier : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -186,7 +186,7 @@ gpu.module @kernels {
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
     nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
 
-    // READ_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: its barrier has not completed
+    // READ_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: its barrier has not completed
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -216,7 +216,7 @@ gpu.module @kernels {
     %lane = nvvm.shfl.sync idx %mask, %t, %none, %clamp : i32 -> i32
     scf.if %is_first {
     } else {
-      // READ_WITHOUT_THE_WAIT: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-10]]:7 has written, but the thread has not waited for its barrier
+      // READ_WITHOUT_THE_WAIT: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-10]]:7 has written, but the thread has not waited for its barrier
       %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     }
     gpu.return
@@ -243,7 +243,7 @@ gpu.module @kernels {
       nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
       nvvm.fence.mbarrier.init
       nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
-      // COPY_OVER_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-6]]:10 without order between them (a race)
+      // COPY_OVER_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-6]]:10 without order between them (a race)
       nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     }
     gpu.return
@@ -261,7 +261,7 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
     llvm.store %one, %to : i32, !llvm.ptr<3>
-    // COPY_OVER_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async)
+    // COPY_OVER_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -275,7 +275,7 @@ gpu.module @kernels {
     %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
     llvm.store %v, %to : vector<4xi32>, !llvm.ptr<3>
     %sixteen = llvm.mlir.constant(16 : i32) : i32
-    // COPY_OF_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at shared + 0x0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
+    // COPY_OF_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     gpu.return
@@ -293,7 +293,7 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
-    // REUSE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
+    // REUSE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
     llvm.store %one, %to : i32, !llvm.ptr<3>
     gpu.return
   }
@@ -306,7 +306,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
-    // READ_BEFORE_THE_WAIT_FOR_THE_GROUP: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: nobody has waited for it
+    // READ_BEFORE_THE_WAIT_FOR_THE_GROUP: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: nobody has waited for it
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -327,7 +327,7 @@ gpu.module @kernels {
       nvvm.cp.async.commit.group
       nvvm.cp.async.wait.group 0
     }
-    // COPY_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at shared + 0x0, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-4]]:7 has written, without order between them (a race)
+    // COPY_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-4]]:7 has written, without order between them (a race)
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }

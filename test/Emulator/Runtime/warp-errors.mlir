@@ -137,7 +137,7 @@ gpu.module @kernels {
     %base_i64 = arith.index_cast %base : index to i64
     %start = llvm.inttoptr %base_i64 : i64 to !llvm.ptr<3>
     %row = llvm.getelementptr %start[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
-    // misaligned_row: [[SOURCE]]:[[# @LINE + 1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got shared + 0x8
+    // misaligned_row: [[SOURCE]]:[[# @LINE + 1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @__wg_misaligned_row_0
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     func.call @use(%one) : (i32) -> ()
     gpu.return

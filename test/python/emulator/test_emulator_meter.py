@@ -384,7 +384,8 @@ def test_bulk_copies_and_their_barrier():
     assert launch.global_bytes_read == 512
     assert launch.global_sectors_read == 2 * 9
     assert launch.global_requests == 0
-    assert dict(launch.barriers) == {512: kvcache.BarrierMeter(2, 512)}
+    place = "byte 512 of shared @shared"
+    assert dict(launch.barriers) == {512: kvcache.BarrierMeter(2, 512, place)}
     assert launch.barriers[512].bytes_per_phase == 256
 
 
@@ -414,14 +415,14 @@ def test_tables_of_copies_and_barriers():
         (1, 1, 1),
         (1, 1, 1),
         copies={"tensor_load": kvcache.CopyMeter(2, 1000, 1024)},
-        barriers={64: kvcache.BarrierMeter(2, 1024)},
+        barriers={64: kvcache.BarrierMeter(2, 1024, "byte 64 of shared @full")},
     )
     assert launch.barriers[64].bytes_per_phase == 512
     assert [" ".join(line.split()) for line in str(launch).splitlines()[9:]] == [
         "tensor load 2 instructions",
         "1,000 bytes in global memory",
         "1,024 bytes in shared memory",
-        "mbarrier at shared + 0x40 2 phases",
+        "mbarrier at byte 64 of shared @full 2 phases",
         "1,024 bytes",
     ]
 
