@@ -212,7 +212,7 @@ def as_signed(value):
 
 def expect(rng, module, program):
     """Runs a program on the model."""
-    before = make_any_cache(rng, module, program.copies)
+    before = make_any_cache(rng, module, program.whole_rows)
     after = copy_cache(before)
     values, ids = draw_arguments(rng, program, module.sizes), make_ids(rng, module)
     logs = module.logs.allocate()

@@ -281,6 +281,7 @@ class ControlStatements:
             ),
         ]
         body, meaning = bodies[kind]
+        self.whole_rows |= "row_index" in body
         self.source.functions.append(
             f"func.func private @{callee}(%k: !cache, %w: !cache, %x: index, %y: index) "
             f"-> (!cache, index){no_inline} {{\n  {body}\n}}\n"

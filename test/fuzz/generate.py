@@ -38,7 +38,7 @@ class Program:
     name: str
     body: Block
     bounds: dict[str, int | None]  # of its indices
-    copies: bool  # into tiles
+    whole_rows: bool  # between pages: it copies into tiles, or counts rows
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Generator(AccessStatements, QueryStatements, ControlStatements, TileStatem
         self.constants = {}
         self.num_names = 0
         self.budget = rng.choice((3, 6, 6, 10, 16))
-        self.copies = rng.random() < 0.4
+        self.copies = self.whole_rows = rng.random() < 0.4
 
     def fresh(self, hint="v"):
         self.num_names += 1
@@ -206,7 +206,7 @@ class Generator(AccessStatements, QueryStatements, ControlStatements, TileStatem
         whole = Block(
             self.prelude.lines + body.lines, self.prelude.steps + body.steps
         )
-        return Program(self.name, whole, bounds, self.copies), views
+        return Program(self.name, whole, bounds, self.whole_rows), views
 
 
 def choose_shape(rng):

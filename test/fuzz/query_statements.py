@@ -53,9 +53,11 @@ class QueryStatements:
             ]
         text, meaning = self.rng.choice(queries)
         if paged and self.chance(0.1):
+            self.whole_rows = True
             return self.tma_coords(block, scope, cache, b, t, view)
         if self.chance(0.1):
             return self.empty_cache(block, scope, cache, view)
+        self.whole_rows |= "row" in text
         self.add_index(block, scope, "q", f"kvcache.{text} : !cache", meaning)
 
     def tma_coords(self, block, scope, cache, b, t, view):
@@ -111,6 +113,7 @@ class QueryStatements:
         type, num_rows, base, attribute, alignment = self.choose_rows(block, scope, page, tokens)
         rows = self.fresh("rows")
         b = self.index(block, scope, self.sizes.batch)
+        self.whole_rows = True
         block.add(f"{rows} = kvcache.populate {cache}[{b}, {base}]{attribute} : !cache -> {type}")
         for _ in range(self.rng.randint(1, 3)):
             o = self.index(block, scope, num_rows)
