@@ -137,7 +137,18 @@ static LogicalResult checkAtomic(Operation *op) {
       .Default(success());
 }
 
+/// "wgmma.mma_async", .b1: its operator, .and.popc, is not in the text that
+/// MLIR writes.
+static LogicalResult checkBits(NVVM::WgmmaMmaAsyncOp op) {
+  if (op.getTypeA() == NVVM::WGMMATypes::b1)
+    return op.emitOpError("has no instruction in PTX for single bits without "
+                          "an operator; write it as inline PTX");
+  return success();
+}
+
 LogicalResult kvcache::checkBackEndLimits(Operation *op) {
+  if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
+    return checkBits(product);
   if (op->getName().getDialectNamespace() != "llvm")
     return success();
   return failure(failed(checkMath(op)) || failed(checkIntrinsic(op)) ||

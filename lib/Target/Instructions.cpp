@@ -20,6 +20,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -33,6 +34,8 @@ struct Need {
   /// whether code has to be for one architecture or family.
   unsigned computeCapability = 0;
   bool isSpecific = false;
+  /// The oldest version of PTX, as major * 10 + minor.
+  unsigned ptxVersion = 0;
 
   bool isAnything() const {
     return feature != Feature::None || computeCapability != 0;
@@ -111,6 +114,22 @@ static Need getNeedOfFence(NVVM::FenceProxyOp op) {
   return op.getKind() == NVVM::ProxyKind::alias ? Need() : fromChip(kHopper);
 }
 
+/// Shared memory of other blocks of the cluster.
+static bool isClusterPointer(Type type) {
+  auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
+  return pointer &&
+         pointer.getAddressSpace() ==
+             static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster);
+}
+
+static Need getNeedOfAccess(Operation *op) {
+  if (!isa<LLVM::LLVMDialect>(op->getDialect()))
+    return Need();
+  bool isOfCluster = llvm::any_of(op->getOperandTypes(), isClusterPointer) ||
+                     llvm::any_of(op->getResultTypes(), isClusterPointer);
+  return isOfCluster ? fromChip(kHopper) : Need();
+}
+
 static Need getNeedOfSynchronization(Operation *op) {
   return llvm::TypeSwitch<Operation *, Need>(op)
       .Case<NVVM::MBarrierExpectTxOp, NVVM::MBarrierCompleteTxOp,
@@ -171,6 +190,12 @@ static Need getNeedOfMatrixOp(Operation *op) {
         // Those of 8 bits came together with the loads.
         return isB16(op.getEltType()) ? fromChip(kHopper)
                                       : Need{Feature::LdMatrixB8};
+      })
+      .Case([](NVVM::MmaSpOp op) {
+        // "mma.sp::ordered_metadata introduced in PTX ISA version 8.5."
+        Need need;
+        need.ptxVersion = op.getOrderedMetadata() ? 85 : 0;
+        return need;
       })
       .Case<NVVM::MmaBlockScaleOp, NVVM::MmaSpBlockScaleOp>(
           [](auto op) { return Need{Feature::BlockScaleMMA}; })
@@ -315,6 +340,13 @@ static LogicalResult check(Operation *op, const Need &need, const Chip &chip) {
            << getChipName(need.computeCapability)
            << (need.isSpecific ? "a" : "") << " or newer, but the target is "
            << chip.name;
+  if (chip.ptxVersion < need.ptxVersion)
+    return op->emitOpError("requires PTX ")
+           << llvm::formatv("{0}.{1}, but code for {2} is in PTX {3}.{4}",
+                            need.ptxVersion / 10, need.ptxVersion % 10,
+                            chip.name, chip.ptxVersion / 10,
+                            chip.ptxVersion % 10)
+                  .str();
   if (need.isSpecific && chip.variant == Variant::Base)
     return op->emitOpError("requires code for one architecture or family, "
                            "such as ")
@@ -328,8 +360,8 @@ LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
     if (failed(checkBackEndLimits(op)))
       return WalkResult::interrupt();
     for (auto getNeed :
-         {getNeedOfCopy, getNeedOfSynchronization, getNeedOfMatrixOp,
-          getNeedOfConversion, getNeedOfFamily})
+         {getNeedOfCopy, getNeedOfAccess, getNeedOfSynchronization,
+          getNeedOfMatrixOp, getNeedOfConversion, getNeedOfFamily})
       if (failed(check(op, getNeed(op), chip)))
         return WalkResult::interrupt();
     return WalkResult::advance();

@@ -11,12 +11,14 @@
 #include "kvcache/Target/BackEndErrors.h"
 
 #include "mlir/Target/LLVM/ModuleToObject.h"
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/TargetSelect.h"
@@ -121,13 +123,35 @@ public:
       libraries.push_back(StringAttr::get(target.getContext(), libdevice));
   }
 
-protected:
-  void setDataLayoutAndTriple(llvm::Module &module) override {
-    // The first hook that gets to know LLVM's context.
-    scope.handleErrorsOf(module.getContext());
-    ModuleToObject::setDataLayoutAndTriple(module);
+  /// As that of the base class, but LLVM's errors become diagnostics.
+  std::optional<SmallVector<char, 0>> run() override {
+    llvm::LLVMContext context;
+    scope.handleErrorsOf(context);
+    std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(
+        &getOperation(), context, "kernels", /*disableVerification=*/true);
+    if (!module) {
+      getOperation().emitError("has no translation to LLVM IR");
+      return std::nullopt;
+    }
+    std::string message;
+    llvm::raw_string_ostream stream(message);
+    if (llvm::verifyModule(*module, &stream)) {
+      emitError(getOperation().getLoc())
+          << describeFatalError(StringRef(message).trim());
+      return std::nullopt;
+    }
+    setDataLayoutAndTriple(*module);
+    auto loaded = loadBitcodeFiles(*module);
+    if (!loaded || failed(linkFiles(*module, std::move(*loaded))) ||
+        failed(optimizeModule(*module, optLevel)))
+      return std::nullopt;
+    FailureOr<SmallVector<char, 0>> text = moduleToObject(*module);
+    if (failed(text))
+      return std::nullopt;
+    return std::move(*text);
   }
 
+protected:
   std::optional<SmallVector<std::unique_ptr<llvm::Module>>>
   loadBitcodeFiles(llvm::Module &module) override {
     SmallVector<std::unique_ptr<llvm::Module>> loaded;

@@ -248,14 +248,18 @@ def test_errors_carry_diagnostics(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "inline_asm, message",
-    [('"bogus $5;", "r"', "Invalid . operand number"), ('"", "{eax}"', "couldn't allocate")],
+    "op, message",
+    [
+        ('inline_asm has_side_effects "bogus $5;", "r" %i : (i32) -> ()', "Invalid . operand number"),
+        ('inline_asm has_side_effects "", "{eax}" %i : (i32) -> ()', "couldn't allocate"),
+        ('call_intrinsic "llvm.prefetch"(%p, %i, %i, %i) : (!llvm.ptr, i32, i32, i32) -> ()', "immarg"),
+    ],
 )
-def test_errors_on_which_llvm_ends_the_process_are_errors(inline_asm, message):
+def test_errors_on_which_llvm_ends_the_process_are_errors(op, message):
     source = f"""
 gpu.module @kernels {{
-  llvm.func @wait(%i: i32) attributes {{gpu.kernel, nvvm.kernel}} {{
-    llvm.inline_asm has_side_effects asm_dialect = att {inline_asm} %i : (i32) -> ()
+  llvm.func @wait(%i: i32, %p: !llvm.ptr) attributes {{gpu.kernel, nvvm.kernel}} {{
+    llvm.{op}
     llvm.return
   }}
 }}

@@ -1,18 +1,21 @@
 """Instructions that authors write by hand: every chip compiles them or says what it lacks."""
 
 import functools
+import itertools
 import os
 import re
 import subprocess
 import threading
 
 import pytest
+from matrix_instructions import list_matrix_instructions
 from programs import OPT
 
 import kvcache
+from kvcache.toolchain import find_tool
 
 PARAMETERS = """%s: !llvm.ptr<3>, %c: !llvm.ptr<7>, %g: !llvm.ptr<1>, %p: !llvm.ptr, %t: !llvm.ptr<6>,
-  %i: i32, %l: i64, %h: i16, %f: f32, %b: i1, %v4: vector<4xi32>, %hh: vector<2xf16>, %bb: vector<2xbf16>,
+  %i: i32, %l: i64, %h: i16, %f: f32, %d: f64, %b: i1, %v4: vector<4xi32>, %hh: vector<2xf16>, %bb: vector<2xbf16>,
   %f4: vector<4xf32>, %i8x2: vector<2xi8>, %i8x4: vector<4xi8>"""
 
 CHIPS = [
@@ -172,8 +175,8 @@ nvvm.tcgen05.mma.ws %t, %l, %l, %i, %b {kind = #nvvm.tcgen05_mma_kind<f16>} : (!
 nvvm.tcgen05.mma.block_scale %t, %l, %l, %i, %b, %t, %t {kind = #nvvm.block_scale_kind<mxf4>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, !llvm.ptr<6>)
 nvvm.tcgen05.mma.block_scale %t, %l, %l, %i, %b, %t, %t {kind = #nvvm.block_scale_kind<mxf4nvf4>, ctaGroup = #nvvm.cta_group<cta_1>, blockScale = #nvvm.tcgen05_mma_block_scale<block16>} : (!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, !llvm.ptr<6>)
 nvvm.mma.sync A[%i, %i] B[%i] C[%f, %f, %f, %f] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 8>} : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
-nvvm.mma.sp.sync A[%hh, %hh] B[%hh, %hh] C[%hh, %hh] sparseMetadata[%i] selector[%i] {multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> !llvm.struct<(vector<2xf16>, vector<2xf16>)>
-nvvm.mma.sp.sync A[%hh, %hh] B[%hh, %hh] C[%hh, %hh] sparseMetadata[%i] selector[%i] {orderedMetadata, multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> !llvm.struct<(vector<2xf16>, vector<2xf16>)>
+nvvm.mma.sp.sync A[%hh, %hh] B[%hh, %hh] C[%hh, %hh] sparseMetadata[%i] selector[%o] {multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> !llvm.struct<(vector<2xf16>, vector<2xf16>)>
+nvvm.mma.sp.sync A[%hh, %hh] B[%hh, %hh] C[%hh, %hh] sparseMetadata[%i] selector[%o] {orderedMetadata, multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> !llvm.struct<(vector<2xf16>, vector<2xf16>)>
 llvm.fence syncscope("cluster") seq_cst
 llvm.fence syncscope("device") acq_rel
 llvm.load %c : !llvm.ptr<7> -> i32
@@ -181,7 +184,7 @@ llvm.load %g atomic syncscope("cluster") acquire {alignment = 4 : i64} : !llvm.p
 llvm.atomicrmw fadd %g, %f syncscope("cluster") monotonic : !llvm.ptr<1>, f32
 llvm.atomicrmw fadd %g, %bb monotonic : !llvm.ptr<1>, vector<2xbf16>
 llvm.load %t : !llvm.ptr<6> -> i32
-llvm.intr.exp2(%hh) : (vector<2xf16>) -> vector<2xf16>
+llvm.call_intrinsic "llvm.exp2"(%hh) : (vector<2xf16>) -> vector<2xf16>
 llvm.intr.tanh(%f) {fastmathFlags = #llvm.fastmath<afn>} : (f32) -> f32
 llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"(%i, %i, %i, %i, %i, %i, %f, %f, %f, %f) : (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
 llvm.call_intrinsic "llvm.nvvm.barrier.cluster.arrive"() : () -> ()
@@ -213,13 +216,16 @@ def find_result(op: str) -> str | None:
     return None
 
 
-def write_module(op: str) -> str:
+def write_module(op: str, name: str = "kernel") -> str:
     """A kernel with an op, whose result is used."""
     result = find_result(op)
     line = f"%r = {op}\n    llvm.store %r, %p : {result}, !llvm.ptr" if result else op
+    undefined = f"%z = llvm.mlir.undef : {result}" if "%z" in op else ""
     return f"""gpu.module @m {{
-  llvm.func @kernel({PARAMETERS}) attributes {{nvvm.kernel}} {{
+  llvm.func @{name}({PARAMETERS}) attributes {{nvvm.kernel}} {{
     %n = llvm.mlir.constant(128 : i32) : i32
+    %o = llvm.mlir.constant(0 : i32) : i32
+    {undefined}
     {line}
     llvm.return
   }}
@@ -228,31 +234,74 @@ def write_module(op: str) -> str:
 
 
 @functools.cache
-def write_modules() -> str:
+def list_ops() -> list[str]:
     wide = ("clock64", "globaltimer")
     registers = [
         f"nvvm.read.ptx.sreg.{r} : {'i64' if r in wide else 'i32'}" for r in REGISTERS
     ]
-    ops = [*OPS.strip().splitlines(), *registers]
-    return "// -----\n".join(write_module(op) for op in ops)
+    return [*OPS.strip().splitlines(), *registers, *list_matrix_instructions()]
+
+
+@functools.cache
+def compile_all(chip: str, pipeline: str, *options: str) -> subprocess.CompletedProcess:
+    """All modules, one by one, in one run of kvcache-opt."""
+    modules = [write_module(op, f"kernel_{i}") for i, op in enumerate(list_ops())]
+    return subprocess.run(
+        [OPT, "-", "--split-input-file", f"--kvcache-to-{pipeline}=chip={chip}", *options],
+        input="// -----\n".join(modules),
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize("pipeline", ["ptx", "emulator"])
 @pytest.mark.parametrize("chip", CHIPS)
 def test_every_instruction_compiles_or_is_an_error(chip, pipeline):
     """LLVM's back end would end the process, and Python lose a thread."""
-    command = [OPT, "-", "--split-input-file", f"--kvcache-to-{pipeline}=chip={chip}"]
-    run = subprocess.run(
-        [*command, "-o", os.devnull],
-        input=write_modules(),
-        capture_output=True,
-        text=True,
-    )
+    run = compile_all(chip, pipeline, *(["--emit-ptx"] if pipeline == "ptx" else []))
     assert run.returncode in (0, 1), run.stderr[-2000:]
     assert "custom op" not in run.stderr
+    assert "LLVM can't compile" not in run.stderr
     for line in run.stderr.splitlines():
         if "error:" in line and "Failed creating" not in line:
             assert re.match(r"within split at \S+ offset \S+ error: |\S+:\d+:\d+: error: ", line)
+
+
+HEADER = re.compile(r"^\.(version|target|address_size) .*$", re.MULTILINE)
+
+
+def assemble(texts: str, chip: str, folder) -> str:
+    """What ptxas says of the kernels in several texts of PTX."""
+    header = "\n".join(line[0] for line in itertools.islice(HEADER.finditer(texts), 3))
+    path = folder / "kernels.ptx"
+    path.write_text(header + "\n" + HEADER.sub("", texts))
+    command = [find_tool("ptxas"), "-O0", f"-arch={chip}", path, "-o", os.devnull]
+    return subprocess.run(command, capture_output=True, text=True).stderr
+
+
+def has_ptxas():
+    try:
+        return bool(find_tool("ptxas"))
+    except kvcache.ToolchainError:
+        return False
+
+
+@pytest.mark.skipif(not has_ptxas(), reason="needs ptxas")
+@pytest.mark.parametrize("chip", CHIPS)
+def test_ptxas_assembles_what_compiles(chip, tmp_path):
+    texts = compile_all(chip, "ptx", "--emit-ptx").stdout
+    assert texts.count(".entry") > 90
+    assert "error" not in assemble(texts, chip, tmp_path)
+
+
+def test_some_chip_compiles_each_instruction():
+    """Each of the lines above tests an instruction, not an error in its text."""
+    chips = ("sm_90a", "sm_100a", "sm_120")
+    compiled = "".join(compile_all(chip, "ptx", "--emit-ptx").stdout for chip in chips)
+    missing = [
+        op for i, op in enumerate(list_ops()) if f".entry kernel_{i}(" not in compiled and "<b1>" not in op
+    ]
+    assert missing == []
 
 
 def test_an_instruction_that_the_chip_lacks_keeps_the_thread():
