@@ -11,7 +11,7 @@
 // lanes of a warp share the 128 elements of a head, 16 bytes each: @append_per_token_cpu is for the CPU, and
 // @kernels::@append_per_token for a GPU, launched with a grid of (max_seq, batch) blocks of 16 x 8 threads.
 //
-//   kvcache-opt examples/append_fp8.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
+//   kvcache-opt examples/append_fp8.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx-module=append_per_group_kernel
 //
 //   program = kvcache.jit(pathlib.Path("examples/append_fp8.mlir"), target="cpu")
 //   program.call("append_per_group", blocks, lengths, lut, max_seq, max_cache, scales, layer,

@@ -8,7 +8,7 @@
 // In both kernels, cache_length(b) is the number of tokens before this step: append first, then attend.
 // One source for CPU and GPU: one block per new token, with one thread per head.
 //
-//   kvcache-opt examples/decode.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
+//   kvcache-opt examples/decode.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx-module=attention_kernel
 //
 //   program.call("append", *inputs.collection(), layer, new_keys, new_values, inputs.row_offsets)
 //   program.call("attention", *inputs.collection(), layer, scale, q, inputs.row_offsets, out)

@@ -21,7 +21,7 @@
 //
 // One source for CPU and GPU, like key_tile.mlir: one block of (y, x) threads per tile, with x along a row.
 //
-//   kvcache-opt examples/sparse_mla.mlir --kvcache-to-ptx="chip=sm_100a" --emit-ptx
+//   kvcache-opt examples/sparse_mla.mlir --kvcache-to-ptx="chip=sm_100a" --emit-ptx-module=gather_fp8_kernel
 //
 //   program = kvcache.jit(pathlib.Path("examples/sparse_mla.mlir"), target="cpu")
 //   program.call("gather_fp8", blocks, lengths, lut, max_seq, max_cache, layer, ids, out)

@@ -34,18 +34,21 @@ namespace {
 struct EmitPTXPass : PassWrapper<EmitPTXPass, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitPTXPass)
 
-  explicit EmitPTXPass(raw_ostream &os) : os(os) {}
+  EmitPTXPass(raw_ostream &os, kvcache::EmitPTXOptions options)
+      : os(os), options(std::move(options)) {}
   StringRef getName() const override { return "emit-ptx"; }
   void runOnOperation() override {
-    if (failed(kvcache::emitPTX(getOperation(), os)))
+    if (failed(kvcache::emitPTX(getOperation(), os, options)))
       signalPassFailure();
   }
 
   raw_ostream &os;
+  kvcache::EmitPTXOptions options;
 };
 
 /// Runs the passes with PTX as the output instead of IR.
 LogicalResult runWithPTX(raw_ostream &os,
+                         const kvcache::EmitPTXOptions &options,
                          std::unique_ptr<llvm::MemoryBuffer> input,
                          DialectRegistry &registry, MlirOptMainConfig config) {
   if (llvm::cl::getRegisteredOptions()["verify-each"]->getNumOccurrences() == 0)
@@ -54,7 +57,7 @@ LogicalResult runWithPTX(raw_ostream &os,
   config.setPassPipelineSetupFn([&, base](PassManager &pm) {
     if (failed(base.setupPassPipeline(pm)))
       return failure();
-    pm.addPass(std::make_unique<EmitPTXPass>(os));
+    pm.addPass(std::make_unique<EmitPTXPass>(os, options));
     return success();
   });
   return MlirOptMain(llvm::nulls(), std::move(input), registry, config);
@@ -98,11 +101,21 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
     return 1;
   static llvm::cl::opt<bool> emitPTXText(
       "emit-ptx",
-      llvm::cl::desc("Write the PTX of all kernels as text instead of IR. "
+      llvm::cl::desc("Write the PTX of a module as text instead of IR. "
                      "Pipelines verify what they make before LLVM gets it; "
                      "with --verify-each, every pass does"),
       llvm::cl::init(false));
-
+  static EmitPTXOptions options;
+  static llvm::cl::opt<std::string, true> emitPTXModule(
+      "emit-ptx-module",
+      llvm::cl::desc("Write the PTX of this module, where there are several; "
+                     "* for all of them, one after another, to read"),
+      llvm::cl::location(options.module));
+  static llvm::cl::opt<std::string, true> emitPTXChip(
+      "emit-ptx-chip",
+      llvm::cl::desc("Write the PTX for this chip, where there are several; "
+                     "* for all of them"),
+      llvm::cl::location(options.chip));
   static llvm::cl::opt<bool> abortOnFatalErrors(
       "abort-on-llvm-errors",
       llvm::cl::desc("Abort with a backtrace where LLVM's back end gives up, "
@@ -133,10 +146,12 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
     llvm::errs() << message << "\n";
     return 1;
   }
+  bool writesPTX =
+      emitPTXText || !options.module.empty() || !options.chip.empty();
   LogicalResult result =
-      emitPTXText
-          ? runWithPTX(output->os(), std::move(input), registry, config)
-          : MlirOptMain(output->os(), std::move(input), registry, config);
+      writesPTX ? runWithPTX(output->os(), options, std::move(input), registry,
+                             config)
+                : MlirOptMain(output->os(), std::move(input), registry, config);
   if (failed(result))
     return 1;
   output->keep();

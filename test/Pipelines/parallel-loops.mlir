@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_90a --emit-ptx | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_90a --emit-ptx-module="*" | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_90a | FileCheck %s --check-prefix=HOST
 
 // Nested parallel loops become a kernel: the outer ones the grid, the inner

@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_80,sm_90a,sm_100a" --emit-ptx | FileCheck %s --implicit-check-not=.local
+// RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_80,sm_90a,sm_100a" --emit-ptx-chip="*" | FileCheck %s --implicit-check-not=.local
 // RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_120a" --emit-ptx | FileCheck %s --implicit-check-not=.local
 
 // A transpose of 16-byte units through a tile: 128-bit accesses of shared

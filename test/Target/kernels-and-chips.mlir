@@ -1,5 +1,23 @@
-// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx-module="*" --emit-ptx-chip="*" | FileCheck %s
 // RUN: kvcache-opt %s "--kvcache-to-ptx=chip=sm_80,sm_100a opt-level=1" | FileCheck %s --check-prefix=BINARY
+
+// RUN: not kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx 2>&1 | FileCheck %s --check-prefix=SEVERAL
+// RUN: not kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx-module=other 2>&1 | FileCheck %s --check-prefix=CHIPS
+// RUN: not kvcache-opt %s --kvcache-to-ptx=chip=sm_80 --emit-ptx-module=others --emit-ptx-chip=sm_90 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx-module=other --emit-ptx-chip=sm_100a -o %t.ptx
+// RUN: FileCheck %s --input-file=%t.ptx --check-prefix=ONE
+// RUN: %if ptxas %{ %toolkit/bin/ptxas -arch=sm_100a %t.ptx -o %t.cubin %}
+// RUN: kvcache-opt %s --kvcache-to-ptx=chip=sm_80,sm_100a --emit-ptx --emit-ptx-chip=sm_120a | FileCheck %s --check-prefix=CHIP
+
+// ptxas takes one module, for one chip.
+
+// SEVERAL: kernels-and-chips.mlir:[[#]]:1: error: expects the kernels of one module for one chip, got 'own' for sm_89, 'own' for sm_120a, 'other' for sm_80, 'other' for sm_100a: choose by '--emit-ptx-module' and '--emit-ptx-chip'
+// CHIPS:   error: expects the kernels of one module for one chip, got 'other' for sm_80, 'other' for sm_100a:
+// NONE:    error: has no kernels of module 'others' for chip 'sm_90', but of 'own' for sm_89, 'own' for sm_120a, 'other' for sm_80
+// ONE-COUNT-1: .version
+// ONE-NOT:     .version
+// CHIP:        .target sm_120a
+// CHIP-NOT:    .target
 
 // Targets on a module win; another module is compiled for every chip of the
 // option. All kernels of a module are in each of its objects.

@@ -12,9 +12,9 @@
 namespace mlir::kvcache {
 
 /// The main function of `mlir-opt`, with all dialects and passes, and the
-/// option
-/// `--emit-ptx`. Returns the exit status. A program that links MLIR statically
-/// must not load plugins, which would bring a second copy of MLIR.
+/// options `--emit-ptx`, `--emit-ptx-module` and `--emit-ptx-chip`. Returns the
+/// exit status. A program that links MLIR statically must not load plugins,
+/// which would bring a second copy of MLIR.
 int optMain(int argc, char **argv, bool loadsPlugins);
 
 } // namespace mlir::kvcache
