@@ -42,7 +42,14 @@ from .params import KVCacheParams
 from .ptx import Parameter
 from .quantization import KVCacheQuantizationConfig
 from .runtime import JitModule, jit
-from .snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
+from .snapshot import (
+    CacheSnapshot,
+    CacheStats,
+    PageAddress,
+    PageState,
+    Place,
+    SequenceState,
+)
 from .strategy import KVCacheStrategy
 
 __all__ = [
@@ -50,6 +57,7 @@ __all__ = [
     "ArtifactError",
     "BarrierMeter",
     "CacheSnapshot",
+    "CacheStats",
     "CheckError",
     "CompileError",
     "CompileWarning",

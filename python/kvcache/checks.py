@@ -77,8 +77,11 @@ def parse_requests(requests: Iterable[Hashable]) -> tuple[Hashable, ...]:
         raise TypeError(
             f"expects 'requests' to be a sequence of requests, got {requests!r}"
         ) from None
-    for name in names:
-        check_request(request=name)
+    try:
+        hash(names)  # the names' hashes in one call
+    except TypeError:
+        for name in names:
+            check_request(request=name)
     return names
 
 

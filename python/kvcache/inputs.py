@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from array import array
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .memory import Memory
+from .tables import Sequence, SequenceTable
+from .tokens import TOKEN
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,8 @@ class StepInputs:
         row_offsets: Where each sequence's begin among them, uint32 [batch + 1].
         lengths: Tokens in the cache before this step, uint32 [batch].
         lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
-            unused entries name the null page.
+            unused entries name the null page. The columns are the pages of the longest
+            sequence of the batch, rounded up to a multiple of 8, and 16 more.
         max_seq_length: The largest number of pending tokens.
         max_cache_length: The largest of ``lengths``.
         blocks: For each device, its tensor [pages, 2, layers, page_size, heads, head_dim].
@@ -47,3 +53,40 @@ class StepInputs:
         maxima = self.max_seq_length, self.max_cache_length
         scales = self.scales[device : device + 1]
         return self.blocks[device], self.lengths, self.lut, *maxima, *scales
+
+
+def gather_inputs(
+    requests: tuple[Hashable, ...],
+    batch: Iterable[Sequence],
+    rows: np.ndarray,
+    table: SequenceTable,
+    memory: Memory,
+    blocks: tuple[Any, ...],
+    scales: tuple[Any, ...],
+) -> StepInputs:
+    """What kernels get for the pending tokens of a batch, which is in ``rows``."""
+    lengths = table.lengths[rows]
+    pending = table.totals[rows] - lengths
+    ends = pending.cumsum()
+    # What to add to the place of a token among all of them.
+    offsets = lengths - ends + pending
+    return StepInputs(
+        requests=requests,
+        tokens=_join_tokens(batch, lengths),
+        positions=np.arange(ends[-1]) + offsets.repeat(pending),
+        row_offsets=np.concatenate([[0], ends]).astype(np.uint32),
+        lengths=memory.upload(lengths.astype(np.uint32)),
+        lut=memory.upload(table.gather(rows)),
+        max_seq_length=int(pending.max()),
+        max_cache_length=int(lengths.max()),
+        blocks=blocks,
+        scales=scales,
+    )
+
+
+def _join_tokens(batch: Iterable[Sequence], lengths: np.ndarray) -> np.ndarray:
+    """The tokens of each sequence from its length on."""
+    joined = array(TOKEN)
+    for sequence, length in zip(batch, lengths.tolist(), strict=True):
+        joined += sequence.tokens[length:]
+    return np.array(joined, np.int64)

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from collections.abc import Hashable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -22,31 +20,17 @@ from .checks import (
     parse_requests,
 )
 from .errors import OutOfPagesError
-from .inputs import StepInputs
+from .growth import Growth
+from .inputs import StepInputs, gather_inputs
 from .memory import Memory, NumPyMemory
-from .pages import Page, PagePool, PageStore
+from .pages import PagePool, PageStore
 from .params import KVCacheParams
 from .pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
-from .prefixes import TOKEN, Match, Prefix, find
-from .snapshot import CacheSnapshot, PageState, Place, SequenceState
-
-_LUT_COLUMNS = 8  # what the lookup table's columns are rounded up to
-_LUT_PADDING = 16  # columns more, so that wide reads of a row stay inside
-
-
-@dataclass(eq=False)
-class _Sequence:
-    """The tokens and the pages of a request; there is room for all its tokens."""
-
-    root: Prefix
-    tokens: array[int] = field(default_factory=lambda: array(TOKEN))
-    pages: list[Page] = field(default_factory=list)
-    length: int = 0  # tokens in the cache, the first ones
-    is_resident: bool = True
-
-    @property
-    def pending(self) -> int:
-        return len(self.tokens) - self.length
+from .prefixes import Prefix
+from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
+from .tables import Sequence as _Sequence
+from .tables import SequenceTable
+from .tokens import TOKEN, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
 class PagedKVCacheManager:
@@ -103,7 +87,10 @@ class PagedKVCacheManager:
         self.blocks = tuple(store.tensor for store in blocks)
         self.scales = tuple(store.tensor for store in scales)
         self._pool = PagePool(self.num_pages, self.num_host_pages, [*blocks, *scales])
+        self._table = SequenceTable(self._page_size, self.null_page)
+        self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
+        self._looked_up = self._found = 0
         # What the sequences of a salt have in common: they begin.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
 
@@ -151,10 +138,21 @@ class PagedKVCacheManager:
             raise ValueError(f"request {request!r} has been claimed already")
         if not isinstance(salt, bytes):
             raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
-        sequence = _Sequence(self._roots.setdefault(salt, Prefix()))
-        found = self._grow(sequence, self._parse_tokens(tokens))
+        ids = parse_tokens(tokens)
+        self._check_length(len(ids))
+        sequence = self._begin(salt)
+        try:
+            found = self._growth.grow(sequence, ids)
+        except BaseException:
+            self._table.remove(sequence.row)
+            raise
         self._sequences[request] = sequence
+        self._count_found(len(ids), found)
         return found
+
+    def _begin(self, salt: bytes) -> _Sequence:
+        root = self._roots.setdefault(salt, Prefix())
+        return _Sequence(root, self._table, self._table.add(), array(TOKEN), [])
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -175,28 +173,69 @@ class PagedKVCacheManager:
             TypeError: The tokens are not a sequence of integers.
             OutOfPagesError: There are not pages enough.
         """
-        return self._grow(self._get_resident(request), self._parse_tokens(tokens))
+        sequence = self._get_resident(request)
+        ids = parse_tokens(tokens)
+        self._check_length(len(sequence.tokens) + len(ids))
+        found = self._growth.grow(sequence, ids)
+        self._count_found(len(ids), found)
+        return found
 
-    def fork(self, request: Hashable, new_request: Hashable) -> None:
-        """Begins a sequence with the tokens and the pages of another.
+    def grow_batch(self, requests: Sequence[Hashable], tokens: TokensOfBatch) -> None:
+        """Adds tokens to each of some sequences, as the decode steps of a batch do.
 
-        Raises ``ValueError`` where one has pending tokens or the other is known.
+        All grow, or none does. Unlike ``grow``, this does not look tokens up in the
+        cache: they are new, or their number is not worth it.
+
+        Args:
+            tokens: One for each request: integers [batch]; as many for each: integers
+                [batch, k]; or a sequence with the tokens of each.
+
+        Raises:
+            ValueError: As ``grow``; a request is there twice; or there are not tokens for
+                each.
+            TypeError: As ``grow``.
+            OutOfPagesError: There are not pages enough for all.
         """
-        check_request(new_request=new_request)
+        requests = parse_requests(requests)
+        batch, rows = self._get_rows(requests)
+        parsed = parse_batch_tokens(tokens, len(batch))
+        self._check_length(int((self._table.totals[rows] + parsed.counts).max(initial=0)))
+        self._growth.grow_batch(batch, rows, parsed)
+
+    def _check_length(self, total: int) -> None:
+        if total > self.max_seq_len:
+            raise ValueError(
+                f"expects a sequence of at most 'max_seq_len' ({self.max_seq_len}) "
+                f"tokens, got {total}"
+            )
+
+    def _count_found(self, tokens: int, found: int) -> None:
+        if self.params.enable_prefix_caching:
+            self._looked_up += tokens
+            self._found += found
+
+    def fork(
+        self, request: Hashable, new_request: Hashable, *more_requests: Hashable
+    ) -> None:
+        """Begins sequences with the tokens and the pages of another.
+
+        Raises ``ValueError`` where one has pending tokens, or another is known or there
+        twice.
+        """
+        new_requests = new_request, *more_requests
+        for each in new_requests:
+            check_request(new_request=each)
         sequence = self._get(request)
         if sequence.pending:
             raise ValueError(
                 f"request {request!r} has {sequence.pending} pending tokens: step or "
                 "truncate it before fork"
             )
-        if new_request in self._sequences:
-            raise ValueError(f"request {new_request!r} has been claimed already")
-        for page in sequence.pages:
-            self._pool.refer(page, sequence.is_resident)
-        tokens, pages = sequence.tokens[:], sequence.pages[:]
-        self._sequences[new_request] = _Sequence(
-            sequence.root, tokens, pages, sequence.length, sequence.is_resident
-        )
+        for i, each in enumerate(new_requests):
+            if each in self._sequences or each in new_requests[:i]:
+                raise ValueError(f"request {each!r} has been claimed already")
+        for each in new_requests:
+            self._sequences[each] = self._growth.copy(sequence)
 
     def truncate(self, request: Hashable, length: int) -> None:
         """Forgets the tokens of a sequence from ``length`` on, also pending ones.
@@ -210,19 +249,12 @@ class PagedKVCacheManager:
                 f"expects 'length' to be 0 to {len(sequence.tokens)} for request "
                 f"{request!r}, got {length}"
             )
-        self._cut(sequence, int(length))
+        self._growth.cut(sequence, int(length))
 
     def release(self, request: Hashable) -> None:
         """Ends a sequence. Its pages are free, or kept for later prefixes."""
-        self._cut(self._get(request), 0)
+        self._growth.end(self._get(request))
         del self._sequences[request]
-
-    def _cut(self, sequence: _Sequence, length: int) -> None:
-        # The last page first: it must not outlive those that it is behind.
-        while len(sequence.pages) > self._count_pages(length):
-            self._pool.release(sequence.pages.pop(), sequence.is_resident)
-        del sequence.tokens[length:]
-        sequence.length = min(sequence.length, length)
 
     def swap_out(self, request: Hashable) -> None:
         """Moves a sequence's pages to the host, but for those that others use.
@@ -241,7 +273,7 @@ class PagedKVCacheManager:
         self._pool.move(leaving, Place.HOST)
         for page in reversed(sequence.pages):
             self._pool.end_use(page)
-        sequence.is_resident = False
+        sequence.leave()
 
     def swap_in(self, request: Hashable) -> None:
         """Moves a sequence's pages back to the device.
@@ -261,105 +293,11 @@ class PagedKVCacheManager:
         self._pool.move(brought, Place.DEVICE, kept=sequence.pages)
         for page in sequence.pages:
             self._pool.begin_use(page)
-        sequence.is_resident = True
+        sequence.come_back()
 
     def _check_swapping(self) -> None:
         if not self.num_host_pages:
             raise ValueError("swapping needs 'enable_kvcache_swapping_to_host'")
-
-    # --- Growing ------------------------------------------------------------------
-
-    def _parse_tokens(self, tokens: npt.ArrayLike) -> array[int]:
-        ids = np.asarray(tokens)
-        if ids.shape == (0,):
-            return array(TOKEN)
-        if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-            raise TypeError(
-                "expects 'tokens' to be a sequence of integers, got an array of "
-                f"{ids.dtype} with shape {ids.shape}"
-            )
-        if ids.min() < 0 or ids.max() > np.iinfo(np.int64).max:
-            raise ValueError(
-                "expects 'tokens' not to be negative and below 2^63, got "
-                f"{ids.min() if ids.min() < 0 else ids.max()}"
-            )
-        return array(TOKEN, ids.astype(np.int64).tobytes())
-
-    def _count_pages(self, tokens: int) -> int:
-        return -(-tokens // self._page_size)
-
-    def _grow(self, sequence: _Sequence, tokens: array[int]) -> int:
-        total = len(sequence.tokens) + len(tokens)
-        if total > self.max_seq_len:
-            raise ValueError(
-                f"expects a sequence of at most 'max_seq_len' ({self.max_seq_len}) "
-                f"tokens, got {total}"
-            )
-        if not tokens:
-            return 0
-        match = self._choose_match(sequence, tokens)
-        written = self._get_written(sequence)
-        is_copied = self._is_copied(sequence)
-        missing = self._count_pages(total) - len(sequence.pages) - len(match.pages)
-        new = self._pool.provide(
-            missing + is_copied,
-            copied=written if is_copied else match.partial,
-            brought=[page for page in match.pages if page.is_on(Place.HOST)],
-            kept=match.kept,
-        )
-        if written and is_copied:
-            sequence.pages[sequence.length // self._page_size] = new.pop(0)
-            self._pool.release(written, was_resident=True)
-        elif written:
-            self._pool.forget(written)
-        for page in match.pages:
-            self._pool.refer(page, is_resident=True)
-        sequence.pages += match.pages + new
-        found = len(match.pages) * self._page_size + match.common
-        sequence.tokens += tokens
-        sequence.length += found
-        return found
-
-    def _choose_match(self, sequence: _Sequence, tokens: array[int]) -> Match:
-        """What of the tokens is in the cache, as far as there is room to use it.
-
-        Raises ``OutOfPagesError`` where there is no room for the tokens at all.
-        """
-        total = self._count_pages(len(sequence.tokens) + len(tokens))
-        more = total - len(sequence.pages) + self._is_copied(sequence)
-        needed = available = 0
-        for match in self._find_matches(sequence, tokens):
-            on_host = sum(page.is_on(Place.HOST) for page in match.pages)
-            needed = more - len(match.pages) + on_host
-            available = self._pool.count_available(match.kept)
-            if needed <= available:
-                return match
-        raise OutOfPagesError("out of pages", needed, available)
-
-    def _find_matches(
-        self, sequence: _Sequence, tokens: array[int]
-    ) -> Iterable[Match]:
-        """The best match of tokens, then others that need less room."""
-        count, rest = divmod(sequence.length, self._page_size)
-        if self.params.enable_prefix_caching and not rest and not sequence.pending:
-            parent = sequence.pages[count - 1].prefix if count else sequence.root
-            assert parent
-            match = find(parent, tokens[:-1], self._page_size)
-            yield match
-            yield Match(match.pages)
-            on_device = takewhile(lambda page: page.is_on(Place.DEVICE), match.pages)
-            yield Match(list(on_device))
-        else:
-            yield Match([])
-
-    def _get_written(self, sequence: _Sequence) -> Page | None:
-        """The page with tokens in it that the next ones come into."""
-        count, rest = divmod(sequence.length, self._page_size)
-        return sequence.pages[count] if rest else None
-
-    def _is_copied(self, sequence: _Sequence) -> bool:
-        page = self._get_written(sequence)
-        return page is not None and page.references > 1
 
     # --- Steps --------------------------------------------------------------------
 
@@ -370,26 +308,9 @@ class PagedKVCacheManager:
         twice, and for one that is not known, swapped out, or without pending tokens.
         """
         requests = parse_requests(requests)
-        batch = self._get_batch(requests)
-        columns = -(-self._count_pages(self.max_seq_len) // _LUT_COLUMNS) * _LUT_COLUMNS
-        lut = np.full((len(batch), columns + _LUT_PADDING), self.null_page, np.uint32)
-        for row, sequence in zip(lut, batch):
-            row[: len(sequence.pages)] = [page.address.index for page in sequence.pages]
-        pending = [sequence.pending for sequence in batch]
-        lengths = np.array([sequence.length for sequence in batch], np.uint32)
-        return StepInputs(
-            requests=requests,
-            tokens=np.concatenate([s.tokens[s.length :] for s in batch]),
-            positions=np.concatenate(
-                [np.arange(s.length, len(s.tokens)) for s in batch]
-            ),
-            row_offsets=np.cumsum([0, *pending], dtype=np.uint32),
-            lengths=self._memory.upload(lengths),
-            lut=self._memory.upload(lut),
-            max_seq_length=max(pending),
-            max_cache_length=int(lengths.max()),
-            blocks=self.blocks,
-            scales=self.scales,
+        batch, rows = self._get_batch(requests)
+        return gather_inputs(
+            requests, batch, rows, self._table, self._memory, self.blocks, self.scales
         )
 
     def step(self, requests: Sequence[Hashable]) -> None:
@@ -399,39 +320,38 @@ class PagedKVCacheManager:
         claimed, or grows, from here on: prompts of the same step share none. Raises
         ``ValueError`` like ``inputs``.
         """
-        for sequence in self._get_batch(parse_requests(requests)):
-            first = sequence.length // self._page_size
-            sequence.length = len(sequence.tokens)
-            if self.params.enable_prefix_caching:
-                for i in range(first, sequence.length // self._page_size):
-                    self._publish(sequence, i)
+        self._growth.finish(*self._get_batch(parse_requests(requests)))
 
-    def _publish(self, sequence: _Sequence, i: int) -> None:
-        """Lets later sequences find a sequence's page, or takes an equal one that they do."""
-        parent = sequence.pages[i - 1].prefix if i else sequence.root
-        assert parent
-        start = i * self._page_size
-        tokens = sequence.tokens[start : start + self._page_size].tobytes()
-        known = parent.children.get(tokens)
-        if known and known.page:
-            self._pool.merge(sequence.pages[i], known.page)
-            sequence.pages[i] = known.page
-        else:
-            parent.add(tokens, sequence.pages[i])
-
-    def _get_batch(self, requests: tuple[Hashable, ...]) -> list[_Sequence]:
+    def _get_batch(
+        self, requests: tuple[Hashable, ...]
+    ) -> tuple[list[_Sequence], np.ndarray]:
+        """The sequences of a step, and their rows."""
         if not 0 < len(requests) <= self.max_batch_size:
             raise ValueError(
                 f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got "
                 f"{len(requests)}"
             )
-        batch = list(map(self._get_resident, requests))
-        for i, (request, sequence) in enumerate(zip(requests, batch)):
-            if sequence in batch[:i]:
-                raise ValueError(f"request {request!r} is twice in the batch")
-            if not sequence.pending:
-                raise ValueError(f"request {request!r} has no pending tokens")
-        return batch
+        batch, rows = self._get_rows(requests)
+        pending = self._table.totals[rows] - self._table.lengths[rows]
+        if not pending.all():
+            request = requests[int(pending.argmin())]
+            raise ValueError(f"request {request!r} has no pending tokens")
+        return batch, rows
+
+    def _get_rows(
+        self, requests: tuple[Hashable, ...]
+    ) -> tuple[list[_Sequence], np.ndarray]:
+        """Sequences that are resident and different, and their rows."""
+        batch = list(map(self._sequences.get, requests))
+        known = [sequence for sequence in batch if sequence]
+        rows = np.array([sequence.row for sequence in known], np.intp)
+        if len(known) < len(batch) or not self._table.resident[rows].all():
+            for request in requests:
+                self._get_resident(request)
+        if len(set(known)) < len(known):
+            twice = next(r for i, r in enumerate(requests) if r in requests[:i])
+            raise ValueError(f"request {twice!r} is twice in the batch")
+        return known, rows
 
     def reset_prefix_cache(self) -> None:
         """Forgets the cached pages that no sequence has."""
@@ -443,6 +363,17 @@ class PagedKVCacheManager:
     def num_free_pages(self) -> int:
         """Pages that can be had at once: free, or with nothing that a sequence has."""
         return self._pool.count_available()
+
+    @property
+    def stats(self) -> CacheStats:
+        """Counts since the manager was made: tokens found, pages evicted and moved."""
+        return CacheStats(
+            self._looked_up,
+            self._found,
+            self._pool.evicted,
+            self._pool.moved[Place.HOST],
+            self._pool.moved[Place.DEVICE],
+        )
 
     def tokens(self, request: Hashable) -> np.ndarray:
         """The ids of a sequence's tokens, int64, the pending ones last."""
@@ -468,35 +399,11 @@ class PagedKVCacheManager:
 
     def snapshot(self) -> CacheSnapshot:
         """The pages and the sequences, as they are now."""
-        tokens = dict.fromkeys(self._pool.get_unused(), self._page_size)
-        sequences = []
-        for request, sequence in self._sequences.items():
-            for i, page in enumerate(sequence.pages):
-                filled = min(max(sequence.length - i * self._page_size, 0), self._page_size)
-                filled = self._page_size if page.prefix else filled
-                tokens[page] = max(tokens.get(page, 0), filled)
-            sequences.append(
-                SequenceState(
-                    request,
-                    tuple(page.address for page in sequence.pages),
-                    sequence.length,
-                    sequence.pending,
-                    sequence.is_resident,
-                )
-            )
-        pages = [
-            PageState(
-                page.address, page.references, page.prefix is not None, tokens[page]
-            )
-            for page in tokens
-        ]
-        return CacheSnapshot(
+        return take_snapshot(
             self._page_size,
-            self.num_pages,
-            self.num_host_pages,
-            self.null_page,
-            tuple(sorted(pages, key=_get_order)),
-            tuple(sequences),
+            (self.num_pages, self.num_host_pages),
+            self._sequences,
+            self._pool.get_unused(),
         )
 
     def _repr_svg_(self) -> str | None:
@@ -511,10 +418,6 @@ class PagedKVCacheManager:
             f"<kvcache.PagedKVCacheManager of {self.num_pages} pages, "
             f"{self.num_free_pages} free, {len(self)} sequences>"
         )
-
-
-def _get_order(page: PageState) -> tuple[bool, int]:
-    return page.address.place is Place.HOST, page.address.index
 
 
 def _get_num_pages(

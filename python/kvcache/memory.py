@@ -61,7 +61,12 @@ class NumPyMemory:
         return memory.view(dtype).reshape(shape)
 
     def upload(self, array: np.ndarray) -> np.ndarray:
-        tensor = self.allocate(array.shape, array.dtype)
+        # Not mapped anew: the first access to each page of the machine costs more than
+        # the copy. The view's base is no array, so that nothing looks in front of it.
+        memory = np.empty(array.nbytes + mmap.PAGESIZE, np.uint8)
+        start = -memory.ctypes.data % mmap.PAGESIZE
+        view = memory.data[start : start + array.nbytes]
+        tensor = np.frombuffer(view, np.uint8).view(array.dtype).reshape(array.shape)
         tensor[...] = array
         return tensor
 

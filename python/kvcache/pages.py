@@ -15,7 +15,7 @@ from .prefixes import Prefix
 from .snapshot import PageAddress, Place
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Page:
     """A page's worth of a cache, which moves between the device and the host.
 
@@ -92,6 +92,8 @@ class PagePool:
         self._cached = {place: OrderedDict[Page, None]() for place in Place}
         # On the device, without users, but with references.
         self._waiting = OrderedDict[Page, None]()
+        self.evicted = 0  # cached pages that were dropped to make room
+        self.moved = dict.fromkeys(Place, 0)  # pages that were brought to a place
 
     # --- Room ---------------------------------------------------------------------
 
@@ -134,14 +136,14 @@ class PagePool:
         """Frees a page, or more; none that is in ``kept``."""
         if place is Place.HOST:
             cached = (p for p in self._cached[place] if p not in kept)
-            self.forget(self._find_last(kept) or next(cached))
+            self.evicted += self.forget(self._find_last(kept) or next(cached))
             return
         candidates = chain(self._cached[place], self._waiting)
         page = next(page for page in candidates if page not in kept)
         if page.references or self._free[Place.HOST] or self._find_last(kept):
             self.move([page], Place.HOST, kept)
         else:
-            self.forget(page)
+            self.evicted += self.forget(page)
 
     def _find_last(self, kept: set[Page]) -> Page | None:
         """The page to drop from the host: the least recently used with none behind it.
@@ -163,22 +165,22 @@ class PagePool:
     def provide(
         self,
         count: int,
-        copied: Page | None = None,
+        copied: Sequence[Page] = (),
         brought: Sequence[Page] = (),
         kept: Iterable[Page] = (),
     ) -> list[Page]:
-        """Brings pages to the device, and makes new ones for one resident sequence.
+        """Brings pages to the device, and makes new ones, each for one resident sequence.
 
         Args:
             count: How many new ones.
-            copied: What the first one is a copy of; the others hold anything.
+            copied: What the first ones are copies of; the others hold anything.
             brought: Pages that are on the host.
             kept: Pages that must not go to make room; those brought and copied too.
         """
         sources = [page.address for page in brought]
-        copies = [copied.address] if copied else []
+        copies = [page.address for page in copied]
         unwritten = [None] * (count - len(copies))
-        kept = {*kept, *brought, *([copied] if copied else [])}
+        kept = {*kept, *brought, *copied}
         contents = [*sources, *copies, *unwritten]
         addresses = self._take_addresses(Place.DEVICE, contents, kept)
         self._readdress(brought, addresses[: len(brought)])
@@ -221,14 +223,17 @@ class PagePool:
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)
 
-    def forget(self, page: Page) -> None:
+    def forget(self, page: Page) -> int:
         """Hides a page, and those behind it, from later sequences.
 
-        Those that no sequence has are free then.
+        Those that no sequence has are free then. Returns how many.
         """
+        freed = 0
         if page.prefix:
             for forgotten in page.prefix.remove():
                 self._settle(forgotten)
+                freed += not forgotten.references
+        return freed
 
     def forget_unreferenced(self) -> None:
         """Frees all pages that only later sequences might have used."""
@@ -244,6 +249,7 @@ class PagePool:
     def _readdress(self, pages: Sequence[Page], addresses: Sequence[PageAddress]) -> None:
         """Says that the contents of pages are at other addresses now."""
         for page, address in zip(pages, addresses, strict=True):
+            self.moved[address.place] += 1
             self._unlist(page)
             self._add_free(page.address)
             page.address = address

@@ -4,22 +4,20 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from .tokens import count_common, encode
 
 if TYPE_CHECKING:
     from .pages import Page
 
-TOKEN = "q"
-"""The type code of arrays of token ids."""
 
-
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Prefix:
-    """The tokens of a full page, behind those of its ancestors.
+    """The tokens of a full page, encoded, behind those of its ancestors.
 
     ``page`` holds them; only a root, which stands for no tokens, has none.
     """
@@ -28,15 +26,18 @@ class Prefix:
     parent: Prefix | None = None
     page: Page | None = None
     children: dict[bytes, Prefix] = field(default_factory=dict)
+    _order: list[bytes] = field(default_factory=list)  # the keys of children, sorted
 
     def add(self, tokens: bytes, page: Page) -> None:
         """Makes ``page`` findable as the one that comes after this prefix."""
         page.prefix = self.children[tokens] = Prefix(tokens, self, page)
+        insort(self._order, tokens)
 
     def remove(self) -> Iterator[Page]:
         """Takes this prefix and all behind it out of the tree; gives their pages."""
         if self.parent:
             del self.parent.children[self.tokens]
+            del self.parent._order[bisect_left(self.parent._order, self.tokens)]
         pending = [self]
         while pending:
             prefix = pending.pop()
@@ -44,6 +45,18 @@ class Prefix:
             if prefix.page:
                 prefix.page.prefix = None
                 yield prefix.page
+
+    def find_similar(self, tokens: bytes) -> tuple[Page | None, int]:
+        """The page after this prefix that begins most like ``tokens``, and how many.
+
+        In the order of tokens, that is one of the two that ``tokens`` would be between.
+        """
+        best, common = None, 0
+        i = bisect_left(self._order, tokens)
+        for key in self._order[max(i - 1, 0) : i + 1]:
+            if (count := count_common(key, tokens)) > common:
+                best, common = self.children[key].page, count
+        return best, common
 
 
 class Match(NamedTuple):
@@ -66,24 +79,19 @@ class Match(NamedTuple):
 
 
 def find(prefix: Prefix, tokens: array[int], page_size: int) -> Match:
-    """Finds the pages with ``tokens`` behind ``prefix``. Tokens are compared, not hashed."""
+    """Finds the pages with ``tokens`` behind ``prefix``.
+
+    The tokens of a page are looked up by their hash, and compared: equal hashes of other
+    tokens find nothing.
+    """
     pages = []
+    encoded = encode(tokens)
+    size = 8 * page_size
     start = 0
-    while start + page_size <= len(tokens):
-        child = prefix.children.get(tokens[start : start + page_size].tobytes())
+    while start + size <= len(encoded):
+        child = prefix.children.get(encoded[start : start + size])
         if not (child and child.page):
             break
         pages.append(child.page)
-        prefix, start = child, start + page_size
-    rest = np.asarray(tokens[start : start + page_size])
-    partial, common = None, 0
-    for child in prefix.children.values():
-        if (count := _count_common(child.tokens, rest)) > common:
-            partial, common = child.page, count
-    return Match(pages, partial, common)
-
-
-def _count_common(tokens: bytes, wanted: np.ndarray) -> int:
-    """How many of ``wanted`` are the first ones of ``tokens``."""
-    same = np.frombuffer(tokens, TOKEN)[: len(wanted)] == wanted
-    return len(same) if same.all() else int(same.argmin())
+        prefix, start = child, start + size
+    return Match(pages, *prefix.find_similar(encoded[start : start + size]))

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .pages import Page
+    from .tables import Sequence
 
 
 class Place(Enum):
@@ -78,3 +83,55 @@ class CacheSnapshot:
     null_page: int
     pages: tuple[PageState, ...]
     sequences: tuple[SequenceState, ...]
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """What a manager has done since it was made.
+
+    Attributes:
+        tokens_looked_up: Tokens that ``claim`` and ``grow`` got, with prefix caching.
+        tokens_found: Those of them that were in the cache already.
+        pages_evicted: Cached pages that were dropped because their room was needed.
+        pages_to_host: Pages that moved to the host.
+        pages_from_host: Pages that moved back.
+    """
+
+    tokens_looked_up: int
+    tokens_found: int
+    pages_evicted: int
+    pages_to_host: int
+    pages_from_host: int
+
+
+def take_snapshot(
+    page_size: int,
+    sizes: tuple[int, int],
+    sequences: Mapping[Hashable, Sequence],
+    unused: Iterable[Page],
+) -> CacheSnapshot:
+    """The snapshot of a manager with ``sizes`` pages on the device and on the host.
+
+    ``unused`` are the cached pages that no sequence has.
+    """
+    tokens = dict.fromkeys(unused, page_size)
+    states = []
+    for request, sequence in sequences.items():
+        for i, page in enumerate(sequence.pages):
+            filled = min(max(sequence.length - i * page_size, 0), page_size)
+            filled = page_size if page.prefix else filled
+            tokens[page] = max(tokens.get(page, 0), filled)
+        addresses = tuple(page.address for page in sequence.pages)
+        is_resident = sequence.is_resident
+        states.append(
+            SequenceState(
+                request, addresses, sequence.length, sequence.pending, is_resident
+            )
+        )
+    pages = [
+        PageState(page.address, page.references, page.prefix is not None, tokens[page])
+        for page in tokens
+    ]
+    pages.sort(key=lambda page: (page.address.place is Place.HOST, page.address.index))
+    null_page = sizes[0]
+    return CacheSnapshot(page_size, *sizes, null_page, tuple(pages), tuple(states))

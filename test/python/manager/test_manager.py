@@ -146,8 +146,8 @@ def test_a_ragged_batch():
     assert {inputs.row_offsets.dtype, inputs.lengths.dtype, inputs.lut.dtype} == {
         np.dtype(np.uint32)
     }
-    # 10 pages, rounded up to 16, and 16 more.
-    assert inputs.lut.shape == (3, 32)
+    # The longest has 3 pages, rounded up to 8, and 16 more.
+    assert inputs.lut.shape == (3, 24)
     assert (inputs.lut != 20).sum(1).tolist() == [1, 2, 3]
     assert (inputs.lut[:, 3:] == 20).all()
     used = inputs.lut[inputs.lut != 20]
@@ -201,6 +201,63 @@ def test_a_manager_says_what_it_is():
     manager = Configuration().make()
     manager.claim("a", [1, 2, 3])
     assert repr(manager) == "<kvcache.PagedKVCacheManager of 8 pages, 6 free, 1 sequences>"
+
+
+def test_a_batch_grows_at_once():
+    checked = make(prefix_caching=False)
+    for request, tokens in (("a", [1, 2, 3]), ("b", [4]), ("c", [5, 6])):
+        fill(checked, request, tokens)
+    checked.grow_batch(["c", "a", "b"], np.array([[7], [8], [9]], np.int32))
+    checked.step(["a", "b", "c"])
+    checked.grow_batch(["a", "b"], [[10, 11], [12]])
+    assert checked.manager.inputs(["a", "b"]).tokens.tolist() == [10, 11, 12]
+    checked.manager.grow_batch(["a", "b"], np.array([13, 14]))
+    assert checked.manager.inputs(["a", "b"]).tokens.tolist() == [10, 11, 13, 12, 14]
+    assert checked.manager.grow_batch([], []) is None
+
+
+def test_a_batch_grows_as_a_whole_or_not_at_all():
+    checked = make(num_pages=3)
+    for request in "ab":
+        fill(checked, request, [ord(request)] * 2)
+    assert not checked.grow_batch(["a", "b"], [[1], [2]])
+    assert checked.grow_batch(["b"], [[2]])
+
+
+def test_forks_that_grow_in_a_batch_leave_the_page_to_the_last():
+    checked = make(num_pages=4)
+    fill(checked, "a", [1, 2, 3])
+    checked.fork("a", "b", "c")
+    page = pages_of(checked, "a")[1]
+    checked.grow_batch(["b", "a", "c"], [[4], [5], [6]])
+    assert [pages_of(checked, r)[1] == page for r in "bac"] == [False, False, True]
+    checked.step(["a", "b", "c"])
+
+
+def test_rows_are_used_again():
+    manager = Configuration(prefix_caching=False, max_seq_len=400, num_pages=300).make()
+    manager.claim("long", range(400))
+    for i in range(100):
+        manager.claim(i, [1, 2, 3])
+        assert (manager.inputs([i]).lut != 300).sum() == 2
+        manager.release(i)
+    manager.release("long")
+    manager.claim("a", [1])
+    assert (manager.inputs(["a"]).lut != 300).sum() == 1
+
+
+def test_stats_count_what_happened():
+    checked = make(num_pages=3, host_pages=2)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    checked.release("a")
+    fill(checked, "b", [1, 2, 3, 4, 5])
+    checked.release("b")
+    for token in (6, 7):
+        fill(checked, token, [token] * 6)
+        checked.release(token)
+    stats = checked.manager.stats
+    assert (stats.tokens_looked_up, stats.tokens_found) == (22, 4)
+    assert (stats.pages_evicted, stats.pages_to_host, stats.pages_from_host) == (3, 5, 0)
 
 
 # Prefixes

@@ -29,6 +29,28 @@ def test_tokens_are_integers(kind):
     checked.misuse(error, message, "claim", "b", tokens)
 
 
+BATCHES = {
+    "few": ([[1]], ValueError, "expects tokens for each of 2 requests, got 1"),
+    "many": ([1, 2, 3], ValueError, "expects tokens for each of 2 requests, got 3"),
+    "number": (3, TypeError, "expects 'tokens' to be integers \\[batch\\] or"),
+    "text": ("ab", TypeError, "or a sequence of tokens for each request, got 'ab'"),
+    "cube": ([[[1]], [[2]]], TypeError, "with shape \\(1, 1\\)"),
+    "floats": ([[1.0], [2.0]], TypeError, "got an array of float64"),
+    "negative": ([1, -2], ValueError, "got -2"),
+    "negative, ragged": ([[1], [2, -3]], ValueError, "got -3"),
+    "long": ([[1], [2] * 20], ValueError, "at most 'max_seq_len' \\(16\\) tokens, got 23"),
+}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_tokens_of_a_batch(kind):
+    tokens, error, message = BATCHES[kind]
+    checked = make()
+    for request in "ab":
+        fill(checked, request, [1, 2, 3])
+    checked.misuse(error, message, "grow_batch", ["a", "b"], tokens)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64, np.int64])
 def test_tokens_of_each_integer_type(dtype):
     manager = Configuration().make()
@@ -59,6 +81,7 @@ def test_requests_that_are_not_known():
         checked.misuse(ValueError, "there is no request 'x'", name, "x", *rest)
     for name in ("inputs", "step"):
         checked.misuse(ValueError, "there is no request 'x'", name, ["x"])
+    checked.misuse(ValueError, "there is no request 'x'", "grow_batch", ["x"], [1])
 
 
 def test_requests_that_are_known_already():
@@ -67,6 +90,9 @@ def test_requests_that_are_known_already():
     message = "request 'a' has been claimed already"
     checked.misuse(ValueError, message, "claim", "a", [1])
     checked.misuse(ValueError, message, "fork", "a", "a")
+    checked.misuse(ValueError, message, "fork", "a", "b", "a")
+    twice = "request 'b' has been claimed already"
+    checked.misuse(ValueError, twice, "fork", "a", "b", "b")
 
 
 def test_sequences_that_are_too_long():
@@ -86,8 +112,12 @@ def test_batches_that_make_no_step():
         checked.misuse(ValueError, message + "3", name, ["a", "b", "c"])
         checked.misuse(ValueError, message + "0", name, [])
         checked.misuse(ValueError, "'a' is twice in the batch", name, ["a", "a"])
+    message = "'a' is twice in the batch"
+    checked.misuse(ValueError, message, "grow_batch", ["a", "b", "a"], [1, 2, 3])
     checked.step(["a"])
     checked.swap_out("b")
+    message = "'b' is swapped out: swap it in first"
+    checked.misuse(ValueError, message, "grow_batch", ["a", "b"], [1, 2])
     for name in ("inputs", "step"):
         checked.misuse(ValueError, "'a' has no pending tokens", name, ["c", "a"])
         checked.misuse(ValueError, "'b' is swapped out: swap it in first", name, ["c", "b"])

@@ -13,9 +13,12 @@ from manager_model import FORMATS, Configuration
 from programs import examples
 
 import kvcache
+from kvcache.growth import Growth
 from kvcache.memory import NumPyMemory
 from kvcache.pages import PagePool
 from kvcache.prefixes import Prefix
+from kvcache.tables import Sequence
+from kvcache.tokens import count_common
 
 # Python's hashes of the first and the last are equal.
 ALPHABET = (0, 1, 2**61 - 1)
@@ -52,7 +55,7 @@ class History:
         self.prompts = [self.random.choices(ALPHABET, k=self.max_seq_len) for _ in "123"]
 
     ACTIONS = {
-        "claim": 4, "grow": 6, "step": 8, "fork": 1, "truncate": 2, "release": 3,
+        "claim": 4, "grow": 4, "grow_batch": 3, "step": 8, "fork": 1, "truncate": 2, "release": 3,
         "swap_out": 2, "swap_in": 2, "reset": 0.1, "misuse": 1,
     }  # fmt: skip
 
@@ -91,6 +94,18 @@ class History:
             room = self.max_seq_len - len(self.checked.sequences[request].tokens)
             self.checked.grow(request, self.draw_tokens(min(room, 8)))
 
+    def grow_batch(self):
+        sequences = self.checked.sequences
+        ready = [request for request in sequences if sequences[request].is_resident]
+        requests = self.random.sample(ready, self.random.randint(0, len(ready)))
+        lengths = [len(sequences[request].tokens) for request in requests]
+        most = self.max_seq_len - max(lengths, default=0)
+        tokens = [self.draw_tokens(min(most, 8)) for _ in requests]
+        if most and self.random.random() < 0.5:  # a decode step
+            tokens = np.array([self.random.choices(ALPHABET, k=1) for _ in requests])
+            tokens = tokens.reshape(-1, 1)
+        self.checked.grow_batch(requests, tokens)
+
     def step(self):
         sequences = self.checked.sequences.items()
         ready = [r for r, s in sequences if s.is_resident and s.pending]
@@ -101,7 +116,8 @@ class History:
 
     def fork(self):
         if request := self.choose(lambda s: not s.pending):
-            self.checked.fork(request, self.new_request())
+            drafts = [self.new_request() for _ in range(self.random.choice((1, 1, 2)))]
+            self.checked.fork(request, *drafts)
 
     def truncate(self):
         if request := self.choose():
@@ -166,12 +182,14 @@ def test_histories_come_across_everything():
         for seed in range(4):
             configuration = Configuration(num_pages=7, host_pages=host_pages)
             events += History(seed, configuration, has_failures=True).run(500)
-    changes = "claim", "grow", "inputs", "swap_out", "swap_in"
+    changes = "claim", "grow", "grow_batch", "inputs", "swap_out", "swap_in"
     assert set(events) == {
         *(f"{name} failed in the memory" for name in changes),
         "evicted for a call that failed",
         *("claim", "grow", "step", "fork", "truncate", "release", "swap_out", "swap_in"),
         *("reset_prefix_cache", "misuse", "claim out of pages", "grow out of pages"),
+        *("grow_batch", "grow_batch out of pages", "pages copied before a batch writes"),
+        *("tokens looked up", "tokens found"),
         *("swap_out out of pages", "swap_in out of pages", "pages in use shared"),
         *("pages kept found", "pages of the host found", "pages begun by copies"),
         *("pages copied before a write", "pages evicted"),
@@ -224,6 +242,18 @@ class ManagerMachine(RuleBasedStateMachine):
             length = len(self.checked.sequences[request].tokens)
             room = self.checked.manager.max_seq_len - length
             self.checked.grow(request, tokens[:room])
+
+    @rule(tokens=st.lists(tokens, max_size=4))
+    def grow_batch(self, tokens):
+        sequences = self.checked.sequences
+        requests = [request for request in sequences if sequences[request].is_resident]
+        requests = requests[: len(tokens)]
+        room = self.checked.manager.max_seq_len
+        tokens = [
+            more[: room - len(sequences[request].tokens)]
+            for request, more in zip(requests, tokens)
+        ]
+        self.checked.grow_batch(requests, tokens)
 
     @rule(index=indices, count=st.integers(1, 4))
     def step(self, index, count):
@@ -299,6 +329,9 @@ class Hashed(dict):
     def get(self, tokens):
         return super().get(self.hash(tokens))
 
+    def __getitem__(self, tokens):
+        return super().__getitem__(self.hash(tokens))
+
     def __setitem__(self, tokens, prefix):
         super().__setitem__(self.hash(tokens), prefix)
 
@@ -306,7 +339,7 @@ class Hashed(dict):
         super().__delitem__(self.hash(tokens))
 
     def hash(self, tokens):
-        return hash(tuple(np.frombuffer(tokens, np.int64).tolist()))
+        return hash(tuple(np.frombuffer(tokens, ">i8").tolist()))
 
 
 def find_by_hash(initialize):
@@ -342,7 +375,7 @@ def forget_on_failure(claim):
 
 
 def bring_nothing(provide):
-    def changed(self, count, brought, **options):
+    def changed(self, count, brought=(), **options):
         return provide(self, count, **options)
 
     return changed
@@ -360,7 +393,7 @@ def lose_on_failure(take):
 
 
 def forget_before(provide):
-    def changed(self, *arguments, brought, **options):
+    def changed(self, *arguments, brought=(), **options):
         self.forget_unreferenced()
         return provide(self, *arguments, brought=[], **options)
 
@@ -388,13 +421,55 @@ def ignore(function):
     return nothing
 
 
+def find_none(function):
+    return lambda *arguments: {}
+
+
+def copy_all(function):
+    return lambda self, closed: {s: w for s in closed if (w := self._get_written(s))}
+
+
+def copy_open(copy):
+    def changed(self, sequence):
+        was_open = self._table.open[sequence.row]
+        new = copy(self, sequence)
+        self._table.open[[sequence.row, new.row]] = was_open
+        return new
+
+    return changed
+
+
+def find_after(find):
+    def changed(self, tokens):
+        after = [key for key in self._order if key >= tokens][:1]
+        page = self.children[after[0]].page if after else None
+        return page, count_common(after[0], tokens) if after else 0
+
+    return changed
+
+
+def keep_columns(cut):
+    def changed(self, length):
+        rows = self.table.pages.copy()
+        pages = cut(self, length)
+        self.table.pages = rows
+        return pages
+
+    return changed
+
+
 def never(function):
     return lambda *arguments: False
 
 
 Manager = kvcache.PagedKVCacheManager
 FAULTS = {
-    "writes to shared pages": (Manager, "_is_copied", never),
+    "writes to shared pages": (Growth, "_is_copied", never),
+    "lets a batch write to shared pages": (Growth, "_find_copied", find_none),
+    "copies pages of one sequence": (Growth, "_find_copied", copy_all),
+    "takes each page for its sequence's own": (Growth, "copy", copy_open),
+    "leaves pages in the table": (Sequence, "cut", keep_columns),
+    "finds only longer beginnings": (Prefix, "find_similar", find_after),
     "copies nothing": (NumPyMemory, "copy_page", ignore),
     "copies nothing to the host": (NumPyMemory, "read_page", ignore),
     "copies nothing from the host": (NumPyMemory, "write_page", ignore),
@@ -406,7 +481,7 @@ FAULTS = {
     "forgets nothing that is written": (PagePool, "forget", forget_only_unused),
     "leaves pages on the host": (PagePool, "provide", bring_nothing),
     "evicts the latest": (PagePool, "_settle", evict_latest),
-    "publishes nothing": (Manager, "_publish", ignore),
+    "publishes nothing": (Growth, "_publish", ignore),
     "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
     "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
     "loses pages when a copy fails": (PagePool, "_take_addresses", lose_on_failure),

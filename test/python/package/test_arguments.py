@@ -193,6 +193,7 @@ CALLS = {
     "claim": (manage("claim"), {"request": "new", "tokens": [1], "salt": b""}),
     "grow": (manage("grow"), {"request": "ready", "tokens": [1]}),
     "fork": (manage("fork"), {"request": "ready", "new_request": "new"}),
+    "grow_batch": (manage("grow_batch"), {"requests": ["ready"], "tokens": [1]}),
     "truncate": (manage("truncate"), {"request": "ready", "length": 1}),
     "release": (manage("release"), {"request": "ready"}),
     "swap_out": (manage("swap_out"), {"request": "ready"}),

@@ -53,7 +53,6 @@ class CheckedManager:
         self.memory = memory = FailingMemory() if has_failures else memory
         self.has_failures = has_failures
         self.page_size = configuration.page_size
-        self.columns = configuration.lut_columns
         self.can_swap = configuration.host_pages > 0
         self.shares = configuration.prefix_caching
         self.manager = configuration.make(manager, memory)
@@ -90,6 +89,8 @@ class CheckedManager:
             return None
         assert room.least <= shared <= room.most, f"{shared} tokens shared"
         before, is_cut = self.kept, sequence.length % self.page_size > 0
+        self.events["tokens looked up"] += len(tokens) * self.shares
+        self.events["tokens found"] += shared
         sequence.length += shared
         self.sequences[request] = sequence
         self.events["pages in use shared"] += room.used
@@ -102,22 +103,43 @@ class CheckedManager:
             self.check_evicted(before)
         return shared
 
+    def grow_batch(self, requests, tokens):
+        """Returns whether there was room for all."""
+        needed, writers = 0, Counter()
+        grown = [self.sequences[request].copy() for request in requests]
+        for request, sequence, more in zip(requests, grown, tokens, strict=True):
+            if len(more) and sequence.length % self.page_size:
+                writers[self.get_pages(request)[sequence.length // self.page_size]] += 1
+            needed -= self.count_pages(len(sequence.tokens))
+            sequence.grow([int(token) for token in more])
+            needed += self.count_pages(len(sequence.tokens))
+        # The last that has a page writes to it; all before it copy it.
+        copies = sum(n - (n == self.pages[a].references) for a, n in writers.items())
+        room = {"needed": needed + copies, "available": self.count_available()}
+        done, _ = self.attempt("grow_batch", requests, tokens, **room)
+        if done:
+            self.sequences |= zip(requests, grown)
+            self.events["pages copied before a batch writes"] += copies
+            self.check()
+        return done
+
     def step(self, requests):
         """Writes what is pending, as a kernel would, and makes the step."""
         inputs = self.call("inputs", requests)
         sequences = [self.sequences[request] for request in requests]
         pages = [self.get_pages(request) for request in requests]
         assert inputs.requests == tuple(requests)
-        check_inputs(inputs, sequences, pages, self.columns, self.manager.null_page)
+        check_inputs(inputs, sequences, pages, self.manager.null_page)
         self.write_pending(inputs, sequences)
         self.attempt("step", requests)
         for sequence in sequences:
             sequence.length = len(sequence.tokens)
         self.check()
 
-    def fork(self, request, new_request):
-        self.attempt("fork", request, new_request)
-        self.sequences[new_request] = self.sequences[request].copy()
+    def fork(self, request, *new_requests):
+        self.attempt("fork", request, *new_requests)
+        for new_request in new_requests:
+            self.sequences[new_request] = self.sequences[request].copy()
         self.check()
 
     def truncate(self, request, length):
@@ -307,7 +329,14 @@ class CheckedManager:
 
     # --- What holds at any time ---------------------------------------------------
 
+    def check_stats(self):
+        """They count what the events do, but for what a failed call evicts."""
+        stats, events = self.manager.stats, self.events
+        assert stats.tokens_looked_up == events["tokens looked up"]
+        assert stats.tokens_found == events["tokens found"]
+
     def check(self):
+        self.check_stats()
         before, self.snapshot = self.snapshot, self.manager.snapshot()
         self.pages = {page.address: page for page in self.snapshot.pages}
         check_pages(self.snapshot, self.shares)

@@ -65,12 +65,13 @@ def find_origins(before, after):
     }
 
 
-def check_inputs(inputs, sequences, pages, columns, null_page):
-    """``pages`` are those of each sequence, ``columns`` those of the lookup table."""
+def check_inputs(inputs, sequences, pages, null_page):
+    """``pages`` are those of each sequence."""
     pending = [sequence.pending for sequence in sequences]
     tokens = [sequence.tokens[sequence.length :] for sequence in sequences]
     positions = [[*range(s.length, len(s.tokens))] for s in sequences]
     lengths = [sequence.length for sequence in sequences]
+    columns = -(-max(map(len, pages)) // 8) * 8 + 16
     table = np.full((len(pages), columns), null_page)
     for row, addresses in zip(table, pages):
         row[: len(addresses)] = [address.index for address in addresses]

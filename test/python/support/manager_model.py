@@ -57,11 +57,6 @@ class Configuration:
             host_kvcache_swap_space_gb=(self.host_pages + 0.5) * page_bytes / 2**30,
         )
 
-    @property
-    def lut_columns(self):
-        pages = -(-self.max_seq_len // self.page_size)
-        return -(-pages // 8) * 8 + 16
-
     def make(self, manager=None, memory=None):
         """A new manager of this kind, or of a class that stands for it."""
         return (manager or kvcache.PagedKVCacheManager)(

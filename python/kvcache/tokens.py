@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Token ids: how callers give them, and how the package keeps them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+TOKEN = "q"
+"""The type code of arrays of token ids."""
+
+TokensOfBatch: TypeAlias = npt.ArrayLike | Sequence[npt.ArrayLike]
+"""One token for each sequence [batch], as many for each [batch, k], or a list of arrays."""
+
+
+class BatchTokens(NamedTuple):
+    """Tokens of each sequence of a batch, and their number, int64 [batch]."""
+
+    chunks: Sequence[Sequence[int]]
+    counts: np.ndarray
+
+
+def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
+    """Raises ``TypeError`` for what is no sequence of integers, ``ValueError`` for one
+    that has others than token ids."""
+    ids = np.asarray(tokens)
+    if ids.shape == (0,):
+        return array(TOKEN)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise TypeError(
+            "expects 'tokens' to be a sequence of integers, got an array of "
+            f"{ids.dtype} with shape {ids.shape}"
+        )
+    return array(TOKEN, _check_ids(ids).tobytes())
+
+
+def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
+    """The tokens of ``count`` sequences.
+
+    Raises ``ValueError`` for those of more or fewer, and like ``parse_tokens``.
+    """
+    try:
+        ids = np.asarray(tokens)
+    except ValueError:  # each sequence has its own number of them
+        ids = np.empty((), np.object_)
+    if (not ids.size or ids.dtype.kind in "iu") and ids.ndim in (1, 2):
+        _check_count(len(ids), count)
+        ids = _check_ids(ids if ids.ndim == 2 else ids[:, None])
+        return BatchTokens(ids.tolist(), np.full(count, ids.shape[1], np.int64))
+    if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes):
+        raise TypeError(
+            "expects 'tokens' to be integers [batch] or [batch, k], or a sequence of "
+            f"tokens for each request, got {tokens!r}"
+        )
+    _check_count(len(tokens), count)
+    chunks = [parse_tokens(each) for each in tokens]
+    return BatchTokens(chunks, np.array([len(chunk) for chunk in chunks], np.int64))
+
+
+def encode(tokens: array[int]) -> bytes:
+    """Bytes in the order of the tokens, 8 for each."""
+    return np.asarray(tokens).astype(">i8").tobytes()
+
+
+def count_common(one: bytes, other: bytes) -> int:
+    """How many tokens two encoded sequences begin with alike."""
+    size = min(len(one), len(other))
+    same = np.frombuffer(one[:size], np.int64) == np.frombuffer(other[:size], np.int64)
+    return len(same) if same.all() else int(same.argmin())
+
+
+def _check_count(found: int, count: int) -> None:
+    if found != count:
+        raise ValueError(f"expects tokens for each of {count} requests, got {found}")
+
+
+def _check_ids(ids: np.ndarray) -> np.ndarray:
+    """The ids as int64."""
+    converted = ids.astype(np.int64)
+    # What is negative now was so before, or too large.
+    if converted.size and converted.min() < 0:
+        raise ValueError(
+            "expects 'tokens' not to be negative and below 2^63, got "
+            f"{ids.min() if ids.min() < 0 else ids.max()}"
+        )
+    return converted
