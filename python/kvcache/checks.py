@@ -69,13 +69,15 @@ def check_flag(**values: object) -> None:
             raise TypeError(f"expects {name!r} to be True or False, got {value!r}")
 
 
-def parse_requests(requests: Iterable[Hashable]) -> tuple[Hashable, ...]:
+def parse_requests(
+    requests: Iterable[Hashable], argument: str = "requests"
+) -> tuple[Hashable, ...]:
     """The names of requests. Raises ``TypeError`` for what holds none."""
     try:
         names = tuple(requests)
     except TypeError:
         raise TypeError(
-            f"expects 'requests' to be a sequence of requests, got {requests!r}"
+            f"expects {argument!r} to be a sequence of requests, got {requests!r}"
         ) from None
     try:
         hash(names)  # the names' hashes in one call
@@ -83,6 +85,25 @@ def parse_requests(requests: Iterable[Hashable]) -> tuple[Hashable, ...]:
         for name in names:
             check_request(request=name)
     return names
+
+
+def parse_drafts(
+    drafts: Iterable[Iterable[Hashable]] | None, count: int
+) -> list[tuple[Hashable, ...]]:
+    """The drafts of each of ``count`` requests. Raises ``ValueError`` for other numbers."""
+    if drafts is None:
+        return [()] * count
+    try:
+        groups = list(drafts)
+    except TypeError:
+        raise TypeError(
+            f"expects 'drafts' to be a sequence of drafts for each request, got {drafts!r}"
+        ) from None
+    if len(groups) != count:
+        raise ValueError(
+            f"expects drafts for each of {count} requests, got {len(groups)}"
+        )
+    return [parse_requests(group, "drafts") for group in groups]
 
 
 def check_request(**values: object) -> None:

@@ -84,6 +84,15 @@ class Growth:
         on_device = takewhile(lambda page: page.is_on(Place.DEVICE), match.pages)
         yield Match(list(on_device))
 
+    def count_found(self, match: Match) -> int:
+        """How many tokens a match has."""
+        return len(match.pages) * self._page_size + match.common
+
+    def count_taken(self, plan: Plan) -> int:
+        """By how many fewer pages can be had at once when a plan is done."""
+        free = self._pool.count_available()
+        return plan.needed + free - self._pool.count_available(plan.match.pages)
+
     def grow(self, sequence: Sequence, tokens: array[int]) -> int:
         """Adds tokens to a sequence. Returns how many are in the cache already."""
         if not tokens:
@@ -107,7 +116,7 @@ class Growth:
             self._make_own(sequence, written, new.pop(0) if is_copied else None)
         for page in match.pages:
             self._pool.refer(page, is_resident=True)
-        found = len(match.pages) * self._page_size + match.common
+        found = self.count_found(match)
         sequence.add(tokens, match.pages + new)
         sequence.set_length(sequence.length + found)
         return found
@@ -145,6 +154,16 @@ class Growth:
         # The last page first: it must not outlive those that it is behind.
         for page in sequence.cut(length):
             self._pool.release(page, sequence.is_resident)
+
+    def commit(self, sequence: Sequence, source: Sequence, length: int) -> None:
+        """Makes the first tokens of ``source``, all written, those of a sequence.
+
+        The source has what the sequence had.
+        """
+        if source is not sequence:
+            sequence.exchange(source)
+        self.cut(sequence, length)
+        self.finish([sequence], np.array([sequence.row]))
 
     def end(self, sequence: Sequence) -> None:
         self.cut(sequence, 0)

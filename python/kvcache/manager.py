@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,10 +18,11 @@ from .checks import (
     check_integer,
     check_positive,
     check_request,
+    parse_drafts,
     parse_requests,
 )
 from .errors import OutOfPagesError
-from .growth import Growth
+from .growth import Growth, Plan
 from .inputs import StepInputs, gather_inputs
 from .memory import Memory, NumPyMemory
 from .pages import PagePool, PageStore
@@ -136,11 +138,7 @@ class PagedKVCacheManager:
         check_request(request=request)
         if request in self._sequences:
             raise ValueError(f"request {request!r} has been claimed already")
-        if not isinstance(salt, bytes):
-            raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
-        ids = parse_tokens(tokens)
-        self._check_length(len(ids))
-        sequence = self._begin(salt)
+        sequence, ids = self._begin(tokens, salt)
         try:
             found = self._growth.grow(sequence, ids)
         except BaseException:
@@ -150,9 +148,24 @@ class PagedKVCacheManager:
         self._count_found(len(ids), found)
         return found
 
-    def _begin(self, salt: bytes) -> _Sequence:
+    def _begin(
+        self, tokens: npt.ArrayLike, salt: bytes
+    ) -> tuple[_Sequence, array[int]]:
+        """A sequence without tokens, and those that it is to grow by."""
+        if not isinstance(salt, bytes):
+            raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
+        ids = parse_tokens(tokens)
+        self._check_length(len(ids))
         root = self._roots.setdefault(salt, Prefix())
-        return _Sequence(root, self._table, self._table.add(), array(TOKEN), [])
+        row = self._table.add()
+        return _Sequence(root, self._table, row, array(TOKEN), []), ids
+
+    def _plan_claim(self, tokens: npt.ArrayLike, salt: bytes) -> Plan:
+        sequence, ids = self._begin(tokens, salt)
+        try:
+            return self._growth.plan(sequence, ids)
+        finally:
+            self._table.remove(sequence.row)
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -236,6 +249,64 @@ class PagedKVCacheManager:
                 raise ValueError(f"request {each!r} has been claimed already")
         for each in new_requests:
             self._sequences[each] = self._growth.copy(sequence)
+
+    def commit(
+        self,
+        request: Hashable,
+        tokens: npt.ArrayLike,
+        drafts: Sequence[Hashable] = (),
+    ) -> None:
+        """Keeps what a model has accepted of speculation, and drops the rest.
+
+        Kernels have put the pending tokens of the request and of its drafts in the cache.
+        Of these, ``tokens`` are accepted: they are in the cache after it, as behind
+        ``step``, and nothing is pending. Drafts are forks that have grown; the first that
+        has the tokens gives its pages, and all of them end.
+
+        Args:
+            request: A sequence.
+            tokens: The ids of tokens that follow those that it had in the cache.
+            drafts: Other sequences.
+
+        Raises:
+            ValueError: A request is not known, swapped out, or there twice, or none of
+                the sequences has these tokens.
+            TypeError: As for ``grow``.
+        """
+        self.commit_batch([request], [parse_tokens(tokens)], [drafts])
+
+    def commit_batch(
+        self,
+        requests: Sequence[Hashable],
+        tokens: TokensOfBatch,
+        drafts: Sequence[Sequence[Hashable]] | None = None,
+    ) -> None:
+        """Does ``commit`` for several requests, for all or, if it raises, for none.
+
+        Args:
+            requests: Sequences.
+            tokens: As for ``grow_batch``.
+            drafts: The drafts of each request, if there are any.
+        """
+        requests = parse_requests(requests)
+        parsed = parse_batch_tokens(tokens, len(requests))
+        groups = parse_drafts(drafts, len(requests))
+        self._get_rows((*requests, *chain(*groups)))
+        chosen = []
+        for request, chunk, group in zip(requests, parsed.chunks, groups, strict=True):
+            sequence = self._sequences[request]
+            candidates = [sequence, *(self._sequences[draft] for draft in group)]
+            source = sequence.choose(candidates, array(TOKEN, chunk))
+            if source is None:
+                raise ValueError(
+                    f"expects tokens that request {request!r} or a draft of it has behind "
+                    f"the {sequence.length} in the cache, got {list(chunk)}"
+                )
+            chosen.append((sequence, source, sequence.length + len(chunk)))
+        for (sequence, source, length), group in zip(chosen, groups, strict=True):
+            self._growth.commit(sequence, source, length)
+            for draft in group:
+                self.release(draft)
 
     def truncate(self, request: Hashable, length: int) -> None:
         """Forgets the tokens of a sequence from ``length`` on, also pending ones.
@@ -363,6 +434,26 @@ class PagedKVCacheManager:
     def num_free_pages(self) -> int:
         """Pages that can be had at once: free, or with nothing that a sequence has."""
         return self._pool.count_available()
+
+    def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
+        """How many of the tokens ``claim`` would find in the cache; changes nothing."""
+        plan = self._plan_claim(tokens, salt)
+        return self._growth.count_found(plan.match) if plan.fits else 0
+
+    def pages_needed(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
+        """The pages that ``claim`` would take of ``num_free_pages``; changes nothing.
+
+        Cached pages that no sequence has count as well. Where it is more than there are,
+        there is no room.
+        """
+        return self._growth.count_taken(self._plan_claim(tokens, salt))
+
+    def can_claim(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> bool:
+        """Whether ``claim`` has room for these tokens; changes nothing.
+
+        All three raise for tokens and salts as ``claim`` does.
+        """
+        return self._plan_claim(tokens, salt).fits
 
     @property
     def stats(self) -> CacheStats:

@@ -145,6 +145,23 @@ class Sequence:
             values[self.row] = values[other.row]
         self.table.open[[self.row, other.row]] = False
 
+    def exchange(self, other: Sequence) -> None:
+        """Swaps the contents of two sequences of one root."""
+        self.row, other.row = other.row, self.row
+        self.tokens, other.tokens = other.tokens, self.tokens
+        self.pages, other.pages = other.pages, self.pages
+
+    def choose(
+        self, candidates: SequenceOf[Sequence], tokens: array[int]
+    ) -> Sequence | None:
+        """The first that has ``tokens`` behind those that this one has in the cache."""
+        length = self.length
+        wanted = self.tokens[:length] + tokens
+        for each in candidates:
+            if each.root is self.root and each.tokens[: len(wanted)] == wanted:
+                return each
+        return None
+
     def cut(self, length: int) -> list[Page]:
         """Forgets the tokens from ``length`` on; gives the pages of those, the last first."""
         count = self.table.count_pages(length)

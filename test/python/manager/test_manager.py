@@ -457,6 +457,51 @@ def test_a_truncated_page_is_written_in_place_and_can_not_be_found():
     assert checked.claim("b", [1, 2, 3, 4]) == 0
 
 
+# Questions and speculation
+
+
+def test_questions_before_a_claim():
+    checked = make(num_pages=4)
+    manager = checked.manager
+    assert manager.can_claim([1] * 8)
+    assert not manager.can_claim([1] * 9)
+    assert (manager.pages_needed([1] * 8), manager.pages_needed([1] * 9)) == (4, 5)
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    assert manager.match([1, 2, 3, 4, 9, 9]) == 4
+    assert manager.pages_needed([1, 2, 3, 4, 9, 9]) == 1
+    assert manager.match([1, 2, 3, 4, 9], salt=b"other") == 0
+    assert not manager.can_claim([1, 2, 3, 4, 9], salt=b"other")
+    checked.release("a")
+    assert manager.pages_needed([1, 2, 3, 4, 9, 9]) == 3
+    assert "a" not in manager
+    checked.check_unchanged()
+
+
+def test_the_accepted_tokens_of_a_draft_are_kept():
+    checked = make(num_pages=12)
+    fill(checked, "a", [1, 2, 3])
+    checked.fork("a", "x", "y")
+    checked.grow_batch(["x", "y"], [[4, 5, 6], [4, 7, 8]])
+    kept = pages_of(checked, "y")[:3]
+    checked.commit(["a"], [[4, 7]], [("x", "y")])
+    assert checked.manager.tokens("a").tolist() == [1, 2, 3, 4, 7]
+    assert pages_of(checked, "a") == kept
+    assert "x" not in checked.manager and "y" not in checked.manager
+    assert checked.manager.num_free_pages == 9
+    assert checked.claim("b", [1, 2, 3, 4, 7, 8]) == 4
+
+
+def test_the_accepted_tokens_of_a_batch_are_kept():
+    checked = make(num_pages=12)
+    for request in "ab":
+        fill(checked, request, [ord(request), 2, 3])
+    checked.grow_batch(["a", "b"], np.array([[4, 5, 6], [7, 8, 9]]))
+    checked.commit(["b", "a"], [[7, 8], []], [(), ()])
+    assert checked.manager.tokens("b")[3:].tolist() == [7, 8]
+    assert checked.manager.tokens("a")[3:].tolist() == []
+    assert checked.manager.num_free_pages == 12 - 3 - 2
+
+
 # Swapping
 
 

@@ -51,6 +51,40 @@ def test_tokens_of_a_batch(kind):
     checked.misuse(error, message, "grow_batch", ["a", "b"], tokens)
 
 
+def test_tokens_that_were_not_drafted():
+    checked = make(host_pages=4)
+    for request in "ab":
+        fill(checked, request, [1, 2, 3])
+    checked.fork("a", "x")
+    checked.grow("x", [4, 5])
+    none = "request 'a' or a draft of it has behind the 3 in the cache, got \\[5\\]"
+    checked.misuse(ValueError, none, "commit", "a", [5], ["x"])
+    checked.misuse(ValueError, "or a draft of it has", "commit", "a", [4, 5, 6], ["x"])
+    checked.misuse(ValueError, "or a draft of it has", "commit", "a", [4])
+    checked.misuse(ValueError, "'x' is twice", "commit", "a", [4], ["x", "x"])
+    checked.misuse(ValueError, "'a' is twice", "commit", "a", [4], ["a"])
+    checked.misuse(ValueError, "no request 'z'", "commit", "a", [4], ["z"])
+    checked.misuse(ValueError, "no request 'z'", "commit", "z", [4])
+    checked.misuse(TypeError, "array of float64", "commit", "a", [0.5], ["x"])
+    checked.misuse(TypeError, "expects 'drafts' to be a seq", "commit", "a", [4], 5)
+    batch = ["a", "b"], [[4], [9]]
+    checked.misuse(ValueError, "request 'b'", "commit_batch", *batch, [["x"], []])
+    message = "expects drafts for each of 2 requests, got 1"
+    checked.misuse(ValueError, message, "commit_batch", *batch, [["x"]])
+    message = "expects 'drafts' to be a sequence of drafts for each request, got 5"
+    checked.misuse(TypeError, message, "commit_batch", *batch, 5)
+    checked.swap_out("b")
+    checked.misuse(ValueError, "'b' is swapped out", "commit", "b", [])
+
+
+@pytest.mark.parametrize("name", ["match", "pages_needed", "can_claim"])
+def test_questions_that_make_no_claim(name):
+    checked = make()
+    checked.misuse(TypeError, "array of float64", name, [0.5])
+    checked.misuse(TypeError, "expects 'salt' to be bytes", name, [1], salt="adapter")
+    checked.misuse(ValueError, "at most 'max_seq_len'", name, [1] * 17)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64, np.int64])
 def test_tokens_of_each_integer_type(dtype):
     manager = Configuration().make()

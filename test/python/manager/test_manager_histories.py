@@ -55,7 +55,7 @@ class History:
         self.prompts = [self.random.choices(ALPHABET, k=self.max_seq_len) for _ in "123"]
 
     ACTIONS = {
-        "claim": 4, "grow": 4, "grow_batch": 3, "step": 8, "fork": 1, "truncate": 2, "release": 3,
+        "claim": 4, "grow": 4, "grow_batch": 3, "step": 8, "fork": 1, "commit": 1, "truncate": 2, "release": 3,
         "swap_out": 2, "swap_in": 2, "reset": 0.1, "misuse": 1,
     }  # fmt: skip
 
@@ -118,6 +118,40 @@ class History:
         if request := self.choose(lambda s: not s.pending):
             drafts = [self.new_request() for _ in range(self.random.choice((1, 1, 2)))]
             self.checked.fork(request, *drafts)
+
+    def commit(self):
+        """What one or two requests, or drafts of them, have pending, is accepted in part."""
+        requests, tokens, drafts = [], [], []
+        for request in self.draw_committed():
+            group = self.draft(request)
+            base = self.checked.sequences[request].length
+            chosen = self.checked.sequences[self.random.choice([request, *group])]
+            end = self.random.randint(base, len(chosen.tokens))
+            requests.append(request)
+            tokens.append(chosen.tokens[base:end])
+            drafts.append(group)
+        if requests:
+            self.checked.commit(requests, tokens, drafts)
+
+    def draw_committed(self):
+        sequences = self.checked.sequences
+        ready = [request for request in sequences if sequences[request].is_resident]
+        return self.random.sample(ready, min(len(ready), self.random.choice((1, 1, 2))))
+
+    def draft(self, request):
+        """Forks a request that has nothing pending; forks for which there is room grow."""
+        if self.checked.sequences[request].pending or len(self.checked.sequences) >= 9:
+            return ()
+        drafts = tuple(self.new_request() for _ in range(self.random.choice((1, 2, 3))))
+        self.checked.fork(request, *drafts)
+        room = self.max_seq_len - len(self.checked.sequences[request].tokens)
+        tokens = [self.draw_tokens(min(room, 8)) for _ in drafts]
+        self.checked.grow_batch(drafts, tokens)
+        if self.random.random() < 0.3:
+            pending = [d for d in drafts if self.checked.sequences[d].pending]
+            if pending:
+                self.checked.step(pending[:1])
+        return drafts
 
     def truncate(self):
         if request := self.choose():
@@ -189,7 +223,7 @@ def test_histories_come_across_everything():
         *("claim", "grow", "step", "fork", "truncate", "release", "swap_out", "swap_in"),
         *("reset_prefix_cache", "misuse", "claim out of pages", "grow out of pages"),
         *("grow_batch", "grow_batch out of pages", "pages copied before a batch writes"),
-        *("tokens looked up", "tokens found"),
+        *("tokens looked up", "tokens found", "commit", "commit_batch"),
         *("swap_out out of pages", "swap_in out of pages", "pages in use shared"),
         *("pages kept found", "pages of the host found", "pages begun by copies"),
         *("pages copied before a write", "pages evicted"),
@@ -266,6 +300,19 @@ class ManagerMachine(RuleBasedStateMachine):
     def fork(self, index):
         if request := self.choose(index, lambda s: not s.pending):
             self.checked.fork(request, self.new_request())
+
+    @rule(index=indices, tokens=st.lists(tokens, min_size=1, max_size=3))
+    def speculate(self, index, tokens):
+        """Forks grow, and a part of the last one is accepted."""
+        if request := self.choose(index, lambda s: s.is_resident and not s.pending):
+            base = self.checked.sequences[request].length
+            room = self.checked.manager.max_seq_len - base
+            tokens = [more[:room] for more in tokens]
+            drafts = tuple(self.new_request() for _ in tokens)
+            self.checked.fork(request, *drafts)
+            if self.checked.grow_batch(drafts, tokens):
+                accepted = tokens[-1][: len(tokens[-1]) // 2 + 1]
+                self.checked.commit([request], [accepted], [drafts])
 
     @rule(index=indices, length=st.integers(0, 16))
     def truncate(self, index, length):
@@ -439,6 +486,26 @@ def copy_open(copy):
     return changed
 
 
+def keep_all(commit):
+    def changed(self, sequence, source, length):
+        commit(self, sequence, source, len(source.tokens))
+
+    return changed
+
+
+def without_finish(commit):
+    def changed(self, sequence, source, length):
+        commit(self, sequence, source, length)
+        if sequence.pages and sequence.pages[-1].prefix:
+            self._pool.forget(sequence.pages[-1])
+
+    return changed
+
+
+def take_needed(count):
+    return lambda self, plan: plan.needed
+
+
 def find_after(find):
     def changed(self, tokens):
         after = [key for key in self._order if key >= tokens][:1]
@@ -470,6 +537,10 @@ FAULTS = {
     "takes each page for its sequence's own": (Growth, "copy", copy_open),
     "leaves pages in the table": (Sequence, "cut", keep_columns),
     "finds only longer beginnings": (Prefix, "find_similar", find_after),
+    "keeps all of a draft": (Growth, "commit", keep_all),
+    "keeps the request of a draft": (Sequence, "exchange", ignore),
+    "publishes nothing that is accepted": (Growth, "commit", without_finish),
+    "counts free pages as taken": (Growth, "count_taken", take_needed),
     "copies nothing": (NumPyMemory, "copy_page", ignore),
     "copies nothing to the host": (NumPyMemory, "read_page", ignore),
     "copies nothing from the host": (NumPyMemory, "write_page", ignore),
@@ -507,5 +578,5 @@ def test_the_right_manager_passes():
 def test_wrong_managers_are_found(monkeypatch, fault):
     owner, name, change = FAULTS[fault]
     monkeypatch.setattr(owner, name, change(getattr(owner, name)))
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, IndexError)):
         run_some()

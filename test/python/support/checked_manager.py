@@ -71,7 +71,23 @@ class CheckedManager:
     def claim(self, request, tokens=(), salt=b""):
         """Returns how many tokens are shared."""
         sequence = Sequence(salt, tokens)
-        return self.add_tokens("claim", sequence, request, tokens, salt=salt)
+        manager, free = self.manager, self.manager.num_free_pages
+        answers = [
+            ask(tokens, salt=salt)
+            for ask in (manager.can_claim, manager.match, manager.pages_needed)
+        ]
+        self.check_unchanged()
+        shared = self.add_tokens("claim", sequence, request, tokens, salt=salt)
+        has_room = shared is not None
+        assert answers[:2] == [has_room, shared or 0]
+        taken = free - manager.num_free_pages
+        if not has_room:
+            assert answers[2] > free
+        elif self.can_swap:  # what comes back leaves room for what waits
+            assert taken <= answers[2] <= free
+        else:
+            assert answers[2] == taken
+        return shared
 
     def grow(self, request, tokens):
         """Returns how many tokens are shared."""
@@ -123,18 +139,41 @@ class CheckedManager:
             self.check()
         return done
 
+    def commit(self, requests, tokens, drafts):
+        """Writes what is pending, and keeps of it the ``tokens`` of each request."""
+        for request in (*requests, *sum(drafts, ())):
+            if self.sequences[request].pending:
+                self.write([request])
+        if len(requests) == 1:
+            self.attempt("commit", requests[0], tokens[0], drafts[0])
+        else:
+            self.attempt("commit_batch", requests, tokens, drafts)
+        for request, accepted, group in zip(requests, tokens, drafts):
+            sequence = self.sequences[request]
+            sequence.truncate(sequence.length)
+            sequence.grow(accepted)
+            sequence.length = len(sequence.tokens)
+            for draft in group:
+                del self.sequences[draft]
+        self.check()
+
     def step(self, requests):
         """Writes what is pending, as a kernel would, and makes the step."""
+        sequences = self.write(requests)
+        self.attempt("step", requests)
+        for sequence in sequences:
+            sequence.length = len(sequence.tokens)
+        self.check()
+
+    def write(self, requests):
+        """Writes what is pending of some sequences; returns them."""
         inputs = self.call("inputs", requests)
         sequences = [self.sequences[request] for request in requests]
         pages = [self.get_pages(request) for request in requests]
         assert inputs.requests == tuple(requests)
         check_inputs(inputs, sequences, pages, self.manager.null_page)
         self.write_pending(inputs, sequences)
-        self.attempt("step", requests)
-        for sequence in sequences:
-            sequence.length = len(sequence.tokens)
-        self.check()
+        return sequences
 
     def fork(self, request, *new_requests):
         self.attempt("fork", request, *new_requests)
