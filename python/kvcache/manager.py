@@ -6,13 +6,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Sequence
 from itertools import chain
-from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from . import dtypes
 from .checks import (
     check_instance,
     check_integer,
@@ -25,7 +23,7 @@ from .errors import OutOfPagesError
 from .growth import Growth, Plan
 from .inputs import StepInputs, gather_inputs
 from .memory import Memory, NumPyMemory
-from .pages import PagePool, PageStore
+from .pages import PagePool, allocate_stores, count_pages
 from .params import KVCacheParams
 from .pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
 from .prefixes import Prefix
@@ -80,39 +78,22 @@ class PagedKVCacheManager:
         # NumPy's integers would overflow.
         self.max_batch_size = int(max_batch_size)
         self.max_seq_len = int(max_seq_len)
-        self.num_pages = _get_num_pages(params, num_pages, cache_bytes)
+        self.num_pages = count_pages(params, num_pages, cache_bytes)
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
         self._memory = memory
         self._page_size = params.shape_per_block[2]
-        blocks, scales = self._allocate()
+        counts = self.num_pages, self.num_host_pages
+        blocks, scales = allocate_stores(params, memory, *counts)
         self.blocks = tuple(store.tensor for store in blocks)
         self.scales = tuple(store.tensor for store in scales)
-        self._pool = PagePool(self.num_pages, self.num_host_pages, [*blocks, *scales])
+        self._pool = PagePool(*counts, [*blocks, *scales])
         self._table = SequenceTable(self._page_size, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
         self._looked_up = self._found = 0
         # What the sequences of a salt have in common: they begin.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
-
-    def _allocate(self) -> tuple[list[PageStore], list[PageStore]]:
-        """The blocks and the scales of each device."""
-
-        def allocate(shape: list[int], dtype: Any) -> list[PageStore]:
-            counts = self.num_pages, self.num_host_pages
-            element = dtypes.dtype(dtype)
-            return [
-                PageStore(self._memory, tuple(shape), element, *counts)
-                for _ in range(params.n_devices_per_stage)
-            ]
-
-        params = self.params
-        blocks = allocate(params.shape_per_block, params.storage_dtype)
-        config = params.kvcache_quant_config
-        if not config:
-            return blocks, []
-        return blocks, allocate(params.shape_per_scale_block, config.scale_dtype)
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -509,21 +490,3 @@ class PagedKVCacheManager:
             f"<kvcache.PagedKVCacheManager of {self.num_pages} pages, "
             f"{self.num_free_pages} free, {len(self)} sequences>"
         )
-
-
-def _get_num_pages(
-    params: KVCacheParams, num_pages: int | None, cache_bytes: int | None
-) -> int:
-    if num_pages is not None and cache_bytes is None:
-        check_positive(num_pages=num_pages)
-        return int(num_pages)
-    if cache_bytes is None or num_pages is not None:
-        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
-    check_positive(cache_bytes=cache_bytes)
-    fitting = int(cache_bytes) // params.bytes_per_block
-    if fitting < 2:
-        raise ValueError(
-            "expects 'cache_bytes' to hold at least one page and the null page of "
-            f"{params.bytes_per_block} bytes each, got {cache_bytes}"
-        )
-    return fitting - 1

@@ -7,10 +7,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
+from . import dtypes
+from .checks import check_positive
 from .memory import Memory, NumPyMemory
+from .params import KVCacheParams
 from .prefixes import Prefix
 from .snapshot import PageAddress, Place
 
@@ -63,6 +67,44 @@ class PageStore:
             self._memory.write_page(self.tensor, target.index, values)
         else:
             self._memory.copy_page(self.tensor, source.index, target.index)
+
+
+def count_pages(
+    params: KVCacheParams, num_pages: int | None, cache_bytes: int | None
+) -> int:
+    """The pages of a device, without the null page, as a caller gives one of the two."""
+    if num_pages is not None and cache_bytes is None:
+        check_positive(num_pages=num_pages)
+        return int(num_pages)
+    if cache_bytes is None or num_pages is not None:
+        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
+    check_positive(cache_bytes=cache_bytes)
+    fitting = int(cache_bytes) // params.bytes_per_block
+    if fitting < 2:
+        raise ValueError(
+            "expects 'cache_bytes' to hold at least one page and the null page of "
+            f"{params.bytes_per_block} bytes each, got {cache_bytes}"
+        )
+    return fitting - 1
+
+
+def allocate_stores(
+    params: KVCacheParams, memory: Memory, num_pages: int, num_host_pages: int
+) -> tuple[list[PageStore], list[PageStore]]:
+    """The blocks and the scales of each device."""
+
+    def allocate(shape: list[int], dtype: Any) -> list[PageStore]:
+        element = dtypes.dtype(dtype)
+        return [
+            PageStore(memory, tuple(shape), element, num_pages, num_host_pages)
+            for _ in range(params.n_devices_per_stage)
+        ]
+
+    blocks = allocate(params.shape_per_block, params.storage_dtype)
+    config = params.kvcache_quant_config
+    if not config:
+        return blocks, []
+    return blocks, allocate(params.shape_per_scale_block, config.scale_dtype)
 
 
 class PagePool:
