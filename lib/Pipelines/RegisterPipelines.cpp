@@ -21,7 +21,7 @@ static void registerOnce() {
       "Compile cache ops for NVIDIA chips: parallel loops become kernels, and "
       "kernels PTX, cubins or fat binaries",
       buildToPTXPipeline);
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<ToCPUOptions>(
       "kvcache-to-cpu",
       "Compile cache ops of host functions to LLVM for the CPU",
       buildToCPUPipeline);

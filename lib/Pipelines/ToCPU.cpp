@@ -18,7 +18,10 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-void kvcache::buildToCPUPipeline(OpPassManager &pm) {
+void kvcache::buildToCPUPipeline(OpPassManager &pm,
+                                 const ToCPUOptions &options) {
+  if (options.tvmFFI)
+    pm.addPass(createEmitTVMFFI());
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
   pm.addPass(createExpandCopies());

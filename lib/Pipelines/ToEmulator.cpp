@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "kvcache/Conversion/Passes.h"
 #include "kvcache/Emulator/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 
@@ -15,6 +16,11 @@ using namespace mlir::kvcache;
 
 void kvcache::buildToEmulatorPipeline(OpPassManager &pm,
                                       const ToEmulatorOptions &options) {
+  if (options.tvmFFI) {
+    EmitTVMFFIOptions emit;
+    emit.device = "emulator";
+    pm.addPass(createEmitTVMFFI(emit));
+  }
   KernelLowering kernels;
   kernels.chips = options.chips;
   kernels.makeInlinePTX = false;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "kvcache/Conversion/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
 
@@ -15,6 +16,11 @@ using namespace mlir::kvcache;
 
 void kvcache::buildToPTXPipeline(OpPassManager &pm,
                                  const ToPTXOptions &options) {
+  if (options.host && options.tvmFFI) {
+    EmitTVMFFIOptions emit;
+    emit.device = "cuda";
+    pm.addPass(createEmitTVMFFI(emit));
+  }
   KernelLowering kernels;
   kernels.chips = options.chips;
   kernels.optLevel = options.optLevel;

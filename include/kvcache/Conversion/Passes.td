@@ -90,6 +90,45 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
   ];
 }
 
+def EmitTVMFFI : Pass<"kvcache-emit-tvm-ffi", "::mlir::ModuleOp"> {
+  let summary = "Create a TVM-FFI wrapper for each public function";
+  let description = [{
+    For each public function `f` of the host that takes memrefs and numbers, and
+    returns numbers, creates the C function
+
+    ```c
+    int __tvm_ffi_f(void *handle, const TVMFFIAny *args, int32_t numArgs,
+                    TVMFFIAny *result);
+    ```
+
+    which callers of [TVM-FFI](https://tvm.apache.org/ffi/) find under the name
+    `f`. It takes a tensor for a memref, checks the arguments, and calls the
+    function. An argument that does not match its type is an error with the name
+    of the argument, the expected and the given value. The checks concern the
+    number and kinds of arguments, the range of integers, and the element type,
+    rank, static sizes, static strides, alignment and device of tensors. The
+    blocks and scales of a cache are aligned to 16 bytes, and so are the
+    distances of their pages.
+
+    The result is nothing, a number, or an array of numbers. The wrapper of any
+    other function raises a TypeError with the reason.
+
+    A wrapper is a call of `kvcacheCallTVMFFI` of `kvcache/Runtime/TVMFFI.h`
+    with constants that describe the function. The pass runs before the lowering
+    of caches, because it looks for the memrefs that hold them.
+
+    `device` says whose memory is passed: `cpu`, `cuda`, or `emulator` for
+    memory of the CPU that kernels on the emulator may access during the call.
+  }];
+  let options = [
+    Option<"device", "device", "std::string", /*default=*/"\"cpu\"",
+           "cpu, emulator or cuda">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+}
+
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{

@@ -41,6 +41,11 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
                      "functions of kvcache/Runtime/Device.h that load modules, "
                      "launch kernels, create descriptors and manage memory"),
       llvm::cl::init(false)};
+  Option<bool> tvmFFI{
+      *this, "tvm-ffi",
+      llvm::cl::desc("With 'host', create a TVM-FFI wrapper for each public "
+                     "function"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes that compile a module with cache ops to `gpu.binary` ops:
@@ -64,6 +69,10 @@ struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
                      llvm::cl::desc("Count the memory traffic of kernels, for "
                                     "KVCACHE_EMULATOR_METER=1 and Python"),
                      llvm::cl::init(false)};
+  Option<bool> tvmFFI{
+      *this, "tvm-ffi",
+      llvm::cl::desc("Create a TVM-FFI wrapper for each public function"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes that compile a module with cache ops to LLVM for the host.
@@ -72,9 +81,17 @@ struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
 void buildToEmulatorPipeline(OpPassManager &pm,
                              const ToEmulatorOptions &options);
 
+/// Options of `kvcache-to-cpu`.
+struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
+  Option<bool> tvmFFI{
+      *this, "tvm-ffi",
+      llvm::cl::desc("Create a TVM-FFI wrapper for each public function"),
+      llvm::cl::init(false)};
+};
+
 /// Adds the passes that compile the host functions of a module with cache ops
 /// to LLVM, for MLIR's execution engine.
-void buildToCPUPipeline(OpPassManager &pm);
+void buildToCPUPipeline(OpPassManager &pm, const ToCPUOptions &options);
 
 /// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. May
 /// be called several times.

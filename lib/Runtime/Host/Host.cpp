@@ -7,21 +7,47 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Runtime/Host.h"
+#include "Call.h"
 
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
-extern "C" void kvcacheCheckFailed(const char *format, int64_t value,
-                                   int64_t bound) {
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::runtime;
+
+/// Null outside of calls through TVM-FFI.
+static thread_local CheckFrame *currentFrame = nullptr;
+
+void runtime::enter(CheckFrame &frame) {
+  frame.outer = currentFrame;
+  currentFrame = &frame;
+}
+
+void runtime::leave(CheckFrame &frame) { currentFrame = frame.outer; }
+
+/// Returns to the call that the message stops, or ends the program. The frames
+/// between hold no C++ objects: they are compiled code.
+[[noreturn]] __attribute__((format(printf, 1, 2))) static void
+stop(const char *format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  if (CheckFrame *frame = currentFrame) {
+    std::vsnprintf(frame->message, sizeof(frame->message), format, values);
+    va_end(values);
+    std::longjmp(frame->environment, 1);
+  }
   std::fflush(stdout);
-  std::fprintf(stderr, format, static_cast<long long>(value),
-               static_cast<long long>(bound));
+  std::vfprintf(stderr, format, values);
   std::fputc('\n', stderr);
   std::exit(1);
 }
 
+extern "C" void kvcacheCheckFailed(const char *format, int64_t value,
+                                   int64_t bound) {
+  stop(format, static_cast<long long>(value), static_cast<long long>(bound));
+}
+
 extern "C" void kvcacheDeviceFailed(const char *where, const char *message) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", where, message);
-  std::exit(1);
+  stop("%s: %s", where, message);
 }

@@ -1,0 +1,262 @@
+//===- Tensors.cpp - Tensors as arguments of a call -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Call.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::runtime;
+
+namespace {
+/// DLPack's type codes that have a meaning of their own here.
+enum TypeCode : int32_t { kIntCode = 0, kUIntCode = 1, kBoolCode = 6 };
+
+/// One tensor, and the argument that it is passed for.
+class TensorCheck {
+public:
+  TensorCheck(const KVCacheFunction &function, int32_t index,
+              const ffi::DLTensor &tensor)
+      : function(function), index(index), type(function.arguments[index]),
+        tensor(tensor), bytes((type.bits + 7) / 8),
+        address(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset) {}
+
+  /// Writes the words of the descriptor. Returns their end, or null after an
+  /// error was raised.
+  int64_t *unpack(int64_t *words) {
+    if (!checkType() || !checkDevice() || !checkShape() || !checkAddress())
+      return nullptr;
+    uintptr_t base = address - type.offset * bytes;
+    *words++ = static_cast<int64_t>(base);
+    *words++ = static_cast<int64_t>(base);
+    *words++ = type.offset;
+    words = std::copy_n(tensor.shape, type.rank, words);
+    return unpackStrides(words) ? words + type.rank : nullptr;
+  }
+
+private:
+  bool checkType() const;
+  bool checkDevice() const;
+  bool checkShape();
+  bool checkAddress() const;
+  bool checkDistances() const;
+  bool unpackStrides(int64_t *words) const;
+  bool raiseStride(int32_t dimension, int64_t expected) const;
+
+  /// The stride of a tensor that may have none: the product of the sizes
+  /// behind, where it matters.
+  int64_t getStride(int32_t dimension) const;
+
+  bool raiseValue(const std::string &wanted, const std::string &got) const {
+    return raiseWrong("ValueError", function, index, wanted, got);
+  }
+  std::string getShapeText() const { return getText(tensor.shape, 1); }
+  std::string getStridesText() const;
+  std::string getText(const int64_t *values, int64_t factor) const;
+
+  const KVCacheFunction &function;
+  int32_t index;
+  const KVCacheValue &type;
+  const ffi::DLTensor &tensor;
+  int64_t bytes;
+  uintptr_t address;
+  bool isEmpty = false;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// The name of a type as NumPy and ml_dtypes have it.
+static std::string getTypeName(ffi::DataType type) {
+  static const char *const floats[] = {
+      "float8_e3m4",     "float8_e4m3",     "float8_e4m3b11fnuz",
+      "float8_e4m3fn",   "float8_e4m3fnuz", "float8_e5m2",
+      "float8_e5m2fnuz", "float8_e8m0fnu",  "float6_e2m3fn",
+      "float6_e3m2fn",   "float4_e2m1fn"};
+  static const char *const names[] = {"int",    "uint",    "float", "handle",
+                                      "bfloat", "complex", "bool"};
+  std::string name = "code" + std::to_string(type.code);
+  if (type.code >= 7 && type.code < 18) {
+    name = floats[type.code - 7];
+  } else if (type.code < 7) {
+    name = names[type.code];
+    if (type.code != kBoolCode)
+      name += std::to_string(type.bits);
+  }
+  if (type.lanes != 1)
+    name += "x" + std::to_string(type.lanes);
+  return name;
+}
+
+static std::string getWantedName(const KVCacheValue &type) {
+  auto bits = static_cast<uint8_t>(type.bits);
+  ffi::DataType wanted{static_cast<uint8_t>(type.code), bits, 1};
+  std::string name = getTypeName(wanted);
+  if (!(type.flags & KVCACHE_SIGNLESS))
+    return name;
+  return name + " or " + getTypeName({kUIntCode, bits, 1});
+}
+
+static std::string getDeviceName(ffi::Device device) {
+  switch (device.type) {
+  case ffi::kCPU:
+    return "the CPU";
+  case ffi::kCUDA:
+    return "cuda:" + std::to_string(device.id);
+  case ffi::kCUDAHost:
+    return "the host, pinned by CUDA";
+  case ffi::kCUDAManaged:
+    return "cuda:" + std::to_string(device.id) + ", managed";
+  }
+  return "device type " + std::to_string(device.type);
+}
+
+std::string TensorCheck::getText(const int64_t *values, int64_t factor) const {
+  std::string text = "(";
+  for (int32_t dimension = 0; dimension < tensor.rank; ++dimension)
+    text +=
+        (dimension ? ", " : "") + std::to_string(values[dimension] * factor);
+  return text + (tensor.rank == 1 ? ",)" : ")");
+}
+
+std::string TensorCheck::getStridesText() const {
+  return "strides " + getText(tensor.strides, bytes) + " in bytes";
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Values of less than a byte that are packed are bytes to the function.
+static bool isByte(ffi::DataType type) {
+  return type.code >= 7 && type.lanes > 1 && type.bits * type.lanes == 8;
+}
+
+bool TensorCheck::checkType() const {
+  ffi::DataType given = tensor.dtype;
+  bool isInteger = type.flags & KVCACHE_SIGNLESS;
+  if (given.bits == type.bits && given.lanes == 1 &&
+      (given.code == type.code || (isInteger && given.code == kUIntCode)))
+    return true;
+  if (isInteger && type.bits == 8 && isByte(given))
+    return true;
+  return raiseWrong("TypeError", function, index,
+                    "an array of " + getWantedName(type),
+                    "one of " + getTypeName(given));
+}
+
+bool TensorCheck::checkDevice() const {
+  int32_t given = tensor.device.type;
+  if (given == function.device || given == ffi::kCUDAHost ||
+      given == ffi::kCUDAManaged)
+    return true;
+  return raiseValue("memory of " + getDeviceName({function.device, 0}),
+                    "memory of " + getDeviceName(tensor.device));
+}
+
+bool TensorCheck::checkShape() {
+  if (tensor.rank != type.rank)
+    return raiseValue(std::to_string(type.rank) + " dimensions",
+                      std::to_string(tensor.rank) + " (shape " +
+                          getShapeText() + ")");
+  for (int32_t dimension = 0; dimension < type.rank; ++dimension) {
+    int64_t size = tensor.shape[dimension], wanted = type.layout[dimension];
+    if (size != wanted && wanted != KVCACHE_DYNAMIC)
+      return raiseValue("size " + std::to_string(wanted) + " in dimension " +
+                            std::to_string(dimension),
+                        std::to_string(size) + " (shape " + getShapeText() +
+                            ")");
+    isEmpty |= size == 0;
+  }
+  return true;
+}
+
+bool TensorCheck::checkAddress() const {
+  if (address % type.alignment && !isEmpty) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "address %#zx",
+                  static_cast<size_t>(address));
+    return raiseValue("data at a multiple of " +
+                          std::to_string(type.alignment) + " bytes",
+                      text);
+  }
+  return !(type.flags & KVCACHE_CACHE) || checkDistances();
+}
+
+/// Pages of a cache lie so far apart that each is as aligned as its rows.
+bool TensorCheck::checkDistances() const {
+  int64_t row =
+      bytes * tensor.shape[type.rank - 2] * tensor.shape[type.rank - 1];
+  int64_t unit = row ? std::min<int64_t>(type.alignment, row & -row) : 1;
+  for (int32_t dimension = 0; dimension < 3; ++dimension) {
+    int64_t distance = getStride(dimension) * bytes;
+    if (tensor.shape[dimension] > 1 && distance % unit)
+      return raiseValue("strides that are multiples of " +
+                            std::to_string(unit) + " bytes",
+                        std::to_string(distance) + " in dimension " +
+                            std::to_string(dimension));
+  }
+  return true;
+}
+
+int64_t TensorCheck::getStride(int32_t dimension) const {
+  if (tensor.strides)
+    return tensor.strides[dimension];
+  int64_t stride = 1;
+  for (int32_t inner = dimension + 1; inner < tensor.rank; ++inner)
+    stride *= tensor.shape[inner];
+  return stride;
+}
+
+/// The distance of a dimension that has no second element doesn't matter.
+bool TensorCheck::unpackStrides(int64_t *words) const {
+  const int64_t *wanted = type.layout + type.rank;
+  bool isContiguous = type.flags & KVCACHE_CONTIGUOUS;
+  int64_t packed = 1;
+  for (int32_t dimension = type.rank; dimension-- > 0;) {
+    int64_t stride = tensor.strides ? tensor.strides[dimension] : packed;
+    int64_t expected = isContiguous ? packed : wanted[dimension];
+    words[dimension] = expected == KVCACHE_DYNAMIC ? stride : expected;
+    packed *= tensor.shape[dimension];
+  }
+  for (int32_t dimension = 0; dimension < type.rank; ++dimension) {
+    bool matters = tensor.shape[dimension] > 1 && !isEmpty;
+    if (matters && getStride(dimension) != words[dimension])
+      return raiseStride(dimension, words[dimension]);
+  }
+  return true;
+}
+
+bool TensorCheck::raiseStride(int32_t dimension, int64_t expected) const {
+  std::string strides = tensor.strides ? getStridesText() : "C-contiguous";
+  if (type.flags & KVCACHE_CONTIGUOUS)
+    return raiseValue("a C-contiguous array",
+                      strides + " (shape " + getShapeText() + ")");
+  return raiseValue("a stride of " + std::to_string(expected) +
+                        " elements in dimension " + std::to_string(dimension),
+                    std::to_string(getStride(dimension)) + " (" + strides +
+                        ")");
+}
+
+int64_t *runtime::unpackTensor(const KVCacheFunction &function, int32_t index,
+                               const ffi::Any &value, int64_t *words) {
+  const ffi::DLTensor *tensor = nullptr;
+  if (value.type == ffi::kTensor)
+    tensor = &static_cast<const ffi::Tensor *>(value.pointer)->tensor;
+  else if (value.type == ffi::kDLTensor)
+    tensor = static_cast<const ffi::DLTensor *>(value.pointer);
+  if (tensor)
+    return TensorCheck(function, index, *tensor).unpack(words);
+  raiseWrong("TypeError", function, index,
+             "an array of " + getWantedName(function.arguments[index]),
+             describe(value));
+  return nullptr;
+}
