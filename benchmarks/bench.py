@@ -9,6 +9,7 @@ out, and said. The other compilers come from PyPI into build/bench-venv (1.5 GB)
 works:
 {works}
   linear               modules of 10 to 10,000 kvcache ops, by us, and as one kernel by nvcc
+  calls                calls from Python with arrays of several libraries, of ours and through TVM-FFI alone
 
 examples:
   scripts/bench
@@ -27,6 +28,7 @@ from pathlib import Path
 from works import CHIPS, FOLDER, WORKS
 
 LINEAR = "linear"
+CALLS = "calls"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chip not in kvcache.chips():
             parser.error(f"unknown chip {chip!r}; known are {', '.join(kvcache.chips())}")
 
-    works = [WORKS[name] for name in options.works if name != LINEAR]
+    works = [WORKS[name] for name in options.works if name not in (LINEAR, CALLS)]
+    if CALLS in options.works:
+        import calls
+
+        print(calls.render(calls.measure(options.runs)))
+    if options.works == [CALLS]:
+        return 0
     try:
         comparison = compare.run(works, options.chips, options.runs, LINEAR in options.works)
     except kvcache.ToolchainError as error:
@@ -61,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         description=(__doc__ or "").format(works=works),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    known = [*WORKS, LINEAR]
+    known = [*WORKS, LINEAR, CALLS]
     add = parser.add_argument
     add("--works", type=_list_of(known), default=known, metavar="WORK,…", help="those to compare (default: all)")
     add("--chips", type=_list_of(), default=CHIPS, metavar="CHIP,…", help=f"default: {','.join(CHIPS)}")

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from .errors import RawDiagnostic
 
@@ -95,16 +95,37 @@ class Module:
     def functions(self) -> list[tuple[str, list[tuple[str, str]], list[str]]]:
         """Returns path, names and types of arguments, and types of results of each."""
 
+class Wrapper:
+    """A function for TVM-FFI, to be called through ``caller`` with this as its handle.
+
+    ``caller`` is an address. It releases the interpreter's lock during the call.
+    """
+
+    caller: ClassVar[int]
+
 class JIT:
     @property
     def functions(self) -> str:
         """The public functions with their arguments and results, as a JSON array."""
 
-    def call(self, name: str, frame: bytes, memory: bytes) -> tuple[bytes | str, str]:
-        """Calls a function with a frame of 64-bit words; see ``signatures.py``.
+    def wrapper(self, name: str) -> Wrapper:
+        """Returns the TVM-FFI wrapper of a function, which keeps the code alive."""
 
-        ``memory`` has address, bytes and whether it is constant, a word each, of all
-        that kernels on the emulator may access.
-        Returns a word for each result, or the message of a run-time check that failed;
-        and what the emulator has counted of each launch, as a JSON array.
+    def take_meter(self) -> str:
+        """Returns what the emulator has counted of this thread's launches.
+
+        A JSON array with an object for each launch since the last call; nothing for
+        modules that don't run on the emulator.
         """
+
+def needs_adapting(
+    args: tuple[object, ...], types: dict[type, bool], precisions: bytes
+) -> bool:
+    """Returns whether an argument must be looked at before TVM-FFI gets it.
+
+    ``types`` has the types that it takes as they are, with the value True those of
+    PyTorch's tensors, whose memory may not be their value. ``precisions`` says by
+    argument whether that can be: a tensor of integers (0) can't, one of floats may
+    require a gradient (1), and may also be a negated view where complex numbers have
+    such parts (2).
+    """

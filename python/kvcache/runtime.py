@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,11 @@ from .compiler import chips
 from .emulator import Launches, parse_launches
 from .errors import CheckError, TargetError
 from .placement import aligned_arrays
-from .signatures import Function, parse_function
+from .signatures import TYPES, Signature
 
 if TYPE_CHECKING:
+    import tvm_ffi
+
     from ._kvcache import JIT
 
 
@@ -65,11 +69,11 @@ def jit(
     # Functions that are declared and never used need no definition.
     if chip is None:
         _check_only_emulated(target, sanitize=sanitize, meter=meter)
-        passes = "symbol-dce,kvcache-to-cpu"
+        passes = "symbol-dce,kvcache-to-cpu{tvm-ffi=1}"
     else:
         sanitize = _parse_switch("sanitize", sanitize, default=True)
         meter = _parse_switch("meter", meter, default=False)
-        options = f"chip={chip} sanitize={int(sanitize)} meter={int(meter)}"
+        options = f"chip={chip} sanitize={int(sanitize)} meter={int(meter)} tvm-ffi=1"
         passes = f"symbol-dce,kvcache-to-emulator{{{options}}}"
     contents, name = _native.read_source(source, filename)
     compiled, diagnostics = _native.extension().jit(
@@ -119,6 +123,44 @@ def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
     return default if value is None else _native.check_switch(name, value)
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """A function with its signature."""
+
+    signature: Signature
+    function: tvm_ffi.Function
+
+    def unpack(self, result: Any) -> Any:
+        """Returns several results as a tuple."""
+        return tuple(result) if self.signature.num_results > 1 else result
+
+
+def _make_entry(compiled: JIT, signature: Signature) -> _Entry:
+    try:
+        import tvm_ffi
+    except ImportError as error:
+        raise ImportError(
+            f"calls need TVM-FFI: run 'pip install apache-tvm-ffi' ({error})"
+        ) from error
+    _register_errors()
+    wrapper = compiled.wrapper(signature.name)
+    function = tvm_ffi.Function.__from_extern_c__(
+        wrapper.caller, keep_alive_object=wrapper
+    )
+    function.release_gil = False  # the wrapper does
+    TYPES[tvm_ffi.Tensor] = False
+    return _Entry(signature, function)
+
+
+@functools.cache
+def _register_errors() -> None:
+    """Makes TVM-FFI raise the exceptions of this package."""
+    import tvm_ffi
+
+    tvm_ffi.register_error("kvcache.CheckError", CheckError)
+    tvm_ffi.register_error("OverflowError", OverflowError)
+
+
 class JitModule:
     """The public functions of a source, compiled for ``target``.
 
@@ -126,27 +168,57 @@ class JitModule:
     """
 
     def __init__(self, compiled: JIT, target: str, has_meter: bool = False) -> None:
-        described = map(parse_function, json.loads(compiled.functions))
+        described = map(Signature.parse, json.loads(compiled.functions))
         self._compiled = compiled
         self._has_meter = has_meter
         self._chip = _parse_target(target)
         self._last_call = threading.local()
-        self._functions = {function.name: function for function in described}
+        self._entries = {
+            signature.name: _make_entry(compiled, signature) for signature in described
+        }
+        self._needs_adapting = _native.extension().needs_adapting
+        # What can be called without more ado, by name.
+        self._plain = {
+            name: (
+                entry.function,
+                entry.signature.precisions,
+                entry.signature.num_results > 1,
+            )
+            for name, entry in self._entries.items()
+            if not self._chip
+        }
         self.target = target
         self.functions = MappingProxyType(
-            {f.name: f.text for f in self._functions.values()}
+            {name: entry.signature.text for name, entry in self._entries.items()}
         )
+
+    def function(self, name: str) -> tvm_ffi.Function:
+        """Returns a function as TVM-FFI calls it, from any language.
+
+        It checks its arguments as ``call`` does, and takes what TVM-FFI takes: tensors
+        of PyTorch and others with DLPack, and numbers. It does not take NumPy's arrays
+        that are read-only or of ml_dtypes, and can't see whether a tensor of PyTorch
+        requires a gradient or is a negated view. Several results are a
+        ``tvm_ffi.Array``. For an emulated chip with accesses of 32 bytes, memory that
+        begins at other addresses is not copied.
+
+        Raises:
+            ValueError: There is no such function.
+        """
+        return self._find(name).function
 
     def call(self, name: str, *args: Any) -> Any:
         """Calls a function.
 
-        A memref is passed as a NumPy array, without a copy, but for chips with accesses
-        of 32 bytes: arrays that are less aligned are copied for the call. Its dtype is that of the
-        memref's element type (ml_dtypes for bf16, fp8 and the like); a signless integer
-        may be signed or unsigned. Static sizes and strides must agree; a memref with
-        the identity layout wants a C-contiguous array. Arrays must be writeable, unless
-        the function's argument is marked ``llvm.readonly``, and aligned to their
-        elements; the blocks and scales of a cache to 16 bytes.
+        A memref is passed as an array that NumPy or DLPack describe: a NumPy array, a
+        tensor of PyTorch or TVM-FFI, an array of JAX. It is not copied, but for
+        emulated chips with accesses of 32 bytes: NumPy arrays that are less aligned are
+        copied for the call. Its dtype is that of the memref's element type (ml_dtypes
+        for bf16, fp8 and the like in NumPy); a signless integer may be signed or
+        unsigned. Static sizes and strides must agree; a memref with the identity layout
+        wants a C-contiguous array. Arrays must be writeable, unless the function's
+        argument is marked ``llvm.readonly``, and aligned to their elements; the blocks
+        and scales of a cache to 16 bytes. JAX's arrays are never writeable.
 
         Integers, floats and NumPy's scalars are passed for numbers. A signless integer
         may be given as signed or as unsigned.
@@ -164,34 +236,50 @@ class JitModule:
             CheckError: A run-time check failed, or the emulator found an error in a
                 kernel. What the function has allocated by then is not freed.
         """
-        check_string(name=name)
-        function = self._functions.get(name)
-        if not function:
-            raise ValueError(
-                f"there is no function {name!r}; the module has "
-                f"{', '.join(self._functions) or 'none that is public'}"
-            )
-        result, launches = self._run(function, args)
-        if self._has_meter:
-            self._last_call.launches = parse_launches(launches)
-        if isinstance(result, str):
-            raise CheckError(result)
-        return function.decode(result)
+        refused: Exception | None = None
+        try:
+            function, precisions, is_tuple = self._plain[name]
+            if not self._needs_adapting(args, TYPES, precisions):
+                return tuple(function(*args)) if is_tuple else function(*args)
+        except KeyError:
+            pass
+        except (BufferError, TypeError) as error:
+            # Raised before the function runs: NumPy does not export an array, or a
+            # number is of a kind that TVM-FFI doesn't know.
+            refused = error
+        entry = self._find(name)
+        if self._chip:
+            return entry.unpack(self._call_emulated(entry, args))
+        try:
+            adapted = entry.signature.adapt(args)
+        except TypeError as error:
+            raise refused if isinstance(refused, TypeError) else error from None
+        return entry.unpack(entry.function(*adapted))
 
-    def _run(self, function: Function, args: tuple[Any, ...]) -> tuple[bytes | str, str]:
-        frame = function.encode(args)
-        if not self._chip:
-            return self._compiled.call(function.name, frame, b"")
+    def _find(self, name: str) -> _Entry:
+        try:
+            return self._entries[name]
+        except (KeyError, TypeError):
+            check_string(name=name)
+        raise ValueError(
+            f"there is no function {name!r}; the module has "
+            f"{', '.join(self._entries) or 'none that is public'}"
+        )
+
+    def _call_emulated(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
         # Kernels on the emulator may access what the arrays reach, and no more.
         alignment = _native.extension().access_bytes(self._chip)
         if self._has_meter:
             # Sectors are counted as they would lie on a device.
             alignment = max(alignment, _SECTOR_BYTES)
+        entry.signature.adapt(args)  # may raise before anything is copied
         with aligned_arrays(args, alignment) as placed:
-            frame = function.encode(tuple(placed))
-            return self._compiled.call(
-                function.name, frame, function.get_memory(placed)
-            )
+            try:
+                return entry.function(*entry.signature.adapt(placed))
+            finally:
+                launches = self._compiled.take_meter()
+                if self._has_meter:
+                    self._last_call.launches = parse_launches(launches)
 
     @property
     def launches(self) -> Launches:

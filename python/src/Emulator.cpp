@@ -26,19 +26,9 @@ static llvm::SmallString<256> getPath() {
   return beside;
 }
 
-template <typename Function>
-static void lookupInto(const Emulator &emulator, const char *name,
-                       Function &function) {
-  function = reinterpret_cast<Function>(emulator.lookup(name));
-}
-
-Emulator::Emulator(void *handle) : handle(handle) {
-  lookupInto(*this, "kvcacheEmulatorRegister", registerFunction);
-  lookupInto(*this, "kvcacheEmulatorRegisterConstant",
-             registerConstantFunction);
-  lookupInto(*this, "kvcacheEmulatorUnregister", unregisterFunction);
-  lookupInto(*this, "kvcacheEmulatorTakeMeter", takeMeterFunction);
-}
+Emulator::Emulator(void *handle)
+    : handle(handle), takeMeterFunction(reinterpret_cast<const char *(*)()>(
+                          lookup("kvcacheEmulatorTakeMeter"))) {}
 
 llvm::Expected<const Emulator *> Emulator::get() {
   static void *const handle = dlopen(getPath().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -48,8 +38,7 @@ llvm::Expected<const Emulator *> Emulator::get() {
         "the emulator can't be loaded: " +
         llvm::Twine(error ? error : "unknown error"));
   static const Emulator &emulator = *new Emulator(handle);
-  if (!emulator.registerFunction || !emulator.registerConstantFunction ||
-      !emulator.unregisterFunction || !emulator.takeMeterFunction)
+  if (!emulator.takeMeterFunction)
     return llvm::createStringError(llvm::Twine(getPath()) +
                                    " is of another version than this package");
   return &emulator;
@@ -57,19 +46,4 @@ llvm::Expected<const Emulator *> Emulator::get() {
 
 void *Emulator::lookup(llvm::StringRef function) const {
   return dlsym(handle, function.str().c_str());
-}
-
-RegisteredMemory::RegisteredMemory(const Emulator &emulator,
-                                   llvm::ArrayRef<MemoryRange> ranges)
-    : emulator(emulator), ranges(ranges) {
-  for (const MemoryRange &range : ranges) {
-    auto add = range.isConstant ? emulator.registerConstantFunction
-                                : emulator.registerFunction;
-    add(reinterpret_cast<const void *>(range.address), range.bytes);
-  }
-}
-
-RegisteredMemory::~RegisteredMemory() {
-  for (const MemoryRange &range : ranges)
-    emulator.unregisterFunction(reinterpret_cast<const void *>(range.address));
 }

@@ -10,7 +10,6 @@
 #define KVCACHE_PYTHON_EMULATOR_H
 
 #include "kvcache/Emulator/Emulator.h"
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -31,34 +30,10 @@ public:
   std::string takeMeter() const { return takeMeterFunction(); }
 
 private:
-  friend class RegisteredMemory;
-
   explicit Emulator(void *handle);
 
   void *handle;
-  decltype(&kvcacheEmulatorRegister) registerFunction;
-  decltype(&kvcacheEmulatorRegisterConstant) registerConstantFunction;
-  decltype(&kvcacheEmulatorUnregister) unregisterFunction;
   decltype(&kvcacheEmulatorTakeMeter) takeMeterFunction;
-};
-
-/// Bytes of the host that kernels may access.
-struct MemoryRange {
-  uint64_t address, bytes, isConstant;
-};
-
-/// Lets kernels access memory of the host while the object lives.
-class RegisteredMemory {
-public:
-  RegisteredMemory(const Emulator &emulator,
-                   llvm::ArrayRef<MemoryRange> ranges);
-  ~RegisteredMemory();
-  RegisteredMemory(const RegisteredMemory &) = delete;
-  RegisteredMemory &operator=(const RegisteredMemory &) = delete;
-
-private:
-  const Emulator &emulator;
-  llvm::ArrayRef<MemoryRange> ranges;
 };
 
 } // namespace mlir::kvcache::python

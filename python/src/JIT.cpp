@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "JIT.h"
-#include "CheckedCall.h"
+#include "Signature.h"
 #include "kvcache/Compile/Guard.h"
+#include "kvcache/Runtime/Host.h"
+#include "kvcache/Runtime/TVMFFI.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/CRunnerUtils.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
@@ -24,6 +26,9 @@ using namespace mlir::kvcache::python;
 
 /// What the names of C wrappers begin with.
 static constexpr StringLiteral kWrapperPrefix("_mlir_ciface_");
+
+/// What the names of TVM-FFI wrappers begin with.
+static constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
 
 /// The name of the function that unloads kernels, in no way of a function's.
 static constexpr StringLiteral kUnload("kvcache.unload");
@@ -52,8 +57,9 @@ static const std::string &getHelperLibrary() {
 
 /// Functions of this library that compiled code may call.
 static const std::pair<StringRef, void (*)()> kFunctions[] = {
-    {"kvcacheCheckFailed", reinterpret_cast<void (*)()>(&checkFailed)},
-    {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&deviceFailed)},
+    {"kvcacheCallTVMFFI", reinterpret_cast<void (*)()>(&kvcacheCallTVMFFI)},
+    {"kvcacheCheckFailed", reinterpret_cast<void (*)()>(&kvcacheCheckFailed)},
+    {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&kvcacheDeviceFailed)},
 #if defined(__x86_64__)
     {"__extendhfsf2", &__extendhfsf2},
     {"__truncsfhf2", &__truncsfhf2},
@@ -237,8 +243,7 @@ void JIT::describeFunctions(ModuleOp module) {
     if (function.isExternal() || !function.isPublic())
       continue;
     described.push_back(describe(function));
-    if (std::optional<CallLayout> layout = getCallLayout(function))
-      functions[function.getName()].layout = std::move(*layout);
+    wrappers[function.getName()] = nullptr;
   }
   description = llvm::formatv("{0}", llvm::json::Value(std::move(described)));
 }
@@ -264,7 +269,7 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
   }
   engine = std::move(*created);
   engine->registerSymbols([&](auto mangle) { return symbols.get(mangle); });
-  if (failed(lookupFunctions(diagnostics)))
+  if (failed(lookupWrappers(diagnostics)))
     return failure();
   engine->initialize();
   if (hasKernels) {
@@ -278,62 +283,18 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
   return success();
 }
 
-LogicalResult JIT::lookupFunctions(DiagnosticCollector &diagnostics) {
-  for (auto &entry : functions) {
-    auto found = engine->lookupPacked((kWrapperPrefix + entry.getKey()).str());
+LogicalResult JIT::lookupWrappers(DiagnosticCollector &diagnostics) {
+  for (auto &entry : wrappers) {
+    auto found = engine->lookup((kTVMFFIPrefix + entry.getKey()).str());
     if (!found) {
       diagnostics.addError(toString(found.takeError()));
       return failure();
     }
-    entry.getValue().entry = *found;
+    entry.getValue() = *found;
   }
   return success();
 }
 
-std::optional<JIT::CallResult> JIT::call(StringRef name,
-                                         MutableArrayRef<uint64_t> frame,
-                                         ArrayRef<MemoryRange> memory) const {
-  auto found = functions.find(name);
-  if (found == functions.end())
-    return std::nullopt;
-  const auto &[layout, entry] = found->second;
-  if (frame.size() != layout.getNumWords())
-    return std::nullopt;
-
-  // Operands are passed by address; what is passed for a memref is itself the
-  // address of its descriptor, and likewise for the structure of the results.
-  std::vector<uint64_t> results(layout.results.size());
-  void *resultStruct = results.data();
-  SmallVector<void *> descriptors;
-  descriptors.reserve(layout.arguments.size());
-  SmallVector<void *> operands;
-  if (results.size() > 1)
-    operands.push_back(&resultStruct);
-  uint64_t *words = frame.data();
-  for (const CallLayout::Argument &argument : layout.arguments) {
-    if (argument.isMemRef) {
-      descriptors.push_back(words);
-      operands.push_back(&descriptors.back());
-    } else {
-      operands.push_back(words);
-    }
-    words += argument.numWords;
-  }
-  if (results.size() == 1)
-    operands.push_back(resultStruct);
-
-  CallResult result;
-  std::optional<RegisteredMemory> registered;
-  if (emulator)
-    registered.emplace(*emulator, memory);
-  result.failedCheck = callChecked(entry, operands.data());
-  if (emulator)
-    result.launches = emulator->takeMeter();
-  for (const CallLayout::Result &field : layout.results) {
-    uint64_t word = 0;
-    std::memcpy(&word, static_cast<char *>(resultStruct) + field.offset,
-                field.size);
-    result.results.push_back(word);
-  }
-  return result;
+std::string JIT::takeMeter() const {
+  return emulator ? emulator->takeMeter() : "";
 }

@@ -10,7 +10,6 @@
 #define KVCACHE_PYTHON_JIT_H
 
 #include "Emulator.h"
-#include "Signature.h"
 #include "kvcache/Compile/Source.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "llvm/ADT/StringMap.h"
@@ -24,7 +23,7 @@ public:
 
   /// How a module is compiled.
   struct Options {
-    /// They must leave the LLVM dialect and a C wrapper for every public
+    /// They must leave the LLVM dialect and a TVM-FFI wrapper for every public
     /// function.
     std::string passes;
     /// 0 to 3, for LLVM.
@@ -46,39 +45,26 @@ public:
   /// The functions, described as a JSON array.
   StringRef getDescription() const { return description; }
 
-  /// The words of the results, or the message of the run-time check that
-  /// stopped the call. `launches` is what the emulator has counted, as JSON.
-  struct CallResult {
-    std::vector<uint64_t> results;
-    std::optional<std::string> failedCheck;
-    std::string launches;
-  };
+  /// The address of a function's TVM-FFI wrapper; null if there is none.
+  void *lookup(StringRef name) const { return wrappers.lookup(name); }
 
-  /// Calls a function that is described as callable; kernels on the emulator
-  /// may access `memory` meanwhile. Any number of threads may. Fails if there
-  /// is no such function or the frame has another size.
-  std::optional<CallResult> call(StringRef name,
-                                 MutableArrayRef<uint64_t> frame,
-                                 ArrayRef<MemoryRange> memory) const;
+  /// What the launches of this thread since the last call have asked of
+  /// memory, as JSON. Empty for modules that don't run on the emulator.
+  std::string takeMeter() const;
 
 private:
-  struct Function {
-    CallLayout layout;
-    void (*entry)(void **) = nullptr;
-  };
-
   static CreateResult createUnguarded(StringRef contents, StringRef filename,
                                       const Options &options);
   void describeFunctions(ModuleOp module);
   LogicalResult compile(Source &source, const Options &options);
-  LogicalResult lookupFunctions(DiagnosticCollector &diagnostics);
+  LogicalResult lookupWrappers(DiagnosticCollector &diagnostics);
 
   /// Null for modules that don't run on it.
   const Emulator *emulator = nullptr;
   std::unique_ptr<ExecutionEngine> engine;
   /// Makes the emulator forget the module; null where it knows nothing of it.
   void (*unload)(void **) = nullptr;
-  llvm::StringMap<Function> functions;
+  llvm::StringMap<void *> wrappers;
   std::string description;
 };
 

@@ -63,33 +63,81 @@ static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
 }
 
-template <typename T> static std::vector<T> toVector(const nb::bytes &data) {
-  std::vector<T> values(data.size() / sizeof(T));
-  // Of no bytes there may be no address.
-  if (!values.empty())
-    std::memcpy(values.data(), data.data(), values.size() * sizeof(T));
-  return values;
+namespace {
+/// What TVM-FFI calls for a function, as long as the function is there.
+struct Wrapper {
+  int32_t (*call)(void *self, const void *args, int32_t numArgs, void *result);
+};
+} // namespace
+
+/// Calls a wrapper while other threads of Python run. `self` is the Python
+/// object. TVM-FFI could release the lock as well, but a daemon thread that
+/// takes it again at the end of the process would end the process: see
+/// ReleasedGIL.
+static int32_t callReleased(void *self, const void *args, int32_t numArgs,
+                            void *result) {
+  auto *wrapper = nb::inst_ptr<Wrapper>(static_cast<PyObject *>(self));
+  // Callers in other languages don't hold it.
+  if (!PyGILState_Check())
+    return wrapper->call(nullptr, args, numArgs, result);
+  ReleasedGIL released;
+  return wrapper->call(nullptr, args, numArgs, result);
 }
 
-static nb::tuple pyCall(const JIT &jit, const std::string &name,
-                        nb::bytes frame, nb::bytes memory) {
-  auto words = toVector<uint64_t>(frame);
-  auto ranges = toVector<MemoryRange>(memory);
-  std::optional<JIT::CallResult> result;
-  {
-    ReleasedGIL released;
-    result = jit.call(name, words, ranges);
-  }
-  if (!result)
-    throw nb::value_error("no such function, or a frame of the wrong size");
-  nb::object launches = toStr(result->launches);
-  if (result->failedCheck)
-    return nb::make_tuple(toStr(*result->failedCheck), launches);
-  return nb::make_tuple(
-      toBytes({reinterpret_cast<const char *>(result->results.data()),
-               result->results.size() * sizeof(uint64_t)}),
-      launches);
+static Wrapper pyWrapper(const JIT &jit, const std::string &name) {
+  Wrapper wrapper;
+  wrapper.call = reinterpret_cast<decltype(wrapper.call)>(jit.lookup(name));
+  if (!wrapper.call)
+    throw nb::value_error("no such function");
+  return wrapper;
 }
+
+/// Whether a tensor of PyTorch has a flag; not where it can't say.
+static bool hasFlag(nb::object value) {
+  PyErr_Clear();
+  return !value.is(Py_False);
+}
+
+/// Whether the memory of a tensor of PyTorch may not be its value. `precision`
+/// is the argument's; see `needs_adapting` in _kvcache.pyi.
+static bool isSpecial(PyObject *tensor, char precision) {
+  static PyObject *const requiresGrad =
+      PyUnicode_InternFromString("requires_grad");
+  static PyObject *const isNegated = PyUnicode_InternFromString("is_neg");
+  return (precision > 0 &&
+          hasFlag(nb::steal(PyObject_GetAttr(tensor, requiresGrad)))) ||
+         (precision > 1 &&
+          hasFlag(nb::steal(PyObject_CallMethodNoArgs(tensor, isNegated))));
+}
+
+/// Not through nanobind, which would take as long as all the rest.
+static PyObject *pyNeedsAdapting(PyObject *, PyObject *const *operands,
+                                 Py_ssize_t count) {
+  if (count != 3 || !PyTuple_Check(operands[0]) || !PyDict_Check(operands[1]) ||
+      !PyBytes_Check(operands[2])) {
+    PyErr_SetString(PyExc_TypeError, "expects a tuple, a dict and bytes");
+    return nullptr;
+  }
+  Py_ssize_t numArgs = PyTuple_GET_SIZE(operands[0]);
+  if (PyBytes_GET_SIZE(operands[2]) != numArgs)
+    Py_RETURN_TRUE;
+  const char *precisions = PyBytes_AS_STRING(operands[2]);
+  for (Py_ssize_t index = 0; index < numArgs; ++index) {
+    PyObject *arg = PyTuple_GET_ITEM(operands[0], index);
+    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(arg));
+    PyObject *isTensor = PyDict_GetItem(operands[1], type);
+    if (!isTensor || (isTensor == Py_True && isSpecial(arg, precisions[index])))
+      Py_RETURN_TRUE;
+  }
+  Py_RETURN_FALSE;
+}
+
+static PyMethodDef functions[] = {
+    {"needs_adapting",
+     reinterpret_cast<PyCFunction>(
+         reinterpret_cast<void (*)()>(&pyNeedsAdapting)),
+     METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 /// What a chip can do, as diagnostics call it; nothing for one unknown.
 static nb::list pyChipFeatures(const std::string &name) {
@@ -125,11 +173,17 @@ NB_MODULE(_kvcache, module) {
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("use_emulator"));
+  nb::class_<Wrapper>(module, "Wrapper")
+      .def_prop_ro_static("caller", [](nb::handle) {
+        return reinterpret_cast<uintptr_t>(&callReleased);
+      });
   nb::class_<JIT>(module, "JIT")
       .def_prop_ro("functions",
                    [](const JIT &jit) { return toStr(jit.getDescription()); })
-      .def("call", &pyCall, nb::arg("name"), nb::arg("frame"),
-           nb::arg("memory"));
+      .def("wrapper", &pyWrapper, nb::arg("name"), nb::keep_alive<0, 1>())
+      .def("take_meter", [](const JIT &jit) { return toStr(jit.takeMeter()); });
+  if (PyModule_AddFunctions(module.ptr(), functions))
+    throw nb::python_error();
   addGeometry(module);
   addIR(module);
 }

@@ -55,15 +55,15 @@ def of_dtype(dtype):
 def test_scales_of_a_wrong_dtype(dtype):
     wrong = np.dtype(getattr(ml_dtypes, dtype, dtype))
     message = (
-        rf"'scales'.*expects a NumPy array of float8_e8m0fnu for .*got one of {dtype}"
+        rf"'scales'.*expects an array of float8_e8m0fnu for .*got one of {dtype}"
     )
     refuse(E8M0, TypeError, message, scales=of_dtype(wrong))
 
 
 def test_elements_of_a_wrong_dtype():
-    message = "'blocks'.*expects a NumPy array of int8 or uint8 .*float4_e2m1fn"
+    message = "'blocks'.*expects an array of int8 or uint8 .*float4_e2m1fn"
     refuse(FP4, TypeError, message, blocks=of_dtype(ml_dtypes.float4_e2m1fn))
-    message = "'blocks'.*expects a NumPy array of float8_e4m3fn .*float8_e5m2"
+    message = "'blocks'.*expects an array of float8_e4m3fn .*float8_e5m2"
     refuse(SHARED, TypeError, message, blocks=of_dtype(ml_dtypes.float8_e5m2))
 
 

@@ -205,7 +205,7 @@ def test_wrong_number_of_arguments():
 def test_functions_that_can_not_be_called(source, message):
     program = kvcache.jit(source)
     with pytest.raises(
-        TypeError, match=f"identity can't be called from Python: .*{message}"
+        TypeError, match=f"identity can't be called: .*{message}"
     ):
         program.call("identity", 0)
 
