@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelMessages.h"
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
@@ -32,6 +33,7 @@ namespace {
 struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
+    lowerKernelMessages(module);
     LowerToLLVMOptions options(
         &getContext(), DataLayout(cast<DataLayoutOpInterface>(*module)));
     LLVMTypeConverter converter(&getContext(), options);

@@ -114,3 +114,20 @@ def test_checks_of_a_long_host_function_take_little_memory(tmp_path):
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0
     assert usage.ru_maxrss < 300 * 1024
+
+
+def test_checks_of_a_long_kernel_take_linear_time(tmp_path):
+    """A search for a free name of each message took hours."""
+    check = '    gpu.printf "%lld is bad {i}\\n", %i : index\n    cf.assert %holds, "bad {i}"\n'
+    checks = "".join(check.format(i=i) for i in range(4000))
+    source = tmp_path / "kernel.mlir"
+    source.write_text(
+        "gpu.module @kernels {\n  gpu.func @checked(%i: index, %holds: i1) kernel {\n"
+        f"{checks}    gpu.return\n  }}\n}}\n"
+    )
+    pipeline = "builtin.module(gpu.module(kvcache-kernels-to-nvvm))"
+    command = [OPT, source, f"--pass-pipeline={pipeline}", "-o", tmp_path / "lowered.mlir"]
+    subprocess.run(command, preexec_fn=limit_seconds, check=True)
+    lowered = (tmp_path / "lowered.mlir").read_text()
+    assert lowered.count("call @__assertfail") == lowered.count("call @vprintf") == 4000
+    assert lowered.count("llvm.alloca") == 1
