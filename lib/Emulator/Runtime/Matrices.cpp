@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 
 using namespace mlir::kvcache::emulator;
 
@@ -178,6 +177,22 @@ static void loadRows(WarpMeeting &meeting, uint32_t count) {
   });
 }
 
+/// The same of transposed matrices: the halves of a register are in two rows.
+static void loadColumns(WarpMeeting &meeting, uint32_t count) {
+  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
+    for (uint32_t reg = 0; reg < count; ++reg) {
+      uint16_t halves[2];
+      for (uint32_t half = 0; half < 2; ++half) {
+        auto [row, column] = placeB16Transposed(number, 0, 2 * half);
+        std::memcpy(&halves[half],
+                    meeting.get<MatrixLane>(reg * 8 + row).row + column,
+                    sizeof(uint16_t));
+      }
+      lane.registers[reg] = halves[0] | uint32_t{halves[1]} << 16;
+    }
+  });
+}
+
 static void loadMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/false);
@@ -185,6 +200,8 @@ static void loadMatrices(Block &block, WarpMeeting &meeting) {
   accessRows(block, meeting, first.count, shape, KVCacheAccessRead);
   if (layout == KVCacheMatrixB16)
     return loadRows(meeting, first.count);
+  if (layout == KVCacheMatrixB16Transposed)
+    return loadColumns(meeting, first.count);
   forEachByte(
       meeting, first.count, shape,
       [layout](uint32_t &reg, uint32_t byte, const char *row, uint32_t column) {
@@ -232,19 +249,20 @@ void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
 // Elements
 //===----------------------------------------------------------------------===//
 
-static float fromF16(uint32_t bits) { return decodeF16(bits); }
-static float fromBF16(uint32_t bits) { return decodeBF16(bits); }
-static float fromE4M3(uint32_t bits) { return decodeE4M3(bits); }
-static float fromE5M2(uint32_t bits) { return decodeE5M2(bits); }
-static float fromF32(uint32_t bits) { return floatFromBits(bits); }
+static double fromF16(uint32_t bits) { return decodeF16(bits); }
+static double fromBF16(uint32_t bits) { return decodeBF16(bits); }
+static double fromE4M3(uint32_t bits) { return decodeE4M3(bits); }
+static double fromE5M2(uint32_t bits) { return decodeE5M2(bits); }
+static double fromF32(uint32_t bits) { return floatFromBits(bits); }
 
 /// PTX ISA, "Alternate Floating-Point Data Formats": the low bits of a tf32 are
 /// not looked at.
-static float fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
+static double fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
 
-static int32_t decodeS8(uint32_t bits) { return static_cast<int8_t>(bits); }
-static int32_t decodeUnsigned(uint32_t bits) { return bits; }
-static int32_t decodeS4(uint32_t bits) {
+static int64_t fromS8(uint32_t bits) { return static_cast<int8_t>(bits); }
+static int64_t fromUnsigned(uint32_t bits) { return bits; }
+static int64_t fromS32(uint32_t bits) { return static_cast<int32_t>(bits); }
+static int64_t fromS4(uint32_t bits) {
   return static_cast<int32_t>(bits << 28) >> 28;
 }
 
@@ -264,8 +282,68 @@ static uint32_t encodeSaturated(int64_t value) {
   return std::clamp<int64_t>(value, Limits::min(), Limits::max());
 }
 
+namespace {
+/// The elements of a register, of so many bits, as numbers.
+template <uint32_t bits, auto decode> struct Unpack {
+  static constexpr uint32_t size = 32 / bits;
+
+  template <typename Number>
+  void operator()(uint32_t reg, Number *numbers) const {
+    for (uint32_t i = 0; i < size; ++i)
+      numbers[i] = decode(reg >> i * bits & (~0u >> (32 - bits)));
+  }
+};
+
+/// The way back.
+template <uint32_t bits, auto encode> struct Pack {
+  static constexpr uint32_t size = 32 / bits;
+
+  template <typename Number> uint32_t operator()(const Number *numbers) const {
+    uint32_t reg = 0;
+    for (uint32_t i = 0; i < size; ++i)
+      reg |= encode(numbers[i]) << i * bits;
+    return reg;
+  }
+};
+} // namespace
+
+/// Calls `visit` with the Unpack of a kind of elements.
+template <typename Visitor>
+static void withFloats(uint32_t element, Visitor visit) {
+  switch (element) {
+  case KVCacheElementF16:
+    return visit(Unpack<16, fromF16>());
+  case KVCacheElementBF16:
+    return visit(Unpack<16, fromBF16>());
+  case KVCacheElementTF32:
+    return visit(Unpack<32, fromTF32>());
+  case KVCacheElementE4M3:
+    return visit(Unpack<8, fromE4M3>());
+  case KVCacheElementE5M2:
+    return visit(Unpack<8, fromE5M2>());
+  default:
+    return visit(Unpack<32, fromF32>());
+  }
+}
+
+template <typename Visitor>
+static void withIntegers(uint32_t element, Visitor visit) {
+  switch (element) {
+  case KVCacheElementS8:
+    return visit(Unpack<8, fromS8>());
+  case KVCacheElementU8:
+    return visit(Unpack<8, fromUnsigned>());
+  case KVCacheElementS4:
+    return visit(Unpack<4, fromS4>());
+  case KVCacheElementU4:
+    return visit(Unpack<4, fromUnsigned>());
+  default:
+    return visit(Unpack<32, fromS32>());
+  }
+}
+
 //===----------------------------------------------------------------------===//
-// Fragments
+// mma.sync
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -274,177 +352,124 @@ struct MmaLane : WarpLane {
   KVCacheMatrixRegisters *registers = nullptr;
 };
 
-struct Place {
-  uint32_t row, column;
-};
+/// The largest matrices, m by k and k by n; n is always the same.
+constexpr uint32_t kMaxM = 16, kN = 8, kMaxK = 64;
 
-/// The elements of a register, and how many of them there are in one.
-struct Packing {
-  uint32_t bits;
-  uint32_t size() const { return 32 / bits; }
-  uint32_t get(uint32_t reg, uint32_t element) const {
-    return reg >> element * bits & (~0u >> (32 - bits));
+/// An mma of a warp, in numbers whose products are exact, and whose sums are
+/// rounded much less than results.
+///
+/// PTX ISA, "Matrix Fragments for mma" of all shapes but m8n8k4: four lanes
+/// share a row of A, and each has one register of it; registers go down by 8
+/// rows, then on by what four registers hold.
+template <typename Number> class Multiplication {
+public:
+  Multiplication(WarpMeeting &meeting, const KVCacheMma &form)
+      : meeting(meeting), form(form) {}
+
+  template <typename Unpack> void loadA(Unpack unpack) {
+    constexpr uint32_t size = Unpack::size;
+    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+      const uint32_t *next = lane.registers->a;
+      for (uint32_t k = number % 4 * size; k < form.k; k += 4 * size)
+        for (uint32_t row = number / 4; row < form.m; row += 8)
+          unpack(*next++, &a[row][k]);
+    });
   }
-};
 
-/// The largest matrices, m by k and k by n.
-constexpr uint32_t kMaxM = 16, kMaxN = 8, kMaxK = 64;
+  /// As of A, transposed.
+  template <typename Unpack> void loadB(Unpack unpack) {
+    constexpr uint32_t size = Unpack::size;
+    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+      const uint32_t *next = lane.registers->b;
+      for (uint32_t k = number % 4 * size; k < form.k; k += 4 * size) {
+        Number numbers[size];
+        unpack(*next++, numbers);
+        for (uint32_t i = 0; i < size; ++i)
+          b[k + i][number / 4] = numbers[i];
+      }
+    });
+  }
 
-template <typename Number> struct Matrices {
-  Number a[kMaxM][kMaxK], b[kMaxN][kMaxK];
+  template <typename Unpack> void loadC(Unpack unpack) {
+    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+      const uint32_t *next = lane.registers->c;
+      forEachSum<Unpack::size>(number,
+                               [&](Number *sums) { unpack(*next++, sums); });
+    });
+  }
+
+  /// Products are added in the order of k.
+  void multiply() {
+    // One row of the sums.
+    using Row [[gnu::vector_size(kN * sizeof(Number))]] = Number;
+    for (uint32_t m = 0; m < form.m; ++m) {
+      Row sum, factors;
+      std::memcpy(&sum, sums[m], sizeof(Row));
+      for (uint32_t k = 0; k < form.k; ++k) {
+        std::memcpy(&factors, b[k], sizeof(Row));
+        sum += a[m][k] * factors;
+      }
+      std::memcpy(sums[m], &sum, sizeof(Row));
+    }
+  }
+
+  template <typename Pack> void storeD(Pack pack) {
+    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+      uint32_t *next = lane.registers->d;
+      forEachSum<Pack::size>(number,
+                             [&](const Number *sums) { *next++ = pack(sums); });
+    });
+  }
+
+private:
+  /// Calls `visit` with the elements in each register of C or D: a lane has two
+  /// that are next to one another, of every eighth row.
+  template <uint32_t size, typename Visitor>
+  void forEachSum(uint32_t lane, Visitor visit) {
+    for (uint32_t row = lane / 4; row < form.m; row += 8)
+      for (uint32_t i = 0; i < 2; i += size)
+        visit(&sums[row][lane % 4 * 2 + i]);
+  }
+
+  WarpMeeting &meeting;
+  const KVCacheMma &form;
+  Number a[kMaxM][kMaxK], b[kMaxK][kN], sums[kMaxM][kN];
 };
 } // namespace
 
-static Packing getPacking(uint32_t element) {
-  switch (element) {
-  case KVCacheElementF16:
-  case KVCacheElementBF16:
-    return {16};
-  case KVCacheElementE4M3:
-  case KVCacheElementE5M2:
-  case KVCacheElementS8:
-  case KVCacheElementU8:
-    return {8};
-  case KVCacheElementS4:
-  case KVCacheElementU4:
-    return {4};
-  default:
-    return {32};
-  }
+static void multiplyIntegers(WarpMeeting &meeting, const KVCacheMma &form) {
+  Multiplication<int64_t> all(meeting, form);
+  withIntegers(form.a, [&](auto unpack) { all.loadA(unpack); });
+  withIntegers(form.b, [&](auto unpack) { all.loadB(unpack); });
+  all.loadC(Unpack<32, fromS32>());
+  all.multiply();
+  if (form.isSaturated)
+    all.storeD(Pack<32, encodeSaturated>());
+  else
+    all.storeD(Pack<32, encodeWrapped>());
 }
 
-// PTX ISA, "Matrix Fragments for mma" of all shapes but m8n8k4: four lanes
-// share a row of A, and each has one register of it; registers go down by 8
-// rows, then on by what four registers hold.
-
-static Place placeA(const KVCacheMma &form, uint32_t lane, uint32_t reg,
-                    uint32_t element, uint32_t size) {
-  uint32_t down = form.m / 8;
-  return {lane / 4 + reg % down * 8,
-          (lane % 4 + reg / down * 4) * size + element};
-}
-
-/// As of A, transposed.
-static Place placeB(const KVCacheMma &, uint32_t lane, uint32_t reg,
-                    uint32_t element, uint32_t size) {
-  return {(lane % 4 + reg * 4) * size + element, lane / 4};
-}
-
-/// C and D: each lane has two elements that are next to one another, of every
-/// eighth row.
-static Place placeC(uint32_t lane, uint32_t index) {
-  return {lane / 4 + index / 2 * 8, lane % 4 * 2 + index % 2};
-}
-
-/// Calls `function` with the place and the bits of each element of A or B.
-template <typename GetPlace, typename Function>
-static void forEachElement(const KVCacheMma &form, const uint32_t *registers,
-                           uint32_t numRegisters, uint32_t lane,
-                           uint32_t elementType, GetPlace getPlace,
-                           Function function) {
-  Packing packing = getPacking(elementType);
-  uint32_t size = packing.size();
-  for (uint32_t reg = 0; reg < numRegisters; ++reg)
-    for (uint32_t i = 0; i < size; ++i)
-      function(getPlace(form, lane, reg, i, size),
-               packing.get(registers[reg], i));
-}
-
-static uint32_t numRegisters(uint32_t rows, uint32_t columns,
-                             uint32_t element) {
-  return rows * columns * getPacking(element).bits / (32 * kWarpSize);
-}
-
-//===----------------------------------------------------------------------===//
-// mma.sync
-//===----------------------------------------------------------------------===//
-
-/// The functions that turn bits into numbers, and sums into bits.
-template <typename Number> struct Arithmetic {
-  using Decode = Number (*)(uint32_t bits);
-  Decode a, b, c;
-  using Sum = std::conditional_t<std::is_integral_v<Number>, int64_t, double>;
-  uint32_t (*encode)(Sum sum);
-};
-
-template <typename Number>
-static void gather(WarpMeeting &meeting, const KVCacheMma &form,
-                   const Arithmetic<Number> &arithmetic,
-                   Matrices<Number> &matrices) {
-  uint32_t numA = numRegisters(form.m, form.k, form.a);
-  uint32_t numB = numRegisters(form.k, form.n, form.b);
-  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-    forEachElement(form, lane.registers->a, numA, number, form.a, placeA,
-                   [&](Place place, uint32_t bits) {
-                     matrices.a[place.row][place.column] = arithmetic.a(bits);
-                   });
-    forEachElement(form, lane.registers->b, numB, number, form.b, placeB,
-                   [&](Place place, uint32_t bits) {
-                     matrices.b[place.column][place.row] = arithmetic.b(bits);
-                   });
-  });
-}
-
-template <typename Number>
-static void multiply(WarpMeeting &meeting, const KVCacheMma &form,
-                     const Arithmetic<Number> &arithmetic) {
-  using Sum = typename Arithmetic<Number>::Sum;
-  Matrices<Number> matrices;
-  gather(meeting, form, arithmetic, matrices);
-  Packing packingC = getPacking(form.c), packingD = getPacking(form.d);
-  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-    uint32_t results[4] = {};
-    for (uint32_t i = 0; i < form.m / 4; ++i) {
-      auto [row, column] = placeC(number, i);
-      uint32_t reg = lane.registers->c[i / packingC.size()];
-      Sum sum = arithmetic.c(packingC.get(reg, i % packingC.size()));
-      for (uint32_t k = 0; k < form.k; ++k)
-        sum += Sum{matrices.a[row][k]} * matrices.b[column][k];
-      results[i / packingD.size()] |= arithmetic.encode(sum)
-                                      << i % packingD.size() * packingD.bits;
-    }
-    std::copy_n(results, 4, lane.registers->d);
-  });
-}
-
-static float (*getDecode(uint32_t element))(uint32_t) {
-  switch (element) {
-  case KVCacheElementF16:
-    return fromF16;
-  case KVCacheElementBF16:
-    return fromBF16;
-  case KVCacheElementTF32:
-    return fromTF32;
-  case KVCacheElementE4M3:
-    return fromE4M3;
-  case KVCacheElementE5M2:
-    return fromE5M2;
-  default:
-    return fromF32;
-  }
-}
-
-static int32_t (*getIntegerDecode(uint32_t element))(uint32_t) {
-  switch (element) {
-  case KVCacheElementS8:
-    return decodeS8;
-  case KVCacheElementS4:
-    return decodeS4;
-  default:
-    return decodeUnsigned;
-  }
+static void multiplyFloats(WarpMeeting &meeting, const KVCacheMma &form) {
+  Multiplication<double> all(meeting, form);
+  withFloats(form.a, [&](auto unpack) { all.loadA(unpack); });
+  withFloats(form.b, [&](auto unpack) { all.loadB(unpack); });
+  if (form.c == KVCacheElementF16)
+    all.loadC(Unpack<16, fromF16>());
+  else
+    all.loadC(Unpack<32, fromF32>());
+  all.multiply();
+  if (form.d == KVCacheElementF16)
+    all.storeD(Pack<16, encodeF16>());
+  else
+    all.storeD(Pack<32, encodeF32>());
 }
 
 static void multiplyAll(Block &, WarpMeeting &meeting) {
   const KVCacheMma &form = *meeting.get<MmaLane>(0).form;
   if (form.d == KVCacheElementS32)
-    return multiply<int32_t>(
-        meeting, form,
-        {getIntegerDecode(form.a), getIntegerDecode(form.b), decodeUnsigned,
-         form.isSaturated ? encodeSaturated : encodeWrapped});
-  multiply<float>(meeting, form,
-                  {getDecode(form.a), getDecode(form.b), getDecode(form.c),
-                   form.d == KVCacheElementF16 ? encodeF16 : encodeF32});
+    multiplyIntegers(meeting, form);
+  else
+    multiplyFloats(meeting, form);
 }
 
 void kvcacheEmulatorMma(KVCacheThread *self, const KVCacheSite *site,
