@@ -27,6 +27,14 @@ def jit(
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors."""
 
+def compile_object(
+    source: bytes, filename: str, passes: str, opt_level: int
+) -> tuple[bytes | None, list[RawDiagnostic]]:
+    """Returns an object file for a shared library, or None on errors."""
+
+def helper_library() -> str:
+    """Returns the path of the library of MLIR that compiled code may call."""
+
 def parse_type(
     text: bytes,
 ) -> tuple[tuple[str, str, dict[str, Any] | None] | None, list[RawDiagnostic]]:

@@ -11,6 +11,7 @@ from typing import Any
 from . import _native
 from .descriptors import describe
 from .kernels import Binary, CompiledModule, Kernel
+from .libraries import LibrarySource
 from .ptx import Entry, Parameter, parse_entries
 
 _FORMATS = ("ptx", "cubin", "fatbin")
@@ -68,7 +69,16 @@ def compile(
         binary.kernels += _list_kernels(binary, json.loads(properties))
         getattr(binary, format)
         binaries.append(binary)
-    return CompiledModule(binaries, format)
+    options = f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
+    passes = f"symbol-dce,kvcache-to-ptx{{{options}}}"
+    library = LibrarySource(
+        contents,
+        name,
+        _native.add_checks(passes, bounds_checks),
+        opt_level,
+        ("kvcache_runtime", "kvcache_cuda"),
+    )
+    return CompiledModule(binaries, format, library)
 
 
 def _parse_targets(target: str | Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from . import toolchain
 from ._native import Path
 from .checks import check_string
 from .descriptors import Descriptor
+from .libraries import LibrarySource
 from .ptx import Parameter
 
 
@@ -151,9 +152,15 @@ class CompiledModule:
     preceded by its module, as in ``"decode::kernel"``.
     """
 
-    def __init__(self, binaries: Iterable[Binary], format: str) -> None:
+    def __init__(
+        self,
+        binaries: Iterable[Binary],
+        format: str,
+        library: LibrarySource | None = None,
+    ) -> None:
         self.binaries = tuple(binaries)
         self.format = format
+        self._library = library
         kernels = [kernel for binary in self.binaries for kernel in binary.kernels]
         self.chips: tuple[str, ...] = tuple(dict.fromkeys(k.chip for k in kernels))
         uses = Counter((k.name, k.chip) for k in kernels)
@@ -187,6 +194,25 @@ class CompiledModule:
         from . import artifact
 
         artifact.save(self, path)
+
+    def save_library(self, path: Path) -> None:
+        """Writes the host functions with their kernels as a library for TVM-FFI.
+
+        ``tvm_ffi.load_module(path).name`` is the function ``name``. It takes memory of
+        the GPU, and holds the PTX of the kernels that it launches. It needs
+        ``libkvcache_runtime.so`` and ``libkvcache_cuda.so``, which it looks for beside
+        it and in this package.
+
+        Raises:
+            CompileError: A host function has no lowering.
+            ToolchainError: There is no C compiler to link with, or it fails.
+            ValueError: The module was read from an artifact, which has no host code.
+        """
+        if not self._library:
+            raise ValueError(
+                "expects a module that 'compile' made: an artifact has no host code"
+            )
+        self._library.save(path)
 
     def __repr__(self) -> str:
         kernels = "".join(f"\n  {kernel!r}" for kernel in self.kernels.values())

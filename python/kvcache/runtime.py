@@ -15,6 +15,7 @@ from .checks import check_string
 from .compiler import chips
 from .emulator import Launches, parse_launches
 from .errors import CheckError, TargetError
+from .libraries import LibrarySource
 from .placement import aligned_arrays
 from .signatures import TYPES, Signature
 
@@ -84,7 +85,9 @@ def jit(
         chip is not None,
     )
     _native.report(diagnostics, compiled is not None, stacklevel=2)
-    return JitModule(compiled, target, bool(meter))
+    checked = _native.add_checks(passes, bounds_checks)
+    library = LibrarySource(contents, name, checked, opt_level, ("kvcache_runtime",))
+    return JitModule(compiled, target, bool(meter), None if chip else library)
 
 
 def _parse_target(target: str) -> str | None:
@@ -167,10 +170,17 @@ class JitModule:
     ``functions`` maps their names to their types, in the order of the source.
     """
 
-    def __init__(self, compiled: JIT, target: str, has_meter: bool = False) -> None:
+    def __init__(
+        self,
+        compiled: JIT,
+        target: str,
+        has_meter: bool = False,
+        library: LibrarySource | None = None,
+    ) -> None:
         described = map(Signature.parse, json.loads(compiled.functions))
         self._compiled = compiled
         self._has_meter = has_meter
+        self._library = library
         self._chip = _parse_target(target)
         self._last_call = threading.local()
         self._entries = {
@@ -206,6 +216,23 @@ class JitModule:
             ValueError: There is no such function.
         """
         return self._find(name).function
+
+    def save_library(self, path: _native.Path) -> None:
+        """Writes the functions as a shared library that TVM-FFI loads.
+
+        It is for all machines of this architecture. ``tvm_ffi.load_module(path).name``
+        is the function ``name``. It needs ``libkvcache_runtime.so``, which it looks for
+        beside it and in this package.
+
+        Raises:
+            ToolchainError: There is no C compiler to link with, or it fails.
+            ValueError: The functions were compiled for an emulated chip.
+        """
+        if not self._library:
+            raise ValueError(
+                f"expects a program for target 'cpu' to save, got one for {self.target!r}"
+            )
+        self._library.save(path)
 
     def call(self, name: str, *args: Any) -> Any:
         """Calls a function.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "JIT.h"
+#include "Object.h"
 #include "Signature.h"
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Runtime/Host.h"
@@ -46,13 +47,10 @@ void __truncdfhf2();
 /// MLIR's library of helper functions, which finds those that it needs itself.
 /// Told by an address and not by a name: only the copy that this library is
 /// linked to works with the one LLVM of the process.
-static const std::string &getHelperLibrary() {
-  static const std::string path = [] {
-    Dl_info info;
-    bool found = dladdr(reinterpret_cast<void *>(&memrefCopy), &info);
-    return std::string(found ? info.dli_fname : "");
-  }();
-  return path;
+std::string kvcache::python::getHelperLibrary() {
+  Dl_info info;
+  bool found = dladdr(reinterpret_cast<void *>(&memrefCopy), &info);
+  return found ? info.dli_fname : "";
 }
 
 /// Functions of this library that compiled code may call.
@@ -173,14 +171,18 @@ static bool addUnload(ModuleOp module) {
   return true;
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-createHostMachine(llvm::CodeGenOptLevel optLevel) {
+void kvcache::python::initializeNativeTarget() {
   static const bool initialized = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     return true;
   }();
   (void)initialized;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createHostMachine(llvm::CodeGenOptLevel optLevel) {
+  initializeNativeTarget();
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
@@ -201,7 +203,8 @@ createEngine(ModuleOp module, unsigned optLevel) {
   ExecutionEngineOptions options;
   options.transformer = transformer;
   options.jitCodeGenOptLevel = codeGenOptLevel;
-  StringRef helperLibrary = getHelperLibrary();
+  std::string helperPath = getHelperLibrary();
+  StringRef helperLibrary = helperPath;
   options.sharedLibPaths = helperLibrary;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;

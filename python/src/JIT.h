@@ -16,6 +16,9 @@
 
 namespace mlir::kvcache::python {
 
+/// Makes LLVM's code generator of this machine known.
+void initializeNativeTarget();
+
 /// The compiled public functions of a module.
 class JIT {
 public:

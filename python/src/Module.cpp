@@ -15,6 +15,7 @@
 #include "Geometry.h"
 #include "IR.h"
 #include "JIT.h"
+#include "Object.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
@@ -61,6 +62,20 @@ static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
     result = JIT::create(std::move(contents), filename, std::move(options));
   }
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
+}
+
+static nb::tuple pyCompileObject(nb::bytes source, const std::string &filename,
+                                 const std::string &passes, unsigned optLevel) {
+  std::string contents = toString(source);
+  ObjectResult result;
+  {
+    ReleasedGIL released;
+    result = compileObject(std::move(contents), filename, passes, optLevel);
+  }
+  nb::object object = nb::none();
+  if (result.object)
+    object = toBytes(*result.object);
+  return nb::make_tuple(object, toPython(result.diagnostics));
 }
 
 namespace {
@@ -173,6 +188,9 @@ NB_MODULE(_kvcache, module) {
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("use_emulator"));
+  module.def("compile_object", &pyCompileObject, nb::arg("source"),
+             nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
+  module.def("helper_library", [] { return toStr(getHelperLibrary()); });
   nb::class_<Wrapper>(module, "Wrapper")
       .def_prop_ro_static("caller", [](nb::handle) {
         return reinterpret_cast<uintptr_t>(&callReleased);

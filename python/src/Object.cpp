@@ -1,0 +1,86 @@
+//===- Object.cpp - Modules to object files -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Object.h"
+#include "JIT.h"
+#include "kvcache/Compile/Guard.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace mlir::kvcache::python;
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createMachine(unsigned optLevel) {
+  initializeNativeTarget();
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  llvm::orc::JITTargetMachineBuilder builder(triple);
+  builder.setRelocationModel(llvm::Reloc::PIC_);
+  builder.setCodeGenOptLevel(llvm::CodeGenOpt::getLevel(optLevel).value_or(
+      llvm::CodeGenOptLevel::Default));
+  return builder.createTargetMachine();
+}
+
+/// Only the wrappers are for others.
+static void hideFunctions(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration() && !function.hasLocalLinkage() &&
+        !function.getName().starts_with("__tvm_ffi_"))
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+}
+
+static llvm::Expected<std::string> createObject(ModuleOp module,
+                                                unsigned optLevel) {
+  auto machine = createMachine(optLevel);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated =
+      translateModuleToLLVMIR(module, context);
+  if (!translated)
+    return llvm::createStringError("the module has no translation to LLVM IR");
+  translated->setTargetTriple((*machine)->getTargetTriple());
+  translated->setDataLayout((*machine)->createDataLayout());
+  hideFunctions(*translated);
+  auto optimize =
+      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
+  if (llvm::Error error = optimize(translated.get()))
+    return std::move(error);
+  llvm::SmallVector<char> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return llvm::createStringError("this machine has no object files");
+  passes.run(*translated);
+  return std::string(object.begin(), object.end());
+}
+
+ObjectResult kvcache::python::compileObject(std::string contents,
+                                            std::string filename,
+                                            std::string passes,
+                                            unsigned optLevel) {
+  return runGuarded<ObjectResult>([=] {
+    Source source(contents, filename);
+    ObjectResult result;
+    if (source.getModule() && succeeded(source.run(passes))) {
+      auto object = createObject(source.getModule(), optLevel);
+      if (object)
+        result.object = std::move(*object);
+      else
+        source.getDiagnostics().addError(toString(object.takeError()));
+    }
+    result.diagnostics = source.getDiagnostics().take();
+    return result;
+  });
+}
