@@ -1,0 +1,92 @@
+"""Calls with tensors of PyTorch, where it is installed."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kvcache
+
+torch = pytest.importorskip("torch")
+
+ADD = """
+func.func @add(%x: memref<?x{type}{layout}>, %n: index) -> {type} {{
+  %c0 = arith.constant 0 : index
+  %v = memref.load %x[%n] : memref<?x{type}{layout}>
+  memref.store %v, %x[%c0] : memref<?x{type}{layout}>
+  return %v : {type}
+}}
+"""
+
+
+def add(type_, layout=""):
+    return kvcache.jit(ADD.format(type=type_, layout=layout), opt_level=0)
+
+
+@pytest.mark.parametrize(
+    "type_, dtype",
+    [
+        ("f32", torch.float32),
+        ("f16", torch.float16),
+        ("bf16", torch.bfloat16),
+        ("f8E4M3FN", torch.float8_e4m3fn),
+        ("f8E5M2", torch.float8_e5m2),
+        ("f8E8M0FNU", torch.float8_e8m0fnu),
+        ("i8", torch.int8),
+        ("i64", torch.int64),
+    ],
+)
+def test_tensors_of_each_type(type_, dtype):
+    tensor = torch.tensor([1.0, 2.0, 4.0]).to(dtype)
+    program = add(type_)
+    for call in (lambda *args: program.call("add", *args), program.function("add")):
+        assert call(tensor, 2) == 4
+        assert tensor[0].to(torch.float32) == 4
+
+
+def test_packed_values_are_bytes():
+    bits = torch.tensor([0x21, 0x43], dtype=torch.uint8)
+    assert add("i8").call("add", bits.view(torch.float4_e2m1fn_x2), 1) == 0x43
+    with pytest.raises(TypeError, match="float4_e2m1fn for .*, got one of float4_e2m1fnx2"):
+        kvcache.jit("func.func @f(%x: memref<?xf4E2M1FN>) { return }").call(
+            "f", bits.view(torch.float4_e2m1fn_x2)
+        )
+
+
+def test_strides_and_offsets():
+    tensor = torch.arange(8, dtype=torch.float32)
+    program = add("f32", ", strided<[?]>")
+    assert program.call("add", tensor[1::2], 3) == 7 and tensor[1] == 7
+    assert program.call("add", tensor[3:4].expand(5), 4) == 3
+    with pytest.raises(ValueError, match="expects a C-contiguous array"):
+        add("f32").call("add", tensor[1::2], 0)
+
+
+@pytest.mark.parametrize("call", ["first", "again"])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: torch.zeros(2, requires_grad=True), "requires a gradient"),
+        (lambda: torch.nn.Parameter(torch.zeros(2)), "requires a gradient"),
+        (lambda: torch.zeros(2, dtype=torch.complex64).conj().imag, "a negated view"),
+        (lambda: torch.zeros(2, dtype=torch.complex64).conj(), "a conjugate view"),
+    ],
+)
+def test_memory_that_is_not_the_value(make, message, call):
+    program = add("f32", ", strided<[?]>")
+    if call == "again":  # PyTorch's tensors are known by then
+        program.call("add", torch.zeros(2), 0)
+    with pytest.raises((ValueError, TypeError), match=f"{message}|complex64"):
+        program.call("add", make(), 0)
+
+
+def test_tensors_and_arrays_together():
+    program = kvcache.jit("""
+func.func @copy(%from: memref<?xbf16>, %to: memref<?xbf16>) {
+  memref.copy %from, %to : memref<?xbf16> to memref<?xbf16>
+  return
+}
+""")
+    source = np.arange(4, dtype=ml_dtypes.bfloat16)
+    target = torch.zeros(4, dtype=torch.bfloat16)
+    program.call("copy", source, target)
+    assert target.tolist() == [0, 1, 2, 3]
