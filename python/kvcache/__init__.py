@@ -37,7 +37,7 @@ from .inputs import StepInputs
 from .kernels import CompiledModule, Kernel
 from .layouts import Layout, describe
 from .manager import PagedKVCacheManager
-from .memory import ArrayMemory, Memory, NumPyMemory
+from .memory import ArrayMemory, Memory, NoMemory, NumPyMemory
 from .params import KVCacheParams
 from .ptx import Parameter
 from .quantization import KVCacheQuantizationConfig
@@ -75,6 +75,7 @@ __all__ = [
     "Layout",
     "LaunchMeter",
     "Memory",
+    "NoMemory",
     "NumPyMemory",
     "OutOfPagesError",
     "PageAddress",

@@ -38,11 +38,17 @@ class Memory(Protocol):
         """Copies one page over another."""
 
 
+# Linux gives memory when a page is first written, and refuses no mapping for its size.
+# Python 3.11 has no name for this flag.
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
 class NumPyMemory:
     """Host memory as NumPy arrays, at the boundaries of the machine's pages.
 
     So they are aligned for every access of a kernel, and pages of a cache that are
-    never written take no memory. ``MemoryError`` tells that there is no room.
+    never written take no memory: a cache may be larger than the memory of the machine.
+    ``MemoryError`` tells that there is no room for the addresses.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -51,7 +57,7 @@ class NumPyMemory:
             raise TypeError(f"expects 'shape' to be a tuple of sizes, got {shape!r}")
         check_integer(**{f"shape[{i}]": side for i, side in enumerate(shape)})
         size = math.prod(map(int, shape)) * dtype.itemsize
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         try:
             mapping = mmap.mmap(-1, max(size, 1), flags)
         except (OSError, OverflowError) as error:
@@ -78,6 +84,27 @@ class NumPyMemory:
 
     def copy_page(self, tensor: np.ndarray, source: int, target: int) -> None:
         tensor[target] = tensor[source]
+
+
+class NoMemory(NumPyMemory):
+    """No memory for pages, on a machine that only plans what others do.
+
+    Blocks and scales have their shapes and dtypes, and hold zeros that can't be written.
+    Tables and lengths are NumPy arrays.
+    """
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        zero = super().allocate((1,) * len(shape), dtype)
+        return np.broadcast_to(zero, shape)
+
+    def read_page(self, tensor: np.ndarray, page: int, into: np.ndarray) -> None:
+        """Copies nothing, as ``write_page`` and ``copy_page`` do."""
+
+    def write_page(self, tensor: np.ndarray, page: int, values: np.ndarray) -> None:
+        pass
+
+    def copy_page(self, tensor: np.ndarray, source: int, target: int) -> None:
+        pass
 
 
 class ArrayMemory:

@@ -1,14 +1,18 @@
 """Memories that a cache can lie in: NumPy's, and those of array libraries."""
 
+import dataclasses
 import mmap
+import os
 import types
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from manager_model import Configuration
 
-from kvcache import ArrayMemory, NumPyMemory, dtypes, placement
+import kvcache
+from kvcache import ArrayMemory, NoMemory, NumPyMemory, dtypes, placement
 
 DTYPES = [
     np.dtype(dtype)
@@ -259,3 +263,59 @@ def test_numpy_memory_tells_that_there_is_no_room(pages):
     message = rf"no room for a tensor of {pages * 8} bytes, \({pages}, 4\) of float16"
     with pytest.raises(MemoryError, match=message):
         NumPyMemory().allocate((pages, 4), np.dtype(np.float16))
+
+
+def read_overcommit():
+    return int(Path("/proc/sys/vm/overcommit_memory").read_text())
+
+
+@pytest.mark.skipif(read_overcommit() == 2, reason="the system reserves all memory")
+def test_a_cache_may_be_larger_than_the_memory():
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    pages = 4 * total // 2**20
+    tensor = NumPyMemory().allocate((pages, 2**20), np.dtype(np.uint8))
+    tensor[-1] = 7
+    assert tensor[0, 0] == 0 and tensor[-1, -1] == 7
+
+
+def test_a_plan_needs_no_memory():
+    """Decisions are those of a manager with memory, also where pages move and are copied."""
+    params = Configuration(page_size=2, host_pages=3).params
+    sizes = {"max_batch_size": 4, "max_seq_len": 16, "num_pages": 4}
+    managers = [
+        kvcache.PagedKVCacheManager(params, **sizes, memory=memory)
+        for memory in (NumPyMemory(), NoMemory())
+    ]
+    for manager in managers:
+        manager.claim("a", [1, 2, 3])
+        manager.step(["a"])
+        manager.fork("a", "b")
+        manager.grow_batch(["a", "b"], [4, 5])
+        manager.step(["a", "b"])
+        manager.swap_out("a")
+        manager.claim("c", [6, 7])
+        manager.release("c")
+        manager.swap_in("a")
+    real, planned = managers
+    assert real.snapshot() == planned.snapshot()
+    assert real.stats.pages_from_host and real.stats == planned.stats
+    for tensor, other in zip(real.blocks, planned.blocks, strict=True):
+        assert (tensor.shape, tensor.dtype) == (other.shape, other.dtype)
+        assert not other.any() and not other.flags.writeable
+
+
+def test_a_plan_may_be_of_any_size():
+    params = dataclasses.replace(
+        Configuration(page_size=16, format="bf16").params,
+        n_kv_heads=8, head_dim=128, total_num_layers=80,
+    )  # fmt: skip
+    manager = kvcache.PagedKVCacheManager(
+        params,
+        max_batch_size=1,
+        max_seq_len=2**20,
+        cache_bytes=2**40,
+        memory=NoMemory(),
+    )
+    manager.claim("a", np.zeros(2**20, np.int64))
+    assert manager.num_pages == 2**40 // (5 * 2**20) - 1
+    assert manager.inputs(["a"]).lut.shape == (1, 2**16 + 16)
