@@ -16,6 +16,7 @@ examples:
   scripts/bench --works gather,decode --chips sm_90a --runs 21
   scripts/bench --works linear
   scripts/bench --out /tmp/results --markdown
+  scripts/bench manager --help      # page managers on the CPU, ours and vLLM's
 """
 
 from __future__ import annotations
