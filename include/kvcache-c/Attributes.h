@@ -125,6 +125,26 @@ mlirKVCacheEvictionAttrGetChecked(MlirLocation loc, MlirKVCacheEviction value);
 MLIR_CAPI_EXPORTED MlirKVCacheEviction
 mlirKVCacheEvictionAttrGetValue(MlirAttribute attr);
 
+//===----------------------------------------------------------------------===//
+// CopyKindAttr
+//===----------------------------------------------------------------------===//
+
+/// The kind of instructions that copy into a tile.
+typedef enum MlirKVCacheCopyKind {
+  MlirKVCacheCopyKindPlain = 0,
+  MlirKVCacheCopyKindCpAsync = 1,
+  MlirKVCacheCopyKindTensorBoxes = 2,
+  MlirKVCacheCopyKindTensorRows = 3,
+  MlirKVCacheCopyKindBulkRows = 4,
+} MlirKVCacheCopyKind;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheCopyKindAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheCopyKindAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheCopyKindAttrGetChecked(MlirLocation loc, MlirKVCacheCopyKind value);
+MLIR_CAPI_EXPORTED MlirKVCacheCopyKind
+mlirKVCacheCopyKindAttrGetValue(MlirAttribute attr);
+
 #ifdef __cplusplus
 }
 #endif

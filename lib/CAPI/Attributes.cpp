@@ -143,3 +143,22 @@ MlirKVCacheEviction mlirKVCacheEvictionAttrGetValue(MlirAttribute attr) {
   return static_cast<MlirKVCacheEviction>(
       cast<EvictionAttr>(unwrap(attr)).getValue());
 }
+
+bool mlirAttributeIsAKVCacheCopyKindAttr(MlirAttribute attr) {
+  return isa_and_present<CopyKindAttr>(unwrap(attr));
+}
+
+MlirTypeID mlirKVCacheCopyKindAttrGetTypeID() {
+  return wrap(CopyKindAttr::getTypeID());
+}
+
+MlirAttribute mlirKVCacheCopyKindAttrGetChecked(MlirLocation loc,
+                                                MlirKVCacheCopyKind value) {
+  return getCaseAttr<CopyKindAttr, CopyKind>(loc, "copy kind",
+                                             symbolizeCopyKind, value);
+}
+
+MlirKVCacheCopyKind mlirKVCacheCopyKindAttrGetValue(MlirAttribute attr) {
+  return static_cast<MlirKVCacheCopyKind>(
+      cast<CopyKindAttr>(unwrap(attr)).getValue());
+}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "DescriptorRules.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -32,9 +33,37 @@ int64_t AsyncGatherTileOp::getAccessedWidth() {
   return getUnit(getCache().getType());
 }
 
+ArrayRef<CopyKind> AsyncLoadTileOp::getCopyKinds() {
+  static constexpr CopyKind kinds[] = {CopyKind::TensorBoxes, CopyKind::CpAsync,
+                                       CopyKind::Plain};
+  return kinds;
+}
+ArrayRef<CopyKind> AsyncGatherTileOp::getCopyKinds() {
+  static constexpr CopyKind kinds[] = {CopyKind::TensorRows, CopyKind::BulkRows,
+                                       CopyKind::CpAsync, CopyKind::Plain};
+  return kinds;
+}
+
+/// Checks that `copy` is a kind that can do the op, and that it is `withTensor`
+/// if the op has a descriptor.
+static LogicalResult verifyKind(TileCopyOpInterface op, CopyKind withTensor) {
+  ArrayRef<CopyKind> kinds = op.getCopyKinds();
+  if (op.getCopy() && !llvm::is_contained(kinds, *op.getCopy())) {
+    InFlightDiagnostic error = op->emitOpError("expects 'copy' to be one of ");
+    llvm::interleaveComma(
+        kinds, error, [&](CopyKind kind) { error << stringifyCopyKind(kind); });
+    return error << ", got " << stringifyCopyKind(*op.getCopy());
+  }
+  if (op.getDescriptor() && op.getCopy() != withTensor)
+    return op->emitOpError("expects 'copy' to be ")
+           << stringifyCopyKind(withTensor) << " with 'descriptor'";
+  return success();
+}
+
 /// Checks (C1) and (C2) of copies.
-static LogicalResult verifyCopy(Operation *op, CacheTypeInterface cache,
-                                TileType tile) {
+static LogicalResult verifyCopy(TileCopyOpInterface op) {
+  CacheTypeInterface cache = op.getViewType();
+  TileType tile = op.getTile().getType();
   Type stored = cache.getStorageType();
   if (tile.getElementType() != stored)
     return op->emitOpError("expects 'tile' to have the stored element type of "
@@ -47,18 +76,49 @@ static LogicalResult verifyCopy(Operation *op, CacheTypeInterface cache,
   return success();
 }
 
+/// Checks (C5): boxes of rows of a page, or of rows of all pages.
+static LogicalResult verifyBoxes(AsyncLoadTileOp op, TMATileType descriptor) {
+  CacheTypeInterface cache = op.getCache().getType();
+  ArrayRef<int64_t> box = descriptor.getBox();
+  bool isRagged = op.getValid() || !cache.isPaged();
+  size_t rowSide = isRagged ? 1 : 2;
+  if (box.size() != 4 || box[rowSide] != descriptor.getRows())
+    return op.emitOpError("expects a box (columns, ")
+           << (isRagged ? "rows, 1, 1" : "1, rows, 1")
+           << ") of 'descriptor', got " << descriptor;
+  if (failed(verifyLayout(op, descriptor, op.getTile().getType())) ||
+      failed(
+          verifyPartOfRows(op, descriptor, op.getTile().getType().getRows())))
+    return failure();
+  if (cache.isPaged() && cache.hasStaticPageSize() &&
+      cache.getPageSize() % descriptor.getRows() != 0)
+    return op.emitOpError("expects the rows of the box to divide those of a "
+                          "page (")
+           << cache.getPageSize() << "), got " << descriptor.getRows();
+  return success();
+}
+
 LogicalResult AsyncLoadTileOp::verify() {
-  return verifyCopy(*this, getCache().getType(), getTile().getType());
+  if (failed(verifyCopy(*this)) ||
+      failed(verifyKind(*this, CopyKind::TensorBoxes))) // (C4), (C5)
+    return failure();
+  if (getDescriptor())
+    return verifyBoxes(*this, getDescriptor().getType());
+  return success();
 }
 
 LogicalResult AsyncGatherTileOp::verify() {
   TileType tile = getTile().getType();
-  if (failed(verifyCopy(*this, getCache().getType(), tile)))
+  if (failed(verifyCopy(*this)))
     return failure();
   // (C3)
   int64_t ids = getRows().getType().getDimSize(0);
   if (ids != tile.getRows())
     return emitOpError("expects 'rows' to have an id for each row of 'tile' (")
            << tile.getRows() << "), got " << getRows().getType();
+  if (failed(verifyKind(*this, CopyKind::TensorRows))) // (C6), (C7)
+    return failure();
+  if (getDescriptor())
+    return verifyGather(*this, getDescriptor().getType(), tile); // (C7)
   return success();
 }

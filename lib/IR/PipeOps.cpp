@@ -84,11 +84,8 @@ LogicalResult ProduceOp::verifyRegions() {
     return emitOpError("expects the region not to yield values");
   // (C2)
   for (Operation &op : getBody().front().without_terminator()) {
-    if (isa<AsyncLoadTileOp, AsyncGatherTileOp>(op)) {
-      Value tile = isa<AsyncLoadTileOp>(op)
-                       ? Value(cast<AsyncLoadTileOp>(op).getTile())
-                       : Value(cast<AsyncGatherTileOp>(op).getTile());
-      if (!llvm::is_contained(getBody().getArguments(), tile))
+    if (auto copy = dyn_cast<TileCopyOpInterface>(op)) {
+      if (!llvm::is_contained(getBody().getArguments(), copy.getTile()))
         return op.emitOpError("expects 'tile' to be an argument of the region "
                               "of 'kvcache.produce'");
       continue;

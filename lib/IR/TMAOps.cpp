@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "DescriptorRules.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -20,9 +20,9 @@ static LogicalResult verifyCoordinates(Operation *op, size_t number,
          << expected << " coordinates for the box, got " << number;
 }
 
-/// Checks (C2): the hardware writes the layout of the tile.
-static LogicalResult verifyLayout(Operation *op, TMATileType descriptor,
-                                  TileType tile) {
+// (C2)
+LogicalResult kvcache::verifyLayout(Operation *op, TMATileType descriptor,
+                                    TileType tile) {
   if (descriptor.getSwizzle() != tile.getSwizzle())
     return op->emitOpError("expects 'descriptor' to have the swizzle of 'tile' "
                            "('")
@@ -46,10 +46,8 @@ static LogicalResult verifyRows(Operation *op, TMATileType descriptor,
          << tile.getRows() << "), got " << descriptor.getRows();
 }
 
-/// Checks that the rows of the tile are whole boxes, and that each box starts
-/// at an address that tensor copies can write to.
-static LogicalResult verifyPartOfRows(Operation *op, TMATileType descriptor,
-                                      int64_t rows) {
+LogicalResult kvcache::verifyPartOfRows(Operation *op, TMATileType descriptor,
+                                        int64_t rows) {
   int64_t boxRows = descriptor.getRows();
   if (rows % boxRows != 0)
     return op->emitOpError("expects the rows of the box to divide those of the "
@@ -130,9 +128,9 @@ LogicalResult TMALoadRowsOp::verify() {
   return success();
 }
 
-/// Checks (C1) to (C4) of gathers.
-static LogicalResult verifyGather(Operation *op, TMATileType descriptor,
-                                  TileType tile) {
+// (C1) to (C4) of gathers
+LogicalResult kvcache::verifyGather(Operation *op, TMATileType descriptor,
+                                    TileType tile) {
   ArrayRef<int64_t> box = descriptor.getBox();
   if (box.size() != 2 || box[1] != 1)
     return op->emitOpError("expects a box of one row, got ") << descriptor;

@@ -87,8 +87,9 @@ public:
     if (Value element = op.getAccessedElement())
       checkElement(element, op.getAccessedWidth(),
                    (op.accessesElements() ? cache : scales).getType());
-    if (auto load = dyn_cast<AsyncLoadTileOp>(*op))
-      return checkCopiedTokens(load);
+    if (auto copy = dyn_cast<TileCopyOpInterface>(*op);
+        copy && !copy.getRowIds())
+      return checkCopiedTokens(copy);
     Value token = op.getAccessedToken();
     if (token && op.accessesElements())
       checkTokens(op, token, cache, op.getPageOperand());
@@ -296,8 +297,8 @@ private:
 
   /// The tokens that a copy reads, and their pages, exist: none if none is
   /// valid.
-  void checkCopiedTokens(AsyncLoadTileOp op) {
-    multipleOf(op.getToken(), op.getBaseAlignment().value_or(1), "token");
+  void checkCopiedTokens(TileCopyOpInterface op) {
+    multipleOf(op.getAccessedToken(), op.getTokenAlignment(), "token");
     Value tokens = index(op.getTile().getType().getRows());
     if (!op.getValid())
       return checkTokensAndPages(op, tokens);
@@ -310,19 +311,20 @@ private:
     checkTokensAndPages(op, tokens);
   }
 
-  void checkTokensAndPages(AsyncLoadTileOp op, Value tokens) {
-    TypedValue<CacheTypeInterface> cache = op.getCache();
+  void checkTokensAndPages(TileCopyOpInterface op, Value tokens) {
+    TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
     Value limit = extent(Extent::Tokens, cache);
-    below(op.getToken(), limit, "token");
+    Value first = op.getAccessedToken();
+    below(first, limit, "token");
     auto at = [&](Value offset) -> Value {
-      return arith::AddIOp::create(builder, loc, op.getToken(), offset);
+      return arith::AddIOp::create(builder, loc, first, offset);
     };
     Value last = at(arith::SubIOp::create(builder, loc, tokens, index(1)));
     below(last, limit, "last token");
     Value pages = extent(Extent::Pages, cache);
     auto checkPage = [&](Value token) {
       Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
-                                    op.getBatch(), token);
+                                    op.getAccessedBatch(), token);
       below(page, pages, "page id");
     };
     checkPage(last);
@@ -398,9 +400,9 @@ static TypedValue<CacheTypeInterface> getViewOfCountedRows(OpBuilder &builder,
   if (auto row = dyn_cast<TMARowOp>(op);
       row && row.getCache().getType().isPaged())
     return row.getCache();
-  if (auto gather = dyn_cast<AsyncGatherTileOp>(op);
-      gather && !gather.getCache().getType().isPaged())
-    return gather.getCache();
+  if (auto copy = dyn_cast<TileCopyOpInterface>(op);
+      copy && copy.getRowIds() && !copy.getViewType().isPaged())
+    return copy.getAccessedCache();
   if (isa<NumScaleRowsOp, ScaleRowIndexOp>(op))
     return cast<TypedValue<CacheTypeInterface>>(
         ScalesViewOp::create(builder, op->getLoc(), op->getOperand(0))

@@ -51,6 +51,8 @@ using MajorCase = CaseAttr<Major, mlirKVCacheMajorAttrGetChecked,
                            mlirKVCacheMajorAttrGetValue>;
 using EvictionCase = CaseAttr<Eviction, mlirKVCacheEvictionAttrGetChecked,
                               mlirKVCacheEvictionAttrGetValue>;
+using CopyKindCase = CaseAttr<CopyKind, mlirKVCacheCopyKindAttrGetChecked,
+                              mlirKVCacheCopyKindAttrGetValue>;
 
 static const Kind<MlirAttribute> kKinds[] = {
     {"ParamsAttr", mlirAttributeIsAKVCacheParamsAttr, makeParams,
@@ -61,6 +63,8 @@ static const Kind<MlirAttribute> kKinds[] = {
      MajorCase::getFields},
     {"EvictionAttr", mlirAttributeIsAKVCacheEvictionAttr, EvictionCase::make,
      EvictionCase::getFields},
+    {"CopyKindAttr", mlirAttributeIsAKVCacheCopyKindAttr, CopyKindCase::make,
+     CopyKindCase::getFields},
 };
 
 ArrayRef<Kind<MlirAttribute>> python::getAttributeKinds() { return kKinds; }

@@ -93,9 +93,19 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(Eviction, MlirKVCacheEvictionFirst);
   // CHECK-NEXT: #kvcache.eviction<evict_last> 1 1
   SHOW_ENUM(Eviction, MlirKVCacheEvictionLast);
-  // CHECK-NEXT: type ids 1 1 1
+  // CHECK-NEXT: #kvcache.copy<plain> 1 1
+  SHOW_ENUM(CopyKind, MlirKVCacheCopyKindPlain);
+  // CHECK-NEXT: #kvcache.copy<cp_async> 1 1
+  SHOW_ENUM(CopyKind, MlirKVCacheCopyKindCpAsync);
+  // CHECK-NEXT: #kvcache.copy<tensor_boxes> 1 1
+  SHOW_ENUM(CopyKind, MlirKVCacheCopyKindTensorBoxes);
+  // CHECK-NEXT: #kvcache.copy<tensor_rows> 1 1
+  SHOW_ENUM(CopyKind, MlirKVCacheCopyKindTensorRows);
+  // CHECK-NEXT: #kvcache.copy<bulk_rows> 1 1
+  SHOW_ENUM(CopyKind, MlirKVCacheCopyKindBulkRows);
+  // CHECK-NEXT: type ids 1 1 1 1
   printf(
-      "type ids %d %d %d\n",
+      "type ids %d %d %d %d\n",
       mlirTypeIDEqual(mlirAttributeGetTypeID(mlirKVCacheSwizzleAttrGetChecked(
                           loc, MlirKVCacheSwizzleNone)),
                       mlirKVCacheSwizzleAttrGetTypeID()),
@@ -104,7 +114,10 @@ static void testEnums(MlirLocation loc) {
                       mlirKVCacheMajorAttrGetTypeID()),
       mlirTypeIDEqual(mlirAttributeGetTypeID(mlirKVCacheEvictionAttrGetChecked(
                           loc, MlirKVCacheEvictionNormal)),
-                      mlirKVCacheEvictionAttrGetTypeID()));
+                      mlirKVCacheEvictionAttrGetTypeID()),
+      mlirTypeIDEqual(mlirAttributeGetTypeID(mlirKVCacheCopyKindAttrGetChecked(
+                          loc, MlirKVCacheCopyKindPlain)),
+                      mlirKVCacheCopyKindAttrGetTypeID()));
 }
 
 static void expectNull(MlirAttribute attr) {
@@ -133,6 +146,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown eviction 3
   // CHECK-NEXT: null
   expectNull(mlirKVCacheEvictionAttrGetChecked(loc, (MlirKVCacheEviction)3));
+  // CHECK-NEXT: model.c:7:3: unknown copy kind 5
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
 }
 
 /// In a context that does not know the dialect.

@@ -11,13 +11,32 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
-// These ops do not depend on the chip: `kvcache-expand-copies` chooses the
+// These ops do not depend on the chip: `kvcache-choose-copies` chooses the
 // instructions. All threads of a block execute the copy and the wait.
 
-def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
-    KVCache_Access<["getAccessedBatch", "getAccessedHead", "getAccessedToken",
-                    "getAccessedElement", "getAccessedWidth"]>,
-    MemoryEffects<[MemRead, MemWrite]>]> {
+/// A copy into a tile, and the methods of the access interface that it
+/// overrides. It reads the cache and writes the tile.
+class KVCache_TileCopyOp<string mnemonic, list<string> methods,
+                         list<Trait> traits = []>
+    : KVCache_Op<mnemonic, !listconcat([
+        KVCache_Access<!listconcat(methods, ["getAccessedHead",
+            "getAccessedElement", "getAccessedWidth"])>,
+        KVCache_TileCopyOpInterface, MemoryEffects<[MemRead]>], traits)> {
+  let results = (outs
+    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
+  let hasVerifier = 1;
+}
+
+defvar KVCache_CopiedCache = (ins Arg<KVCache_AnyCache, "the cache">:$cache);
+defvar KVCache_CopiedTile = (ins
+  Arg<KVCache_TileType, "the tile", [MemWrite]>:$tile,
+  Arg<Optional<KVCache_TMATileType>, "the descriptor of the cache">
+      :$descriptor
+);
+defvar KVCache_CopyArgument = (ins OptionalAttr<KVCache_CopyKindAttr>:$copy);
+
+def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
+    "getAccessedBatch", "getAccessedToken"], [AttrSizedOperandSegments]> {
   let summary = "Copies consecutive tokens of a head into a tile";
   let description = [{
     Starts a copy of the tokens `t, t + 1, …` of a head, from element `d` on, to
@@ -32,6 +51,12 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     The op copies the stored elements of a quantized cache and does not
     dequantize.
 
+    `copy` says how the op copies. `kvcache-choose-copies` sets it to the best
+    kind that is possible, and keeps the kind that the author sets.
+    `descriptor` is the tensor map of `tensor_boxes`.
+    `kvcache-materialize-descriptors` adds it; the rows of each of its boxes lie
+    in one page.
+
     The distance between pages may be any multiple of 16 bytes. A tensor copy
     with `valid`, of a continuous cache, or of `async_gather_tile` needs a whole
     number of rows: its descriptor counts rows across pages. If the type of the
@@ -45,6 +70,12 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
       elements of a head.
     - (C3) `d` is a multiple of 16 bytes of stored elements. The lowering checks
       constants, the bounds checks other values.
+    - (C4) `copy`, if given, is `plain`, `cp_async` or `tensor_boxes`.
+    - (C5) `descriptor` needs `copy = #kvcache.copy<tensor_boxes>`. Its swizzle
+      is that of the tile, and its box (columns, 1, rows, 1), or (columns, rows,
+      1, 1) for `valid` or a continuous cache. The columns are those of a chunk
+      of the tile. The rows divide those of the tile and those of a page, and
+      each box starts at a multiple of 128 bytes of the tile.
 
     Example:
 
@@ -65,24 +96,24 @@ def KVCache_AsyncLoadTileOp : KVCache_Op<"async_load_tile", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_AnyCache, "the cache">:$cache),
-                       KVCache_IndexArguments, (ins
-    Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid,
-    Arg<KVCache_TileType, "the tile">:$tile,
-    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment));
-  let results = (outs
-    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
+  let arguments = !con(KVCache_CopiedCache, KVCache_IndexArguments, (ins
+    Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid),
+    KVCache_CopiedTile, (ins
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment),
+    KVCache_CopyArgument);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
-    `to` $tile attr-dict `:` qualified(type($cache)) `,` qualified(type($tile))
+    `to` $tile (`descriptor` $descriptor^)? attr-dict `:`
+    qualified(type($cache)) `,` qualified(type($tile))
+    (`,` qualified(type($descriptor))^)?
   }];
-  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::kvcache::CopyKind> getCopyKinds();
+    int64_t getTokenAlignment() { return getBaseAlignment().value_or(1); }
+  }];
 }
 
-def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
-    KVCache_Access<["getAccessedHead", "getAccessedElement",
-                    "getAccessedWidth"]>,
-    MemoryEffects<[MemRead, MemWrite]>]> {
+def KVCache_AsyncGatherTileOp : KVCache_TileCopyOp<"async_gather_tile", []> {
   let summary = "Copies arbitrary rows of a head into a tile";
   let description = [{
     Starts a copy of one row of the cache to each row of the tile, from element
@@ -90,6 +121,8 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     offset` in a paged cache, the row in a continuous one. If a row is out of
     bounds, such as -1, the op fills the row of the tile with zeros. Threads may
     read the tile after `wait`.
+
+    `copy` and `descriptor` are those of `async_load_tile`.
 
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache
@@ -102,6 +135,11 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     - (C5) the distance between the blocks of a continuous cache is a whole
       number of rows, because a row id counts the rows of all blocks; the bounds
       checks check it.
+    - (C6) `copy`, if given, is `plain`, `cp_async`, `bulk_rows` or
+      `tensor_rows`.
+    - (C7) `descriptor` needs `copy = #kvcache.copy<tensor_rows>`. Its swizzle
+      is that of the tile, and its box is one row of a chunk of the tile: a
+      multiple of 32 bytes. The tile has a multiple of 4 rows.
 
     Example:
 
@@ -121,19 +159,20 @@ def KVCache_AsyncGatherTileOp : KVCache_Op<"async_gather_tile", [
     }
     ```
   }];
-  let arguments = (ins
-    Arg<KVCache_AnyCache, "the cache">:$cache,
+  let arguments = !con(KVCache_CopiedCache, (ins
     Arg<Index, "the head">:$head,
     Arg<Index, "the first element of the head">:$element,
-    Arg<MemRefRankOf<[I32], [1]>, "the encoded row ids, signed">:$rows,
-    Arg<KVCache_TileType, "the tile">:$tile);
-  let results = (outs
-    Res<KVCache_TokenType, "the token to wait for">:$token_of_copy);
+    Arg<MemRefRankOf<[I32], [1]>, "the encoded row ids, signed">:$rows),
+    KVCache_CopiedTile, KVCache_CopyArgument);
   let assemblyFormat = [{
-    $cache `[` $head `,` $element `]` `rows` $rows `to` $tile attr-dict `:`
-    qualified(type($cache)) `,` type($rows) `,` qualified(type($tile))
+    $cache `[` $head `,` $element `]` `rows` $rows `to` $tile
+    (`descriptor` $descriptor^)? attr-dict `:` qualified(type($cache)) `,`
+    type($rows) `,` qualified(type($tile)) (`,` qualified(type($descriptor))^)?
   }];
-  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::kvcache::CopyKind> getCopyKinds();
+    ::mlir::TypedValue<::mlir::MemRefType> getRowIds() { return getRows(); }
+  }];
 }
 
 def KVCache_WaitOp : KVCache_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {

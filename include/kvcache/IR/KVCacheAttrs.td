@@ -131,4 +131,37 @@ def KVCache_EvictionAttr
   let assemblyFormat = "`<` $value `>`";
 }
 
+def KVCache_CopyPlain : I32EnumAttrCase<"Plain", 0, "plain">;
+def KVCache_CopyAsync : I32EnumAttrCase<"CpAsync", 1, "cp_async">;
+def KVCache_CopyTensorBoxes
+    : I32EnumAttrCase<"TensorBoxes", 2, "tensor_boxes">;
+def KVCache_CopyTensorRows : I32EnumAttrCase<"TensorRows", 3, "tensor_rows">;
+def KVCache_CopyBulkRows : I32EnumAttrCase<"BulkRows", 4, "bulk_rows">;
+def KVCache_CopyKind : I32EnumAttr<"CopyKind",
+    "kind of instructions that copy into a tile", [
+    KVCache_CopyPlain, KVCache_CopyAsync, KVCache_CopyTensorBoxes,
+    KVCache_CopyTensorRows, KVCache_CopyBulkRows]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+def KVCache_CopyKindAttr : EnumAttr<KVCache_Dialect, KVCache_CopyKind, "copy"> {
+  let summary = "How a copy into a tile is done";
+  let description = [{
+    - `plain`: loads and stores of the threads.
+    - `cp_async`: `cp.async` of 16, 8 or 4 bytes, on sm_80 and newer.
+    - `tensor_boxes`: tensor copies (TMA) of boxes of consecutive rows, on sm_90
+      and newer.
+    - `tensor_rows`: tensor copies of rows with any distance: `gather4` of four
+      rows on sm_100 and newer, and one row at a time on sm_90.
+    - `bulk_rows`: bulk copies of single rows, on sm_90 and newer.
+
+    Example:
+
+    ```mlir
+    #boxes = #kvcache.copy<tensor_boxes>
+    ```
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
 #endif // KVCACHE_IR_KVCACHEATTRS_TD

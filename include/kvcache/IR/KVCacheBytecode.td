@@ -25,6 +25,7 @@ class Enum<string enum> :
 def Swizzle : Enum<"Swizzle">;
 def Major : Enum<"Major">;
 def Eviction : Enum<"Eviction">;
+def CopyKind : Enum<"CopyKind">;
 
 // Run the same verifiers on bytecode as on text.
 defvar build = "getChecked<$_resultType>(reader, context, $_args)";
@@ -47,9 +48,11 @@ def LayoutAttr : DialectAttribute<(attr
 def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
 def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
+def CopyKindAttr : DialectAttribute<(attr CopyKind:$value)>;
 
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
-  let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr];
+  let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr,
+               CopyKindAttr];
 }
 
 //===----------------------------------------------------------------------===//

@@ -168,6 +168,51 @@ def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   ];
 }
 
+def KVCache_TileCopyOpInterface : OpInterface<"TileCopyOpInterface",
+    [KVCache_AccessOpInterface]> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op that starts the copy of rows of a cache into a tile. Each row is that
+    of a token, or that of a row id. All threads of the block execute the op.
+  }];
+  let methods = [
+    InterfaceMethod<"The tile.",
+      "::mlir::TypedValue<::mlir::kvcache::TileType>", "getTile">,
+    InterfaceMethod<"The number of rows to read, or null for all rows of the "
+      "tile. The op fills the other rows with zeros.",
+      "::mlir::Value", "getValid", (ins), "", "return {};">,
+    InterfaceMethod<"The row ids, one for each row of the tile, or null if the "
+      "rows are those of consecutive tokens.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getRowIds",
+      (ins), "", "return {};">,
+    InterfaceMethod<"A number of which the first token is a multiple, as the "
+      "author asserts.",
+      "int64_t", "getTokenAlignment", (ins), "", "return 1;">,
+    InterfaceMethod<"The kinds of copies that can do this op, the best first.",
+      "::llvm::ArrayRef<::mlir::kvcache::CopyKind>", "getCopyKinds">,
+    InterfaceMethod<"How the copy is done, if that is chosen.",
+      "::std::optional<::mlir::kvcache::CopyKind>", "getCopy">,
+    InterfaceMethod<"Chooses how the copy is done.",
+      "void", "setCopy",
+      (ins "::std::optional<::mlir::kvcache::CopyKind>":$kind)>,
+    InterfaceMethod<"The descriptor of the view, or null.",
+      "::mlir::TypedValue<::mlir::kvcache::TMATileType>", "getDescriptor">,
+    InterfaceMethod<"The descriptor of the view as an optional operand.",
+      "::mlir::MutableOperandRange", "getDescriptorMutable">,
+    InterfaceMethod<"The token to wait for.",
+      "::mlir::TypedValue<::mlir::kvcache::TokenType>", "getTokenOfCopy">
+  ];
+  let extraSharedClassDeclaration = [{
+    /// The type of the view, and the layout of the tile.
+    ::mlir::kvcache::CacheTypeInterface getViewType() {
+      return $_op.getAccessedCache().getType();
+    }
+    ::mlir::kvcache::tma::TileLayout getTileLayout() {
+      return $_op.getTile().getType().getLayout();
+    }
+  }];
+}
+
 def KVCache_TensorMapOpInterface : OpInterface<"TensorMapOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{

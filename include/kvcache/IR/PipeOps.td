@@ -16,7 +16,7 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     Allocates shared memory for the tiles of all stages, and their barriers. All
     threads of the block execute the op. The description of
-    `kvcache-expand-copies` lists the generated instructions.
+    `kvcache-lower-pipes` lists the generated instructions.
 
     Constraints:
     - (C1) the op is not in a loop, except for parallel loops, which become

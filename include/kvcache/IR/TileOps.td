@@ -10,9 +10,13 @@
 #define KVCACHE_IR_TILEOPS_TD
 
 include "kvcache/IR/KVCacheOpBase.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 
-def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
-    MemoryEffects<[MemAlloc]>]> {
+// The memory of a tile is ordinary memory: `tile_memory` and `tile_view` give
+// memrefs of it. So the effects of tile ops are on the default resource, and
+// name the tile.
+
+def KVCache_AllocTileOp : KVCache_Op<"alloc_tile"> {
   let summary = "Allocates shared memory for a tile";
   let description = [{
     Allocates shared memory with the alignment that the swizzle requires: 1024,
@@ -40,7 +44,7 @@ def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
   }];
   let arguments = (ins
     OptionalAttr<ConfinedAttr<I64Attr, [IntPowerOf2]>>:$alignment);
-  let results = (outs Res<KVCache_TileType, "the tile">:$tile);
+  let results = (outs Res<KVCache_TileType, "the tile", [MemAlloc]>:$tile);
   let assemblyFormat = "attr-dict `:` qualified(type($tile))";
   let extraClassDeclaration = [{
     /// The alignment of the memory in bytes.
@@ -52,7 +56,7 @@ def KVCache_AllocTileOp : KVCache_Op<"alloc_tile", [
   let hasVerifier = 1;
 }
 
-def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
+def KVCache_TileLoadOp : KVCache_Op<"tile_load"> {
   let summary = "Reads consecutive elements of a row of a tile";
   let description = [{
     Reads the element `(row, column)`. If the result is a vector of n lanes, the
@@ -75,7 +79,7 @@ def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_TileType, "the tile">:$tile,
+  let arguments = (ins Arg<KVCache_TileType, "the tile", [MemRead]>:$tile,
                        Arg<Index, "the row">:$row,
                        Arg<Index, "the first column">:$column);
   let results = (outs Res<KVCache_Elements, "the elements">:$result);
@@ -86,7 +90,7 @@ def KVCache_TileLoadOp : KVCache_Op<"tile_load", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
-def KVCache_TileStoreOp : KVCache_Op<"tile_store", [MemoryEffects<[MemWrite]>]> {
+def KVCache_TileStoreOp : KVCache_Op<"tile_store"> {
   let summary = "Writes consecutive elements of a row of a tile";
   let description = [{
     Writes the element `(row, column)`. If the value is a vector of n lanes, the
@@ -111,7 +115,7 @@ def KVCache_TileStoreOp : KVCache_Op<"tile_store", [MemoryEffects<[MemWrite]>]> 
     ```
   }];
   let arguments = (ins Arg<KVCache_Elements, "the elements">:$value,
-                       Arg<KVCache_TileType, "the tile">:$tile,
+                       Arg<KVCache_TileType, "the tile", [MemWrite]>:$tile,
                        Arg<Index, "the row">:$row,
                        Arg<Index, "the first column">:$column);
   let assemblyFormat = [{
@@ -148,7 +152,8 @@ def KVCache_TileOffsetOp : KVCache_Op<"tile_offset", [Pure, KVCache_Ranged]> {
   let hasFolder = 1;
 }
 
-def KVCache_TileMemoryOp : KVCache_Op<"tile_memory", [Pure]> {
+def KVCache_TileMemoryOp : KVCache_Op<"tile_memory", [
+    Pure, ViewLikeOpInterface]> {
   let summary = "The memory of a tile as bytes";
   let description = [{
     Gives the memory of a tile, for code that computes its own addresses.
@@ -174,11 +179,16 @@ def KVCache_TileMemoryOp : KVCache_Op<"tile_memory", [Pure]> {
   let assemblyFormat = [{
     $tile attr-dict `:` qualified(type($tile)) `->` type($memory)
   }];
+  let extraClassDeclaration = [{
+    ::mlir::Value getViewSource() { return getTile(); }
+    ::mlir::Value getViewDest() { return getMemory(); }
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
 
-def KVCache_TileViewOp : KVCache_Op<"tile_view", [Pure]> {
+def KVCache_TileViewOp : KVCache_Op<"tile_view", [
+    Pure, ViewLikeOpInterface]> {
   let summary = "A tile in given memory";
   let description = [{
     The inverse of `tile_memory`, for code that lays out shared memory itself.
@@ -204,6 +214,10 @@ def KVCache_TileViewOp : KVCache_Op<"tile_view", [Pure]> {
   let results = (outs Res<KVCache_TileType, "the tile">:$tile);
   let assemblyFormat = [{
     $memory attr-dict `:` type($memory) `->` qualified(type($tile))
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::Value getViewSource() { return getMemory(); }
+    ::mlir::Value getViewDest() { return getTile(); }
   }];
   let hasVerifier = 1;
   let hasFolder = 1;

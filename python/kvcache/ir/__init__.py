@@ -7,6 +7,8 @@ verifiers of the dialect: an invalid one raises ``CompileError``.
 """
 
 from .attributes import (
+    CopyKind,
+    CopyKindAttr,
     Eviction,
     EvictionAttr,
     Major,
@@ -36,6 +38,8 @@ __all__ = [
     "CacheType",
     "ContinuousCacheType",
     "ContinuousCollectionType",
+    "CopyKind",
+    "CopyKindAttr",
     "Eviction",
     "EvictionAttr",
     "Function",

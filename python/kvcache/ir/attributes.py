@@ -85,3 +85,23 @@ class EvictionAttr(Attribute):
 
     def __init__(self, value: Eviction | str) -> None:
         self._make(value=member("value", Eviction, value))
+
+
+class CopyKind(StrEnum):
+    """The kind of instructions that copy into a tile."""
+
+    PLAIN = "plain"
+    CP_ASYNC = "cp_async"
+    TENSOR_BOXES = "tensor_boxes"
+    TENSOR_ROWS = "tensor_rows"
+    BULK_ROWS = "bulk_rows"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class CopyKindAttr(Attribute):
+    """``#kvcache.copy<tensor_boxes>``."""
+
+    value: CopyKind
+
+    def __init__(self, value: CopyKind | str) -> None:
+        self._make(value=member("value", CopyKind, value))

@@ -37,6 +37,10 @@ module {
     %1 = kvcache.block_tile %arg0[%arg1, %arg2, %arg3, %arg4] page %arg5 {note = "kept"} : !kvcache.paged<bf16, #kv, page_size = 64> -> memref<64x32xbf16, strided<[1024, 1], offset: ?>>
     return
   }
+  func.func @block_tile_of_pages_of_any_size(%arg0: !kvcache.paged<bf16, #kv, page_size = ?>, %arg1: index, %arg2: index, %arg3: index, %arg4: index) {
+    %0 = kvcache.block_tile %arg0[%arg1, %arg2, %arg3, %arg4] : !kvcache.paged<bf16, #kv, page_size = ?> -> memref<48x128xbf16, strided<[1024, 1], offset: ?>>
+    return
+  }
   func.func @block_tile_of_a_continuous_cache(%arg0: !kvcache.continuous<f16, #kv>, %arg1: index, %arg2: index, %arg3: index, %arg4: index) {
     %0 = kvcache.block_tile %arg0[%arg1, %arg2, %arg3, %arg4] : !kvcache.continuous<f16, #kv> -> memref<48x128xf16, strided<[1024, 1], offset: ?>>
     return

@@ -12,7 +12,7 @@ module {
       %2 = kvcache.async_load_tile %arg0[%arg2, %arg3, %arg4, %arg5] valid %arg6 to %arg9 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
       %3 = kvcache.async_load_tile %arg1[%arg2, %arg3, %arg4, %arg5] valid %arg6 to %arg10 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
     }
-    %1 = kvcache.consume %0[%arg7] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>> -> f32 {
+    %1 = kvcache.consume %0[%arg7] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>>  -> f32 {
     ^bb0(%arg9: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg10: !kvcache.tile<64x128xbf16, swizzle_128b>):
       kvcache.yield %arg8 : f32
     }
@@ -20,10 +20,10 @@ module {
   }
   func.func @results(%arg0: index, %arg1: f32) -> (f32, vector<8xbf16>) {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
-    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
+    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>  {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16>):
     }
-    %1:2 = kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> -> (f32, vector<8xbf16>) {
+    %1:2 = kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>  -> (f32, vector<8xbf16>) {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16>):
       %2 = kvcache.tile_load %arg2[%arg0, %arg0] : !kvcache.tile<64x128xbf16> -> vector<8xbf16>
       kvcache.yield %arg1, %2 : f32, vector<8xbf16>
@@ -35,7 +35,7 @@ module {
     kvcache.produce %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
     ^bb0(%arg1: !kvcache.tile<64x128xbf16>):
     } {note = 2 : i32}
-    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
+    kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>  {
     ^bb0(%arg1: !kvcache.tile<64x128xbf16>):
     } {note = 3 : i32}
     return
@@ -68,7 +68,7 @@ module {
         }
         scf.yield %arg6 : bf16
       } else {
-        %3 = kvcache.consume %0[%arg5] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1> -> bf16 {
+        %3 = kvcache.consume %0[%arg5] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>, producers = 1>  -> bf16 {
         ^bb0(%arg7: !kvcache.tile<64x128xbf16, swizzle_128b>):
           %4 = scf.for %arg8 = %c0 to %c1 step %c1 iter_args(%arg9 = %arg6) -> (bf16) {
             %5 = kvcache.tile_load %arg7[%arg8, %c0] : !kvcache.tile<64x128xbf16, swizzle_128b> -> bf16
@@ -87,9 +87,9 @@ module {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
     scf.if %arg1 {
       %1 = kvcache.pipe : !kvcache.pipe<3, !kvcache.tile<64x128xbf16>>
-      kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
+      kvcache.consume %0[%arg0] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>  {
       ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
-        kvcache.consume %1[%arg0] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16>> {
+        kvcache.consume %1[%arg0] : !kvcache.pipe<3, !kvcache.tile<64x128xbf16>>  {
         ^bb0(%arg3: !kvcache.tile<64x128xbf16>):
         }
       }
@@ -102,7 +102,7 @@ module {
     scf.for %arg1 = %c0 to %arg0 step %c1 {
       gpu.launch blocks(%arg2, %arg3, %arg4) in (%arg8 = %c1, %arg9 = %c1, %arg10 = %c1) threads(%arg5, %arg6, %arg7) in (%arg11 = %c1, %arg12 = %c1, %arg13 = %c1) {
         %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
-        kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>> {
+        kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>  {
         ^bb0(%arg14: !kvcache.tile<64x128xbf16>):
         }
         gpu.terminator
@@ -116,10 +116,10 @@ module {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
       %1 = kvcache.async_load_tile %arg0[%arg1, %arg1, %arg1, %arg1] to %arg2 : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.tile<64x128xbf16, swizzle_128b>
     }
-    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
+    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>  {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
     }
-    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
+    kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>  {
     ^bb0(%arg2: !kvcache.tile<64x128xbf16, swizzle_128b>):
     }
     return

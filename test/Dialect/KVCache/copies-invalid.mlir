@@ -96,3 +96,147 @@ func.func @load_of_a_collection(%k: !collection, %kt: !kvcache.tile<64x128xbf16>
   %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt : !collection, !kvcache.tile<64x128xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c4_load_of_rows(%k: !cache, %kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'copy' to be one of tensor_boxes, cp_async, plain, got tensor_rows}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {copy = #kvcache.copy<tensor_rows>} : !cache, !kt
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c6_gather_of_boxes(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'copy' to be one of tensor_rows, bulk_rows, cp_async, plain, got tensor_boxes}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt {copy = #kvcache.copy<tensor_boxes>} : !cache, memref<64xi32>, !kt
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_descriptor_of_threads(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'copy' to be tensor_boxes with 'descriptor'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<cp_async>} : !cache, !kt, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_descriptor_without_a_kind(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'copy' to be tensor_boxes with 'descriptor'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc : !cache, !kt, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_ragged_box_without_valid(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects a box (columns, 1, rows, 1) of 'descriptor', got '!kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt, !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_paged_box_with_valid(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects a box (columns, rows, 1, 1) of 'descriptor', got '!kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] valid %i to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_other_swizzle(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<32x1x16x1xbf16, swizzle_64b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'descriptor' to have the swizzle of 'tile' ('swizzle_128b'), got 'swizzle_64b'}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt, !kvcache.tma_tile<32x1x16x1xbf16, swizzle_64b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_box_of_no_part_of_the_tile(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x3x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects the rows of the box to divide those of the tile (64), got 3}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt, !kvcache.tma_tile<64x1x3x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c5_box_of_two_pages(%k: !cache, %kt: !kt, %i: index, %desc: !kvcache.tma_tile<64x1x32x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects the rows of the box to divide those of a page (16), got 32}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt, !kvcache.tma_tile<64x1x32x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c7_descriptor_of_bulk_copies(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>, %desc: !kvcache.tma_tile<64x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'copy' to be tensor_rows with 'descriptor'}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt descriptor %desc {copy = #kvcache.copy<bulk_rows>} : !cache, memref<64xi32>, !kt, !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c7_box_of_rows(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>, %desc: !kvcache.tma_tile<64x2xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_gather_tile' op expects a box of one row, got '!kvcache.tma_tile<64x2xbf16, swizzle_128b>'}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt descriptor %desc {copy = #kvcache.copy<tensor_rows>} : !cache, memref<64xi32>, !kt, !kvcache.tma_tile<64x2xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<6x64xbf16, swizzle_128b>
+
+func.func @c7_rows_no_multiple_of_four(%k: !cache, %kt: !kt, %i: index, %ids: memref<6xi32>, %desc: !kvcache.tma_tile<64x1xbf16, swizzle_128b>) {
+  // expected-error @below {{'kvcache.async_gather_tile' op expects 'tile' to have a multiple of 4 rows, got 6}}
+  %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt descriptor %desc {copy = #kvcache.copy<tensor_rows>} : !cache, memref<6xi32>, !kt, !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+  return
+}

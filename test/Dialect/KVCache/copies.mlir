@@ -40,3 +40,34 @@ func.func @half_bytes(%k: !nvfp4, %kt: !bytes, %i: index, %ids: memref<64xi32>) 
   %b = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt : !nvfp4, memref<64xi32>, !bytes
   return
 }
+
+// CHECK-LABEL: func.func @kinds(
+// CHECK:         kvcache.async_load_tile {{.*}} {copy = #kvcache.copy<plain>}
+// CHECK:         kvcache.async_load_tile {{.*}} {base_alignment = 16 : i64, copy = #kvcache.copy<cp_async>}
+// CHECK:         kvcache.async_load_tile {{.*}} {copy = #kvcache.copy<tensor_boxes>}
+// CHECK:         kvcache.async_gather_tile {{.*}} {copy = #kvcache.copy<tensor_rows>}
+// CHECK:         kvcache.async_gather_tile {{.*}} {copy = #kvcache.copy<bulk_rows>}
+func.func @kinds(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {copy = #kvcache.copy<plain>} : !cache, !kt
+  %b = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {base_alignment = 16, copy = #kvcache.copy<cp_async>} : !cache, !kt
+  %c = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {copy = #kvcache.copy<tensor_boxes>} : !cache, !kt
+  %d = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt {copy = #kvcache.copy<tensor_rows>} : !cache, memref<64xi32>, !kt
+  %e = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt {copy = #kvcache.copy<bulk_rows>} : !cache, memref<64xi32>, !kt
+  return
+}
+
+// CHECK-LABEL: func.func @descriptors(
+// CHECK:         kvcache.async_load_tile %{{.*}} valid %{{.*}} to %[[KT:.*]] descriptor %[[RAGGED:.*]] {copy = #kvcache.copy<tensor_boxes>} : {{.*}}, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>
+// CHECK:         kvcache.async_load_tile %{{.*}} to %[[KT]] descriptor %{{.*}} {copy = #kvcache.copy<tensor_boxes>} : {{.*}}, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+// CHECK:         kvcache.async_gather_tile %{{.*}} to %[[KT]] descriptor %{{.*}} {copy = #kvcache.copy<tensor_rows>} : {{.*}}, memref<64xi32>, {{.*}}, !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+func.func @descriptors(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>,
+    %ragged: !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>, %paged: !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>,
+    %row: !kvcache.tma_tile<64x1xbf16, swizzle_128b>) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] valid %i to %kt descriptor %ragged {copy = #kvcache.copy<tensor_boxes>}
+         : !cache, !kt, !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>
+  %b = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %paged {copy = #kvcache.copy<tensor_boxes>}
+         : !cache, !kt, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+  %c = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt descriptor %row {copy = #kvcache.copy<tensor_rows>}
+         : !cache, memref<64xi32>, !kt, !kvcache.tma_tile<64x1xbf16, swizzle_128b>
+  return
+}

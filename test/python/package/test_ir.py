@@ -23,6 +23,8 @@ from kvcache.ir import (
     CacheType,
     ContinuousCacheType,
     ContinuousCollectionType,
+    CopyKind,
+    CopyKindAttr,
     Eviction,
     EvictionAttr,
     Major,
@@ -68,6 +70,10 @@ VALUES = [
     *(
         (EvictionAttr(case), f"#kvcache.eviction<{case.value}>", {"value": case})
         for case in Eviction
+    ),
+    *(
+        (CopyKindAttr(case), f"#kvcache.copy<{case.value}>", {"value": case})
+        for case in CopyKind
     ),
     (
         PagedCollectionType("bf16", KV, page_size=64),
