@@ -12,6 +12,7 @@
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/LLVMIR/Passes.h"
+#include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -103,7 +104,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
 
   pm.addPass(createHoistLookups());
-  pm.addPass(createExpandCopies());
+  buildExpandCopiesPipeline(pm);
   pm.nest<gpu::GPUModuleOp>().addPass(createConvertKVCacheToNVVM());
   pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());

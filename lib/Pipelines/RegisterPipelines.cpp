@@ -30,6 +30,11 @@ static void registerOnce() {
       "Compile cache ops for NVIDIA chips as kvcache-to-ptx does, and the "
       "kernels to LLVM that libkvcache_emulator.so runs on the CPU",
       buildToEmulatorPipeline);
+  PassPipelineRegistration<>(
+      "kvcache-expand-copies",
+      "Lower copies into tiles, and pipes: choose how each copy is done, pass "
+      "descriptors to kernels, lower pipes, and lower copies",
+      buildExpandCopiesPipeline);
 }
 
 void kvcache::registerPipelines() {

@@ -24,7 +24,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createPrepareHost());
   pm.addPass(createHoistLookups());
-  pm.addPass(createExpandCopies());
+  buildExpandCopiesPipeline(pm);
   // Equal checks are then of equal values.
   pm.addPass(createCSEPass());
   pm.addPass(createConvertKVCacheChecks());

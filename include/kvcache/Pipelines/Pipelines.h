@@ -93,8 +93,13 @@ struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
 /// to LLVM, for MLIR's execution engine.
 void buildToCPUPipeline(OpPassManager &pm, const ToCPUOptions &options);
 
-/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-to-emulator`. May
-/// be called several times.
+/// Adds the passes of `kvcache-expand-copies`, which lower copies into tiles
+/// and pipes: kvcache-choose-copies, kvcache-materialize-descriptors,
+/// kvcache-lower-pipes and kvcache-lower-copies.
+void buildExpandCopiesPipeline(OpPassManager &pm);
+
+/// Registers `kvcache-to-ptx`, `kvcache-to-cpu`, `kvcache-to-emulator` and
+/// `kvcache-expand-copies`. May be called several times.
 void registerPipelines();
 
 } // namespace mlir::kvcache

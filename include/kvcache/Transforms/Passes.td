@@ -53,57 +53,124 @@ def HoistLookups : Pass<"kvcache-hoist-lookups"> {
   ];
 }
 
-def ExpandCopies : Pass<"kvcache-expand-copies", "::mlir::ModuleOp"> {
-  let summary = "Lower copies into tiles, and pipes, to what the target does best";
+def ChooseCopies : Pass<"kvcache-choose-copies", "::mlir::ModuleOp"> {
+  let summary = "Choose how each copy into a tile is done";
   let description = [{
-    Expands `async_load_tile`, `async_gather_tile` and their `wait`, and `pipe`,
-    `produce` and `consume`. The target of the `gpu.module` decides how:
+    Sets the attribute `copy` of `async_load_tile` and `async_gather_tile` to
+    the best kind that is possible for the target of the `gpu.module`:
 
-    - Tensor copies of boxes (sm_90 and newer): `async_load_tile`, where a box
-      of rows lies in a page and fills a multiple of 128 bytes; at most 64
-      copies.
-    - gather4 (sm_100 and newer): `async_gather_tile`, where a row of a chunk is
-      a multiple of 32 bytes; at most 256 copies.
-    - Tensor copies of a row (sm_90): the same, of 128 bytes; at most 64 copies.
-    - Bulk copies of a row (sm_90 and newer): other gathers into tiles without a
-      swizzle.
-    - cp.async (sm_80 and newer): rows of a multiple of 4 bytes. Threads whose
-      number is known share a tile so that a thread's addresses are constants
-      apart.
-    - Loads and stores (any, and the CPU): what is left, and kernels without a
-      target.
+    - `tensor_boxes` (sm_90 and newer): `async_load_tile`, if a box of rows lies
+      in a page and fills a multiple of 128 bytes; at most 64 copies.
+    - `tensor_rows`: `async_gather_tile`, if four rows of a chunk fill a
+      multiple of 128 bytes; at most 256 copies (sm_100 and newer: gather4). On
+      sm_90, one row must fill a multiple of 128 bytes; at most 64 copies.
+    - `bulk_rows` (sm_90 and newer): other gathers into tiles without a swizzle.
+    - `cp_async` (sm_80 and newer): rows of a multiple of 4 bytes.
+    - `plain`: other copies, code without a target, and the CPU.
 
-    The rows of a box divide those of the tile, those of a page, and what the
-    first token is known to be a multiple of. Rows that are not valid are out of
-    the bounds of a ragged descriptor: they arrive as zeros, and the number of
-    bytes stays the same.
+    The rows of a box divide those of the tile, those of a page, and the number
+    of which the first token is known to be a multiple. Tensor copies need a
+    view that the host can compute from the arguments of the kernel. Copies by
+    units of the hardware complete on a barrier, so they need a kernel, and a
+    `wait` in the block of the copy or a pipe.
 
-    Row ids are read as wide as a `memref.assume_alignment` of them allows. A
-    row that does not exist is zero: out of bounds of a descriptor, filled by
-    cp.async, or written by all lanes of the warp that copies others.
+    The pass keeps a kind that the author has set. If that kind is not possible,
+    it is an error that gives the reason.
 
-    Tensor copies need a descriptor, which the kernel takes as an additional,
-    last argument. Launches in the module pass it; for others, the argument's
-    attribute `kvcache.descriptor` says what it is of. This needs a view that
-    the host can compute: one of the kernel's arguments and nothing else.
+    `--remarks-filter=kvcache-choose-copies` reports the kind of each copy, and
+    for each better kind the reason why the pass did not choose it.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+  let statistics = [
+    Statistic<"numPlain", "num-plain", "Number of copies by loads and stores">,
+    Statistic<"numCpAsync", "num-cp-async", "Number of copies by cp.async">,
+    Statistic<"numTensorBoxes", "num-tensor-boxes",
+              "Number of copies by tensor copies of boxes">,
+    Statistic<"numTensorRows", "num-tensor-rows",
+              "Number of copies by tensor copies of rows">,
+    Statistic<"numBulkRows", "num-bulk-rows",
+              "Number of copies by bulk copies of rows">
+  ];
+}
 
-    A copy with a `wait` in its own block completes on an mbarrier that the
-    kernel sets up at its start; others are `cp.async`, and waited for all
-    together. Before a copy all threads meet, unless none can have used the
-    tile.
+def MaterializeDescriptors : Pass<"kvcache-materialize-descriptors",
+                                  "::mlir::ModuleOp"> {
+  let summary = "Pass the descriptors of copies to kernels";
+  let description = [{
+    Adds the operand `descriptor` to the copies of the kinds `tensor_boxes` and
+    `tensor_rows`. The kernel takes the descriptors as additional, last
+    arguments, one for each view and geometry. All clones of a kernel for other
+    chips take the same arguments.
 
-    A slot of a pipe has a barrier that says when it is full, and one that says
-    when it is empty; the slot and the parity of their phases follow from the
-    index. One elected lane of the first warp issues tensor copies, and expects
-    their bytes; the producer threads issue cp.async, and the hardware arrives
-    for them. A warp that has used a slot frees it by one arrival.
+    Each launch in the module creates the descriptors and passes them. For other
+    launches, the attribute `kvcache.descriptor` of the argument describes the
+    view and the geometry.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
-    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
-    "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"
+    "::mlir::kvcache::KVCacheDialect", "::mlir::memref::MemRefDialect"
+  ];
+  let statistics = [
+    Statistic<"numDescriptors", "num-descriptors",
+              "Number of descriptors that kernels take">
+  ];
+}
+
+defvar dialectsOfCopies = [
+  "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+  "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
+  "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+  "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+  "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"
+];
+
+def LowerPipes : Pass<"kvcache-lower-pipes"> {
+  let summary = "Lower pipes, with the copies in them";
+  let description = [{
+    Lowers `pipe`, `produce` and `consume`, and the copies in `produce`. Each
+    copy has the kind that `kvcache-choose-copies` sets, and the descriptor that
+    `kvcache-materialize-descriptors` adds.
+
+    A slot has a barrier for the full state and one for the empty state. The
+    slot and the parity of their phases follow from the index. One elected lane
+    of the first warp issues tensor copies, and expects their bytes. The lanes
+    of this warp issue bulk copies. All producer threads issue `cp.async`, and
+    the hardware arrives for them. A warp that has used a slot frees it by one
+    arrival. One thread initializes the barriers at the start of the kernel.
+  }];
+  let dependentDialects = dialectsOfCopies;
+  let statistics = [
+    Statistic<"numPipes", "num-pipes", "Number of pipes lowered">,
+    Statistic<"numCopies", "num-copies", "Number of copies lowered">
+  ];
+}
+
+def LowerCopies : Pass<"kvcache-lower-copies"> {
+  let summary = "Lower copies into tiles that are not in pipes";
+  let description = [{
+    Lowers `async_load_tile`, `async_gather_tile` and their `wait`. Each copy
+    has the kind that `kvcache-choose-copies` sets, and the descriptor that
+    `kvcache-materialize-descriptors` adds.
+
+    A copy by a unit of the hardware completes on a barrier that the kernel
+    initializes at its start. A `wait` for `cp_async` waits for all copies of
+    the thread. Before a copy all threads meet, unless none of them can have
+    used the tile.
+
+    Rows that are not valid are out of the bounds of a ragged descriptor: they
+    arrive as zeros, and the number of bytes stays the same. A row id is read
+    with others, as wide as a `memref.assume_alignment` of the ids allows. A row
+    that does not exist is zero: out of the bounds of a descriptor, filled by
+    `cp.async`, or stored by the warp that issues bulk copies. Threads whose
+    number is known share a tile so that the addresses of a thread differ by
+    constants.
+  }];
+  let dependentDialects = dialectsOfCopies;
+  let statistics = [
+    Statistic<"numCopies", "num-copies", "Number of copies lowered">
   ];
 }
 

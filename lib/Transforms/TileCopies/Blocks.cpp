@@ -1,0 +1,100 @@
+//===- Blocks.cpp - Threads of a block, and their barriers ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Blocks.h"
+
+#include "kvcache/Support/Pointers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// BlockBuilder
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> BlockBuilder::getKnownSize(Operation *op) {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!kernel)
+    kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  if (!kernel || !kernel.getKnownBlockSize())
+    return std::nullopt;
+  return llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
+}
+
+Threads BlockBuilder::getAll() const {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  Threads threads = {index(0), index(1)};
+  if (!isInGPUCode(parent))
+    return threads;
+  for (gpu::Dimension dim :
+       {gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x}) {
+    Value size = gpu::BlockDimOp::create(builder, loc, dim);
+    Value id = gpu::ThreadIdOp::create(builder, loc, dim);
+    threads.thread = add(mul(threads.thread, size), id);
+    threads.count = mul(threads.count, size);
+  }
+  if (std::optional<int64_t> size = getKnownSize(parent))
+    threads.count = index(*size);
+  return threads;
+}
+
+Value kvcache::getFromLane(const IndexBuilder &b, Value value, Value lane) {
+  Value shuffled = NVVM::ShflOp::create(
+      b.builder, b.loc, b.builder.getI32Type(), b.i32(-1), value, b.toI32(lane),
+      b.i32(BlockBuilder::kWarp - 1), NVVM::ShflKind::idx,
+      /*return_value_and_is_valid=*/UnitAttr());
+  return arith::IndexCastOp::create(b.builder, b.loc, b.builder.getIndexType(),
+                                    shuffled);
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers and fences
+//===----------------------------------------------------------------------===//
+
+void kvcache::emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
+                       const Chip &chip) {
+  Value pointer =
+      getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index);
+  auto isPending = [&](OpBuilder &builder, Location loc, ValueRange) {
+    // Threads that wait on Hopper sleep; Ampere has only the test.
+    Value isDone;
+    Type i1 = builder.getI1Type();
+    if (chip.has(Feature::TMA))
+      isDone = NVVM::MBarrierTryWaitOp::create(builder, loc, i1, pointer,
+                                               parity, /*ticks=*/Value());
+    else
+      isDone =
+          NVVM::MBarrierTestWaitOp::create(builder, loc, i1, pointer, parity);
+    Value isOpen = arith::XOrIOp::create(
+        builder, loc, isDone,
+        arith::ConstantIntOp::create(builder, loc, /*value=*/1, /*width=*/1));
+    scf::ConditionOp::create(builder, loc, isOpen, ValueRange());
+  };
+  scf::WhileOp::create(b.builder, b.loc, TypeRange(), ValueRange(), isPending,
+                       [](OpBuilder &builder, Location loc, ValueRange) {
+                         scf::YieldOp::create(builder, loc);
+                       });
+}
+
+void kvcache::emitArrive(const IndexBuilder &b, Barrier barrier) {
+  nvgpu::MBarrierArriveOp::create(
+      b.builder, b.loc, nvgpu::MBarrierTokenType::get(b.builder.getContext()),
+      barrier.group, barrier.index);
+}
+
+void kvcache::emitProxyFence(const IndexBuilder &b) {
+  NVVM::FenceProxyOp::create(
+      b.builder, b.loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(b.builder.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}

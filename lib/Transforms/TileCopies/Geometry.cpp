@@ -1,0 +1,134 @@
+//===- Geometry.cpp - Rows of a cache in memory and in a tile -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Geometry.h"
+#include "KnownDivisor.h"
+
+#include "kvcache/IR/CacheShape.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The maximum of a side of a box.
+static constexpr int64_t kMaxSide = 256;
+
+int64_t kvcache::getRowAlignment(CacheTypeInterface cache) {
+  return getShape(cache).getRowAlignment();
+}
+
+int64_t kvcache::getChunkRowBytes(const tma::TileLayout &layout) {
+  return layout.getChunkColumns() * layout.elementBytes;
+}
+
+bool kvcache::countsRowsOfAllPages(TileCopyOpInterface copy) {
+  return copy.getRowIds() || copy.getValid() || !copy.getViewType().isPaged();
+}
+
+//===----------------------------------------------------------------------===//
+// Boxes of consecutive tokens
+//===----------------------------------------------------------------------===//
+
+int64_t kvcache::getMostBoxRows(TileCopyOpInterface copy) {
+  int64_t rows = copy.getTile().getType().getRows();
+  CacheTypeInterface cache = copy.getViewType();
+  return cache.isPaged() ? std::gcd(rows, cache.getPageSize()) : rows;
+}
+
+int64_t kvcache::getBoxRows(TileCopyOpInterface copy) {
+  if (copy.getRowIds())
+    return 1;
+  int64_t rows = getMostBoxRows(copy);
+  if (copy.getViewType().isPaged())
+    rows = std::lcm(std::gcd(rows, getKnownDivisor(copy.getAccessedToken())),
+                    std::gcd(rows, copy.getTokenAlignment()));
+  for (int64_t side = std::min(rows, kMaxSide); side > 1; --side)
+    if (rows % side == 0)
+      return side;
+  return 1;
+}
+
+static tma::OpenTensorMap getBoxes(TileCopyOpInterface copy) {
+  tma::CacheShape shape = getShape(copy.getViewType());
+  tma::TileLayout layout = copy.getTileLayout();
+  int64_t rows = getBoxRows(copy);
+  if (countsRowsOfAllPages(copy))
+    return tma::getRaggedTile(shape, rows, layout.columns, layout.swizzle);
+  return tma::getPagedTile(shape, rows, layout.columns, layout.swizzle);
+}
+
+static DescriptorRequest requestBoxes(TileCopyOpInterface copy) {
+  TileType tile = copy.getTile().getType();
+  MLIRContext *context = tile.getContext();
+  Builder builder(context);
+  bool isRagged = countsRowsOfAllPages(copy);
+  NamedAttrList attributes;
+  attributes.set("rows", builder.getI64IntegerAttr(getBoxRows(copy)));
+  attributes.set("swizzle", SwizzleAttr::get(context, tile.getSwizzle()));
+  // With a swizzle, the columns of a ragged box are a span.
+  if (!isRagged || tile.getSwizzle() == Swizzle::None)
+    attributes.set("columns", builder.getI64IntegerAttr(tile.getColumns()));
+  return {isRagged ? CreateRaggedTMATileOp::getOperationName()
+                   : CreatePagedTMATileOp::getOperationName(),
+          attributes.getDictionary(context)};
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of row ids
+//===----------------------------------------------------------------------===//
+
+/// The element type in which a descriptor counts, so that a row of a chunk fits
+/// a box: that of the cache, or without a swizzle a 64-bit integer.
+static Type getBoxElement(TileType tile) {
+  tma::TileLayout layout = tile.getLayout();
+  if (layout.swizzle != tma::Swizzle::None || layout.columns <= kMaxSide)
+    return tile.getElementType();
+  return IntegerType::get(tile.getContext(), 64);
+}
+
+static tma::OpenTensorMap getRows(TileCopyOpInterface copy) {
+  tma::CacheShape shape = getShape(copy.getViewType());
+  tma::TileLayout layout = copy.getTileLayout();
+  Type element = getBoxElement(copy.getTile().getType());
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t pitchBytes = shape.getRowPitch() * shape.elementBytes;
+  return tma::getGather4Tile(shape, bytes,
+                             layout.columns * layout.elementBytes / bytes,
+                             pitchBytes / bytes, layout.swizzle);
+}
+
+static DescriptorRequest requestRows(TileType tile) {
+  MLIRContext *context = tile.getContext();
+  Builder builder(context);
+  Type element = getBoxElement(tile);
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  NamedAttrList attributes;
+  attributes.set("tile_height", builder.getI64IntegerAttr(tile.getRows()));
+  attributes.set("tile_width", builder.getI64IntegerAttr(
+                                   tile.getColumns() *
+                                   tile.getLayout().elementBytes / bytes));
+  attributes.set("swizzle", SwizzleAttr::get(context, tile.getSwizzle()));
+  if (element != tile.getElementType())
+    attributes.set("dtype", TypeAttr::get(element));
+  return {CreateGather4TMATileOp::getOperationName(),
+          attributes.getDictionary(context)};
+}
+
+//===----------------------------------------------------------------------===//
+// Any copy
+//===----------------------------------------------------------------------===//
+
+tma::OpenTensorMap kvcache::getTensorMap(TileCopyOpInterface copy) {
+  return copy.getRowIds() ? getRows(copy) : getBoxes(copy);
+}
+
+DescriptorRequest kvcache::requestDescriptor(TileCopyOpInterface copy) {
+  return copy.getRowIds() ? requestRows(copy.getTile().getType())
+                          : requestBoxes(copy);
+}

@@ -1,0 +1,458 @@
+//===- LowerPipes.cpp - Lower pipes of tiles ------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BulkRows.h"
+#include "Choice.h"
+#include "KernelSetup.h"
+#include "Slots.h"
+#include "TensorCopies.h"
+#include "ThreadCopies.h"
+
+#include "kvcache/Support/Pointers.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_LOWERPIPES
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// The threads that issue a copy, and how its completion reaches the full
+/// barrier of a slot.
+enum class IssuedBy {
+  Thread, ///< one thread; the copies' bytes are expected
+  Warp,   ///< the lanes of the first warp; each expects its bytes, and arrives
+  All,    ///< all producer threads; each arrives when its copies are complete
+};
+
+IssuedBy getIssuer(TileCopyOpInterface copy) {
+  switch (*copy.getCopy()) {
+  case CopyKind::Plain:
+  case CopyKind::CpAsync:
+    return IssuedBy::All;
+  case CopyKind::TensorBoxes:
+  case CopyKind::TensorRows:
+    return IssuedBy::Thread;
+  case CopyKind::BulkRows:
+    return IssuedBy::Warp;
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Whether memory that an op writes through this value may be a tile of a slot,
+/// which no `alloc_tile` of its own allocates.
+bool mayBeTile(Value written) {
+  if (isa<LLVM::LLVMPointerType>(written.getType()))
+    return true;
+  while (auto view = written.getDefiningOp<ViewLikeOpInterface>())
+    written = view.getViewSource();
+  return isa<TileType>(written.getType()) &&
+         !written.getDefiningOp<AllocTileOp>();
+}
+
+/// Whether an op may write to a tile of a slot. Its regions don't count.
+bool mayWriteTile(Operation *op) {
+  // Upstream declares no effects for ldmatrix, which only reads.
+  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+      isa<NVVM::LdMatrixOp>(op))
+    return false;
+  auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!interface)
+    return llvm::any_of(op->getOperands(), mayBeTile);
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  interface.getEffects(effects);
+  return llvm::any_of(effects, [&](const MemoryEffects::EffectInstance &each) {
+    if (!isa<MemoryEffects::Write>(each.getEffect()))
+      return false;
+    Value written = each.getValue();
+    return written ? mayBeTile(written)
+                   : llvm::any_of(op->getOperands(), mayBeTile);
+  });
+}
+
+/// Whether code that uses a slot may write to its tiles.
+bool mayWriteTiles(ConsumeOp consume) {
+  return consume
+      .walk([](Operation *op) {
+        return mayWriteTile(op) ? WalkResult::interrupt()
+                                : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Lowers a pipe. `setup` is null on the CPU.
+class Pipe {
+public:
+  Pipe(PipeOp pipe, const Chip *chip, KernelSetup *setup)
+      : op(pipe), type(pipe.getPipe().getType()), chip(chip), setup(setup),
+        slots(pipe) {
+    for (Operation *user : pipe.getPipe().getUsers()) {
+      if (auto produce = dyn_cast<ProduceOp>(user))
+        produces.push_back(produce);
+      else
+        consumes.push_back(cast<ConsumeOp>(user));
+    }
+  }
+
+  LogicalResult lower() {
+    if (setup) {
+      if (failed(checkThreads()))
+        return failure();
+      collectIssuers();
+      createBarriers();
+    }
+    for (ProduceOp produce : produces)
+      lowerProduce(produce);
+    for (ConsumeOp consume : consumes)
+      lowerConsume(consume);
+    op.erase();
+    return success();
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Threads
+  //===--------------------------------------------------------------------===//
+
+  LogicalResult checkThreads() {
+    std::optional<int64_t> size = BlockBuilder::getKnownSize(op);
+    int64_t producers = type.getProducers() * BlockBuilder::kWarp;
+    if (size && *size <= producers)
+      return op.emitOpError("expects more threads in the block than the ")
+             << producers << " producers, got " << *size;
+    return success();
+  }
+
+  /// The producer threads.
+  Threads getProducers(const BlockBuilder &b) const {
+    Threads all = b.getAll();
+    if (type.getProducers())
+      all.count = b.index(type.getProducers() * BlockBuilder::kWarp);
+    return all;
+  }
+
+  /// Whether one lane can free a slot for its warp, because all warps are
+  /// whole.
+  bool freesByWarp() const {
+    std::optional<int64_t> size = BlockBuilder::getKnownSize(op);
+    return size && *size % BlockBuilder::kWarp == 0;
+  }
+
+  /// The number of arrivals that free a slot.
+  Value getNumConsumers(const BlockBuilder &b) const {
+    Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
+    Value threads = b.sub(b.getAll().count, producers);
+    return freesByWarp() ? b.div(threads, b.index(BlockBuilder::kWarp))
+                         : threads;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Barriers
+  //===--------------------------------------------------------------------===//
+
+  /// All productions have the same arrivals, because a barrier has one count.
+  void collectIssuers() {
+    for (ProduceOp produce : produces)
+      for (auto copy : produce.getBody().getOps<TileCopyOpInterface>())
+        issuers.insert(getIssuer(copy));
+    if (issuers.empty())
+      issuers.insert(chip->has(Feature::TMA) ? IssuedBy::Thread
+                                             : IssuedBy::All);
+  }
+
+  /// The number of arrivals that fill a slot.
+  Value getNumArrivals(const BlockBuilder &b) const {
+    Value count = b.index(issuers.contains(IssuedBy::Thread) ? 1 : 0);
+    if (issuers.contains(IssuedBy::Warp))
+      count =
+          b.add(count, b.min(b.getAll().count, b.index(BlockBuilder::kWarp)));
+    if (issuers.contains(IssuedBy::All))
+      count = b.add(count, getProducers(b).count);
+    return count;
+  }
+
+  void createBarriers() {
+    int64_t stages = type.getStages();
+    barriers = setup->createBarriers(2 * stages);
+    for (int64_t stage = 0; stage < stages; ++stage)
+      setup->initialize(barriers, stage, [&](const BlockBuilder &b) {
+        return getNumArrivals(b);
+      });
+    for (int64_t stage = 0; stage < stages; ++stage)
+      setup->initialize(barriers, stages + stage, [&](const BlockBuilder &b) {
+        return getNumConsumers(b);
+      });
+  }
+
+  Value getSlot(const IndexBuilder &b, Value index) const {
+    return b.rem(index, b.index(type.getStages()));
+  }
+  Barrier getFull(const IndexBuilder &b, Value index) const {
+    return {barriers, getSlot(b, index)};
+  }
+  Barrier getEmpty(const IndexBuilder &b, Value index) const {
+    return {barriers, b.add(getSlot(b, index), b.index(type.getStages()))};
+  }
+  /// Every use of a slot is a phase of its barriers.
+  Value getParity(const IndexBuilder &b, Value index, int64_t ahead) const {
+    Value round = b.div(index, b.index(type.getStages()));
+    return b.toI32(b.rem(b.add(round, b.index(ahead)), b.index(2)));
+  }
+  /// The first round finds barriers in their first phase: the one before it,
+  /// of the other parity, counts as complete.
+  void waitUntilEmpty(const IndexBuilder &b, Value index) const {
+    std::optional<int64_t> known = getConstantIntValue(index);
+    if (known && *known >= 0 && *known < type.getStages())
+      return;
+    emitWait(b, getEmpty(b, index), getParity(b, index, 1), *chip);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Producing
+  //===--------------------------------------------------------------------===//
+
+  using Emit = function_ref<void(TileCopyOpInterface clone)>;
+
+  /// Clones the region at the builder, and calls `emit` at the clone of each
+  /// copy, which `finish` may still use.
+  void cloneBody(
+      const IndexBuilder &b, ProduceOp produce, Emit emit,
+      function_ref<void()> finish = [] {}) {
+    SmallVector<Operation *> clones;
+    IRMapping mapping;
+    mapping.map(produce.getBody().getArguments(),
+                slots.getTiles(b, getSlot(b, produce.getIndex())));
+    for (Operation &each : produce.getBody().front().without_terminator()) {
+      Operation *clone = b.builder.clone(each, mapping);
+      if (auto copy = dyn_cast<TileCopyOpInterface>(clone)) {
+        emit(copy);
+        clones.push_back(clone);
+      }
+    }
+    finish();
+    for (Operation *clone : clones)
+      clone->erase();
+  }
+
+  /// Clones the region for the copies of one issuer.
+  void cloneBody(
+      const IndexBuilder &b, ProduceOp produce, IssuedBy issuer, Emit emit,
+      function_ref<void()> finish = [] {}) {
+    cloneBody(
+        b, produce,
+        [&](TileCopyOpInterface copy) {
+          if (getIssuer(copy) == issuer)
+            emit(copy);
+        },
+        finish);
+  }
+
+  void lowerProduce(ProduceOp produce) {
+    OpBuilder builder(produce);
+    BlockBuilder b(builder, produce.getLoc());
+    if (!setup) {
+      cloneBody(b, produce, [&](TileCopyOpInterface copy) {
+        emitPlain(builder, copy, b.getAll());
+      });
+    } else {
+      if (issuers.contains(IssuedBy::Thread))
+        setup->runInIssuer(b, [&](const Issuer &issuer) {
+          produceInThread(b, produce, issuer);
+        });
+      if (issuers.contains(IssuedBy::Warp))
+        setup->runInFirstWarp(
+            b, [&](Threads lanes) { produceInWarp(b, produce, lanes); });
+      if (issuers.contains(IssuedBy::All))
+        produceInAll(b, produce);
+    }
+    produce.erase();
+  }
+
+  void produceInThread(const BlockBuilder &b, ProduceOp produce,
+                       const Issuer &issuer) {
+    Barrier full = getFull(b, produce.getIndex());
+    int64_t bytes = 0;
+    for (auto copy : produce.getBody().getOps<TileCopyOpInterface>())
+      if (getIssuer(copy) == IssuedBy::Thread)
+        bytes += copy.getTileLayout().getBytes();
+    TensorCopies copies(b, issuer, full);
+    auto issue = [&] {
+      // All lanes wait: after a loop of one, ptxas takes the warp for diverged,
+      // and repeats every shuffle lane by lane.
+      waitUntilEmpty(b, produce.getIndex());
+      b.runIf(issuer.isElected, [&] {
+        TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
+                            b.index(bytes));
+      });
+      copies.issue();
+    };
+    cloneBody(
+        b, produce, IssuedBy::Thread,
+        [&](TileCopyOpInterface copy) { copies.add(copy); }, issue);
+  }
+
+  void produceInWarp(const BlockBuilder &b, ProduceOp produce, Threads lanes) {
+    waitUntilEmpty(b, produce.getIndex());
+    Barrier full = getFull(b, produce.getIndex());
+    cloneBody(b, produce, IssuedBy::Warp, [&](TileCopyOpInterface copy) {
+      emitBulkRows(b.builder, copy, lanes, full);
+    });
+    emitArrive(b, full);
+  }
+
+  void produceInAll(const BlockBuilder &b, ProduceOp produce) {
+    waitUntilEmpty(b, produce.getIndex());
+    Threads producers = getProducers(b);
+    bool isPlain = false, isAsync = false;
+    cloneBody(b, produce, IssuedBy::All, [&](TileCopyOpInterface copy) {
+      if (copy.getCopy() == CopyKind::Plain) {
+        isPlain = true;
+        emitPlain(b.builder, copy, producers);
+      } else {
+        isAsync = true;
+        emitAsyncCopy(b.builder, copy, producers);
+      }
+    });
+    Barrier full = getFull(b, produce.getIndex());
+    if (isPlain) {
+      // The hardware's arrival would order its own copies only.
+      if (isAsync) {
+        NVVM::CpAsyncCommitGroupOp::create(b.builder, b.loc);
+        NVVM::CpAsyncWaitGroupOp::create(b.builder, b.loc, /*n=*/0);
+      }
+      return emitArrive(b, full);
+    }
+    Value pointer = getBarrierPointer(b.builder, b.loc, full.group, full.index);
+    NVVM::CpAsyncMBarrierArriveOp::create(b.builder, b.loc, pointer,
+                                          /*noinc=*/true);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Consuming
+  //===--------------------------------------------------------------------===//
+
+  /// Whether tensor copies may follow other writes to the tiles.
+  bool needsFence(ConsumeOp consume) const {
+    bool byUnit =
+        issuers.contains(IssuedBy::Thread) || issuers.contains(IssuedBy::Warp);
+    return byUnit &&
+           (issuers.contains(IssuedBy::All) || mayWriteTiles(consume));
+  }
+
+  void release(const BlockBuilder &b, ConsumeOp consume) const {
+    Barrier empty = getEmpty(b, consume.getIndex());
+    if (needsFence(consume))
+      emitProxyFence(b);
+    if (!freesByWarp())
+      return emitArrive(b, empty);
+    NVVM::SyncWarpOp::create(b.builder, b.loc, b.i32(-1));
+    Value lane = b.rem(b.getAll().thread, b.index(BlockBuilder::kWarp));
+    b.runIf(b.equal(lane, b.index(0)), [&] { emitArrive(b, empty); });
+  }
+
+  void lowerConsume(ConsumeOp consume) {
+    IRRewriter rewriter(consume);
+    BlockBuilder b(rewriter, consume.getLoc());
+    Value index = consume.getIndex();
+    if (setup)
+      emitWait(b, getFull(b, index), getParity(b, index, 0), *chip);
+    SmallVector<Value> tiles = slots.getTiles(b, getSlot(b, index));
+    if (setup) {
+      rewriter.setInsertionPointAfter(consume);
+      release(b, consume);
+    }
+    Block *body = &consume.getBody().front();
+    auto yield = cast<YieldOp>(body->getTerminator());
+    SmallVector<Value> results(yield.getResults());
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(body, consume, tiles);
+    rewriter.replaceOp(consume, results);
+  }
+
+  PipeOp op;
+  PipeType type;
+  const Chip *chip;
+  KernelSetup *setup;
+  Slots slots;
+  SmallVector<ProduceOp> produces;
+  SmallVector<ConsumeOp> consumes;
+  llvm::SmallSetVector<IssuedBy, 3> issuers;
+  TypedValue<nvgpu::MBarrierGroupType> barriers;
+};
+
+/// Checks that a pipe is on the CPU, or in a kernel with a target.
+LogicalResult checkPipe(PipeOp pipe, const CopySite &site) {
+  if (!isInGPUCode(pipe) || site.kernel)
+    return success();
+  return pipe.emitOpError("expects a kernel in a gpu.module with one target, "
+                          "or host code");
+}
+
+/// Checks the copies of a pipe, which `numCopies` counts.
+LogicalResult checkCopies(PipeOp pipe, const CopySite &site,
+                          unsigned &numCopies) {
+  for (Operation *user : pipe.getPipe().getUsers()) {
+    auto produce = dyn_cast<ProduceOp>(user);
+    if (!produce)
+      continue;
+    for (auto copy : produce.getBody().getOps<TileCopyOpInterface>()) {
+      if (failed(checkLowerable(copy, site)))
+        return failure();
+      ++numCopies;
+    }
+  }
+  return success();
+}
+
+struct LowerPipes : kvcache::impl::LowerPipesBase<LowerPipes> {
+  void runOnOperation() override {
+    WalkResult result = getOperation()->walk([&](FunctionOpInterface function) {
+      return failed(lower(function)) ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult lower(FunctionOpInterface function) {
+    SmallVector<PipeOp> pipes;
+    function.walk([&](PipeOp pipe) { pipes.push_back(pipe); });
+    CopySite site(function);
+    std::optional<KernelSetup> setup;
+    if (site.kernel)
+      setup.emplace(site.kernel, *site.chip);
+    for (PipeOp pipe : pipes) {
+      unsigned copies = 0;
+      if (failed(checkPipe(pipe, site)) ||
+          failed(checkCopies(pipe, site, copies)) ||
+          failed(Pipe(pipe, site.chip, setup ? &*setup : nullptr).lower()))
+        return failure();
+      ++numPipes;
+      numCopies += copies;
+    }
+    return success();
+  }
+};
+
+} // namespace

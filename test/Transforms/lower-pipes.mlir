@@ -1,0 +1,176 @@
+// RUN: kvcache-opt %s --allow-unregistered-dialect --kvcache-attach-targets=chip=sm_80 --kvcache-choose-copies --kvcache-materialize-descriptors --kvcache-lower-pipes --canonicalize --cse | FileCheck %s --check-prefix=CHECK80
+// RUN: kvcache-opt %s --allow-unregistered-dialect --kvcache-attach-targets=chip=sm_90a --kvcache-choose-copies --kvcache-materialize-descriptors --kvcache-lower-pipes --canonicalize --cse | FileCheck %s --check-prefix=CHECK90
+
+// Barriers, phases, bytes and slots of a pipe.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!latent = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!page16 = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x64xbf16, swizzle_128b>
+!lt = !kvcache.tile<64x576xf8E4M3FN>
+
+gpu.module @kernels {
+  // Hopper: one elected lane waits until the slot is free, and expects the bytes; four warps free it.
+  // CHECK90-LABEL: gpu.func @all(
+  // CHECK90:         %[[BARS:.*]] = nvgpu.mbarrier.create -> <{{.*}} num_barriers = 6>
+  // CHECK90:         %[[WARP:.*]] = nvvm.shfl.sync
+  // CHECK90:         %[[INDEX:.*]] = arith.index_cast %[[WARP]]
+  // CHECK90:         %[[IS_FIRST:.*]] = arith.cmpi eq, %[[INDEX]], %c0
+  // CHECK90:         scf.if %{{.*}} {
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c0], %c1 :
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c1], %c1 :
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c2], %c1 :
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c3], %c4 :
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c4], %c4 :
+  // CHECK90-NEXT:      nvgpu.mbarrier.init %[[BARS]][%c5], %c4 :
+  // CHECK90-NEXT:      nvvm.fence.mbarrier.init
+  // CHECK90:         gpu.barrier
+  // CHECK90:         %[[SLOTS:.*]] = kvcache.alloc_tile {alignment = 1024 : i64} : !kvcache.tile<1536x16xi8>
+  // CHECK90:         scf.for %[[I:.*]] = %c0 to
+  // CHECK90:           scf.if %[[IS_FIRST]] {
+  // CHECK90:             %[[ELECTED:.*]] = nvvm.elect.sync
+  // CHECK90:             %[[SLOT:.*]] = arith.remui %[[I]], %c3 : index
+  // The lookup is under way while the warp waits.
+  // CHECK90:             kvcache.page_id
+  // CHECK90:             %[[EMPTY:.*]] = arith.addi %[[SLOT]], %c3
+  // CHECK90:             %[[ROUND:.*]] = arith.divui %[[I]], %c3
+  // CHECK90:             %[[NEXT:.*]] = arith.addi %[[ROUND]], %c1
+  // CHECK90:             arith.remui %[[NEXT]], %c2
+  // CHECK90:             nvgpu.mbarrier.get %[[BARS]][%[[EMPTY]]]
+  // CHECK90:             nvvm.mbarrier.try_wait
+  // CHECK90:             scf.if %[[ELECTED]] {
+  // CHECK90-NEXT:          kvcache.tma_expect %[[BARS]][%[[SLOT]]] bytes %c8192
+  // CHECK90:               kvcache.tma_load
+  // The consumers wait for the phase of this round, and a lane of each warp arrives.
+  // CHECK90:           %[[FULL:.*]] = arith.remui %[[I]], %c3
+  // CHECK90:           %[[THIS:.*]] = arith.divui %[[I]], %c3
+  // CHECK90:           arith.remui %[[THIS]], %c2
+  // CHECK90:           nvgpu.mbarrier.get %[[BARS]][%[[FULL]]]
+  // CHECK90:           nvvm.mbarrier.try_wait
+  // CHECK90:           %[[X:.*]] = kvcache.tile_load
+  // CHECK90-NOT:       nvvm.fence.proxy
+  // CHECK90:           nvvm.bar.warp.sync
+  // CHECK90:           scf.if
+  // CHECK90-NEXT:        nvgpu.mbarrier.arrive
+  // CHECK90:           "test.use"(%[[X]])
+
+  // Ampere: 128 threads issue, and the hardware arrives for each.
+  // CHECK80-LABEL: gpu.func @all(
+  // CHECK80:         nvgpu.mbarrier.init %{{.*}}[%c2], %c128 :
+  // CHECK80:         nvgpu.mbarrier.init %{{.*}}[%c5], %c4 :
+  // CHECK80-NOT:     nvvm.fence.mbarrier.init
+  // CHECK80:         gpu.barrier
+  // CHECK80:         scf.for
+  // CHECK80:           nvvm.mbarrier.test.wait
+  // CHECK80:           nvvm.cp.async.shared.global
+  // CHECK80:           nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}
+  // CHECK80:           nvvm.mbarrier.test.wait
+  // CHECK80:           kvcache.tile_load
+  // CHECK80:           nvgpu.mbarrier.arrive
+  gpu.func @all(%k: !cache, %b: index, %h: index, %n: index) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %ring = kvcache.pipe : !kvcache.pipe<3, !kt>
+    scf.for %i = %c0 to %n step %c1 {
+      %t = arith.muli %i, %c64 : index
+      kvcache.produce %ring[%i] : !kvcache.pipe<3, !kt> {
+      ^bb0(%ks: !kt):
+        kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+      }
+      %v = kvcache.consume %ring[%i] : !kvcache.pipe<3, !kt> -> (bf16) {
+      ^bb0(%ks: !kt):
+        %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+        kvcache.yield %x : bf16
+      }
+      "test.use"(%v) : (bf16) -> ()
+    }
+    gpu.return
+  }
+
+  // One warp produces: its lanes arrive for the bulk copies, one thread for the tensor copy; the others are four warps.
+  // CHECK90-LABEL: gpu.func @producer_warp(
+  // CHECK90:         nvgpu.mbarrier.init %{{.*}}[%c1], %c33 :
+  // CHECK90:         nvgpu.mbarrier.init %{{.*}}[%c3], %c4 :
+  // CHECK90:         kvcache.tma_expect %{{.*}} bytes %c8192
+  // CHECK90:         kvcache.tma_load
+  // CHECK90-NOT:     kvcache.tma_load
+  // CHECK90:         nvvm.mbarrier.try_wait
+  // CHECK90:         nvvm.cp.async.bulk.shared.cluster.global
+  // CHECK90:         nvvm.fence.proxy
+  // CHECK90:         nvgpu.mbarrier.arrive
+  // CHECK90:         nvvm.mbarrier.try_wait
+
+  // CHECK80-LABEL: gpu.func @producer_warp(
+  // CHECK80:         nvgpu.mbarrier.init %{{.*}}[%c1], %c32 :
+  // CHECK80:         nvgpu.mbarrier.init %{{.*}}[%c3], %c4 :
+  // CHECK80-COUNT-2: nvvm.cp.async.shared.global
+  // CHECK80:         nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}
+  gpu.func @producer_warp(%k: !cache, %l: !latent, %b: index, %h: index, %n: index, %ids: memref<64xi32>) kernel
+      attributes {known_block_size = array<i32: 160, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %c64 = arith.constant 64 : index
+    %thread = gpu.thread_id x
+    %ring = kvcache.pipe : !kvcache.pipe<2, !kt, !lt, producers = 1>
+    %produces = arith.cmpi ult, %thread, %c32 : index
+    scf.if %produces {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = arith.muli %i, %c64 : index
+        kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, !lt, producers = 1> {
+        ^bb0(%ks: !kt, %ls: !lt):
+          kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+          kvcache.async_gather_tile %l[%c0, %c0] rows %ids to %ls : !latent, memref<64xi32>, !lt
+        }
+      }
+    } else {
+      scf.for %i = %c0 to %n step %c1 {
+        kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt, !lt, producers = 1> {
+        ^bb0(%ks: !kt, %ls: !lt):
+          %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+          "test.use"(%x) : (bf16) -> ()
+        }
+      }
+    }
+    gpu.return
+  }
+
+  // Keys and values of the same tokens are in the same pages: each lane looks one up, and all get to know it. A tile
+  // that is not of the pipe may be written without a fence.
+  // CHECK90-LABEL:  gpu.func @keys_and_values(
+  // CHECK90:          nvgpu.mbarrier.create
+  // CHECK90:          nvvm.elect.sync
+  // CHECK90:          kvcache.row_index
+  // CHECK90-COUNT-4:  nvvm.shfl.sync
+  // CHECK90-NOT:      {{row_index|nvvm.shfl}}
+  // CHECK90:          kvcache.tma_expect
+  // CHECK90-COUNT-8:  kvcache.tma_load
+  // CHECK90-NOT:      {{row_index|nvvm.shfl|nvvm.fence.proxy}}
+  // CHECK90:          gpu.return
+  gpu.func @keys_and_values(%c: !collection, %b: index, %h: index, %t: index, %n: index)
+      workgroup(%shared: memref<4xf32, #gpu.address_space<workgroup>>)
+      kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %zeros = arith.constant dense<0.0> : vector<8xbf16>
+    %k = kvcache.paged_view key %c[%c0] : !collection
+    %v = kvcache.paged_view value %c[%c0] : !collection
+    %own = kvcache.alloc_tile : !kt
+    %ring = kvcache.pipe : !kvcache.pipe<3, !kt, !kt>
+    kvcache.produce %ring[%c0] : !kvcache.pipe<3, !kt, !kt> {
+    ^bb0(%ks: !kt, %vs: !kt):
+      kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %n to %ks {base_alignment = 16} : !page16, !kt
+      kvcache.async_load_tile %v[%b, %h, %t, %c0] valid %n to %vs {base_alignment = 16} : !page16, !kt
+    }
+    kvcache.consume %ring[%c0] : !kvcache.pipe<3, !kt, !kt> {
+    ^bb0(%ks: !kt, %vs: !kt):
+      kvcache.tile_store %zeros, %own[%c0, %c0] : vector<8xbf16>, !kt
+    }
+    "test.use"(%shared) : (memref<4xf32, #gpu.address_space<workgroup>>) -> ()
+    gpu.return
+  }
+}
