@@ -64,9 +64,22 @@ namespace {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What the frame of a host function has room for: the stack of a thread may be
-/// small.
+/// The maximum number of bytes for tiles in the frame of a host function: the
+/// stack of a thread may be small.
 constexpr int64_t kMaxFrameBytes = 256 * 1024;
+
+/// Whether the frame of a host function has room for a tile, besides the byte
+/// arrays that it holds already.
+bool fitsFrame(FunctionOpInterface function, TileType tile) {
+  int64_t left = kMaxFrameBytes - tile.getLayout().getBytes();
+  for (auto held : function.front().getOps<memref::AllocaOp>()) {
+    MemRefType type = held.getType();
+    if (left >= 0 && type.hasStaticShape() && type.getRank() == 1 &&
+        type.getElementType().isInteger(8))
+      left -= std::min(type.getDimSize(0), kMaxFrameBytes + 1);
+  }
+  return left >= 0;
+}
 
 /// A variable of the kernel's module; on the host one of the function's frame,
 /// or of the heap until the function returns.
@@ -92,15 +105,12 @@ struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
       return op.emitOpError("expects to be in a function");
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(&function.front());
-    int64_t &bytesOfFrame = framesBytes[function];
-    bytesOfFrame += type.getLayout().getBytes();
-    if (bytesOfFrame <= kMaxFrameBytes) {
+    if (fitsFrame(function, type)) {
       rewriter.replaceOp(op, memref::AllocaOp::create(rewriter, op.getLoc(),
                                                       type.getMemoryType(),
                                                       alignment));
       return success();
     }
-    bytesOfFrame -= type.getLayout().getBytes();
     auto memory = memref::AllocOp::create(rewriter, op.getLoc(),
                                           type.getMemoryType(), alignment);
     for (Block &block : function.getFunctionBody()) {
@@ -130,8 +140,6 @@ private:
   /// A table for each gpu.module, since without one, finding a free name takes
   /// a walk over the module.
   mutable DenseMap<Operation *, SymbolTable> symbolTables;
-  /// The bytes of tiles in the frame of each host function.
-  mutable DenseMap<Operation *, int64_t> framesBytes;
 };
 
 /// A tile is its memory.

@@ -48,6 +48,23 @@ func.func @heap(%n: index, %early: i1) -> index {
   return %n : index
 }
 
+// Tiles share the room of a frame.
+// CHECK-LABEL:   func.func @share_the_frame(
+// CHECK-COUNT-1:   memref.alloc() {{.*}} : memref<102400xi8,
+// CHECK-COUNT-2:   memref.alloca() {{.*}} : memref<102400xi8,
+// CHECK-NOT:       memref.alloc
+// CHECK:           return
+func.func @share_the_frame() {
+  %a = kvcache.alloc_tile : !kvcache.tile<800x64xbf16>
+  %b = kvcache.alloc_tile : !kvcache.tile<800x64xbf16>
+  %c = kvcache.alloc_tile : !kvcache.tile<800x64xbf16>
+  %m0 = kvcache.tile_memory %a : !kvcache.tile<800x64xbf16> -> memref<102400xi8, #gpu.address_space<workgroup>>
+  %m1 = kvcache.tile_memory %b : !kvcache.tile<800x64xbf16> -> memref<102400xi8, #gpu.address_space<workgroup>>
+  %m2 = kvcache.tile_memory %c : !kvcache.tile<800x64xbf16> -> memref<102400xi8, #gpu.address_space<workgroup>>
+  "test.use"(%m0, %m1, %m2) : (memref<102400xi8, #gpu.address_space<workgroup>>, memref<102400xi8, #gpu.address_space<workgroup>>, memref<102400xi8, #gpu.address_space<workgroup>>) -> ()
+  return
+}
+
 // Two chunks of 64 columns; the unit of 16 bytes exclusive-or the row modulo 8.
 // CHECK-LABEL: func.func @swizzled(
 // CHECK-SAME:    %[[MEMORY:.*]]: memref<16384xi8, #gpu.address_space<workgroup>>, %[[ROW_INDEX:.*]]: index, %[[COLUMN_INDEX:.*]]: index)
