@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-expand-copies --canonicalize --split-input-file | FileCheck %s --implicit-check-not=kvcache.async --implicit-check-not=kvcache.wait
+// RUN: kvcache-opt %s --kvcache-expand-copies --canonicalize --split-input-file | FileCheck %s --implicit-check-not=kvcache.async --implicit-check-not=kvcache.wait --implicit-check-not=kvcache.setup --implicit-check-not=kvcache.first_warp
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
@@ -71,6 +71,57 @@ gpu.module @kernels {
     %kt = kvcache.alloc_tile : !kt
     %tok = kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %kt : !cache, !kt
     kvcache.wait %tok
+    gpu.return
+  }
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+// One thread initializes the barriers of the pipe, and of each copy outside of it,
+// and one comparison finds the first warp.
+// CHECK-LABEL:   gpu.func @pipe_and_copy(
+// CHECK:           nvvm.shfl.sync
+// CHECK:           scf.if
+// CHECK-COUNT-6:     nvgpu.mbarrier.init
+// CHECK:             nvvm.fence.mbarrier.init
+// CHECK-COUNT-1:     kvcache.tma_prefetch
+// CHECK-NOT:       nvgpu.mbarrier.init
+// CHECK-NOT:       nvvm.shfl.sync
+// CHECK:           gpu.return
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @pipe_and_copy(%k: !cache, %b: index, %h: index, %n: index, %out: memref<?xbf16>, %ids: memref<6xi32>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %own = kvcache.alloc_tile : !kt
+    %rows = kvcache.alloc_tile : !kvcache.tile<6x128xbf16>
+    %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+    %tok = kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %own : !cache, !kt
+    kvcache.wait %tok
+    %g = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %rows : !cache, memref<6xi32>, !kvcache.tile<6x128xbf16>
+    kvcache.wait %g
+    scf.for %i = %c0 to %n step %c1 {
+      %t = arith.muli %i, %c64 : index
+      kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
+      ^bb0(%ks: !kt):
+        kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+      }
+      %v = kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> -> (bf16) {
+      ^bb0(%ks: !kt):
+        %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+        %y = kvcache.tile_load %own[%c0, %c0] : !kt -> bf16
+        %z = arith.addf %x, %y : bf16
+        kvcache.yield %z : bf16
+      }
+      memref.store %v, %out[%i] : memref<?xbf16>
+      %u = kvcache.tile_load %rows[%c0, %c0] : !kvcache.tile<6x128xbf16> -> bf16
+      memref.store %u, %out[%c0] : memref<?xbf16>
+    }
     gpu.return
   }
 }

@@ -34,8 +34,12 @@ def get_strides(page_size, padding):
 
 
 @functools.cache
-def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout=""):
-    """`load` and `gather` of the values of layer 1, and the tile's bytes."""
+def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None):
+    """`load` and `gather` of the values of layer 1, and the tile's bytes.
+
+    ``kinds`` are those of the two copies, if the compiler does not choose them.
+    """
+    load, gather = (f" {{copy = #kvcache.copy<{kind}>}}" for kind in kinds) if kinds else ("", "")
     blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16{layout and f', {layout}'}>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
     arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
@@ -64,9 +68,9 @@ def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout
 !cache = !kvcache.paged<bf16, #kv, page_size = {page_size}>
 !tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
 func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
-  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile : !cache, !tile{end}
+  %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile{load} : !cache, !tile{end}
 func.func @gather({arguments}, %ids: memref<{ROWS}xi32>) {{{begin}
-  %token = kvcache.async_gather_tile %k[%h, %d] rows %ids to %tile
+  %token = kvcache.async_gather_tile %k[%h, %d] rows %ids to %tile{gather}
       : !cache, memref<{ROWS}xi32>, !tile{end}
 func.func @promised({arguments}, %b: index, %t: index) {{{begin}
   %token = kvcache.async_load_tile %k[%b, %h, %t, %d] to %tile {{base_alignment = 4}} : !cache, !tile{end}
@@ -139,6 +143,26 @@ def test_tokens_arrive_through_the_table(page_size, swizzle, target):
 def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
     program = compile_copies(page_size, swizzle, target)
     check_gather(program, make_cache(page_size), page_size, swizzle)
+
+
+KINDS = [
+    ("sm_80", "plain", "plain"),
+    ("sm_80", "cp_async", "cp_async"),
+    ("sm_90a", "plain", "cp_async"),
+    ("sm_90a", "cp_async", "bulk_rows"),
+    ("sm_90a", "tensor_boxes", "tensor_rows"),
+    ("sm_100a", "cp_async", "plain"),
+    ("sm_100a", "tensor_boxes", "tensor_rows"),
+    ("sm_120a", "plain", "bulk_rows"),
+]
+
+
+@pytest.mark.parametrize(("chip", "load", "gather"), KINDS)
+@pytest.mark.parametrize("page_size", [1, 48])
+def test_every_kind_of_copy_moves_the_same_bytes(page_size, chip, load, gather):
+    program = compile_copies(page_size, "none", f"emulator:{chip}", kinds=(load, gather))
+    check_load(program, make_cache(page_size), page_size, "none")
+    check_gather(program, make_cache(page_size), page_size, "none")
 
 
 # Pages that are padded: by 16 bytes, by a row, and by half a row.
