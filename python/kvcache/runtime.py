@@ -263,16 +263,16 @@ class JitModule:
             CheckError: A run-time check failed, or the emulator found an error in a
                 kernel. What the function has allocated by then is not freed.
         """
-        refused: Exception | None = None
+        refused: TypeError | None = None
         try:
             function, precisions, is_tuple = self._plain[name]
             if not self._needs_adapting(args, TYPES, precisions):
                 return tuple(function(*args)) if is_tuple else function(*args)
         except KeyError:
             pass
-        except (BufferError, TypeError) as error:
-            # Raised before the function runs: NumPy does not export an array, or a
-            # number is of a kind that TVM-FFI doesn't know.
+        except BufferError:  # NumPy does not export an array
+            pass
+        except TypeError as error:  # raised before the function runs
             refused = error
         entry = self._find(name)
         if self._chip:
@@ -280,7 +280,8 @@ class JitModule:
         try:
             adapted = entry.signature.adapt(args)
         except TypeError as error:
-            raise refused if isinstance(refused, TypeError) else error from None
+            raise refused or error from None
+        refused = None  # whose traceback would keep the arguments
         return entry.unpack(entry.function(*adapted))
 
     def _find(self, name: str) -> _Entry:

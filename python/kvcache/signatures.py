@@ -10,6 +10,7 @@ array is read-only, and that the memory of a tensor is not its value.
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ _CODES = {
     for name, code in _TYPE_CODES.items()
     for dtype in dtypes.array_dtypes(dtypes.mlir_name(name))
 }
+
+_BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
 # Where a tensor of TVM-FFI has its dtype: behind the header of the object (24 bytes),
 # the address, the device and the rank of its DLTensor.
@@ -80,7 +83,7 @@ class Argument:
         return f"argument {self.index}" + (f" ({self.name!r})" if self.name else "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Signature:
     """What Python knows of a function of a module."""
 
@@ -119,10 +122,14 @@ class Signature:
         """
         if len(values) != len(self.arguments):
             return tuple(values)
-        adapted = map(_Adapter, [self.name] * len(values), self.arguments)
         return tuple(
-            adapter.adapt(value) for adapter, value in zip(adapted, values, strict=True)
+            adapter.adapt(value)
+            for adapter, value in zip(self._adapters, values, strict=True)
         )
+
+    @functools.cached_property
+    def _adapters(self) -> list[_Adapter]:
+        return [_Adapter(self.name, argument) for argument in self.arguments]
 
 
 @dataclass(frozen=True)
@@ -176,7 +183,7 @@ class _Adapter:
                 "{llvm.readonly}"
             )
             raise ValueError(self._expects("a writeable array", got))
-        if any(
+        if not array.flags.c_contiguous and any(
             stride % array.itemsize
             for size, stride in zip(array.shape, array.strides, strict=True)
             if size > 1
@@ -225,11 +232,13 @@ def _kind(value: Any) -> str:
 
 def _export(array: np.ndarray, code: int | None) -> tvm_ffi.Tensor:
     """Returns a tensor on the memory of an array that NumPy alone does not export."""
-    import tvm_ffi
+    from tvm_ffi import from_dlpack
 
-    bits = array if code is None else array.view(f"u{array.itemsize}")
-    # Only this version of DLPack has a flag for read-only memory.
-    tensor = tvm_ffi.from_dlpack(bits.__dlpack__(max_version=(1, 0)))
+    bits = array if code is None else array.view(_BITS[array.itemsize])
+    if array.flags.writeable:
+        tensor = from_dlpack(bits)
+    else:  # only this version of DLPack has a flag for read-only memory
+        tensor = from_dlpack(bits.__dlpack__(max_version=(1, 0)))
     if code is not None:
         dtype = ctypes.c_uint32.from_address(tensor.__chandle__() + _DTYPE_OFFSET)
         dtype.value = code | 8 * array.itemsize << 8 | 1 << 16
