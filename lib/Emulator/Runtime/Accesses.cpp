@@ -33,8 +33,6 @@ static void accessShared(Thread &thread, const KVCacheSite *site,
 static void accessGlobal(Thread &thread, const KVCacheSite *site,
                          const Access &access) {
   Block &block = *thread.block;
-  block.checkNotPending(thread, site, access.pointer, access.bytes,
-                        access.flags);
   block.sanitizer.accessGlobal(thread, site, access.pointer, access.bytes,
                                access.flags);
   block.meter.accessGlobal(thread, site,

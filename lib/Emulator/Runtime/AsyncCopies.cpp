@@ -80,8 +80,6 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   copy.to = {block.getSharedOffset(thread, site, to, bytes),
              static_cast<uint32_t>(bytes)};
   copy.sourceBytes = sourceBytes;
-  if (isSanitized(thread))
-    block.checkNotPending(thread, site, from, sourceBytes, KVCacheAccessRead);
   if (sourceBytes > 0)
     copy.source = block.sanitizer.issueGlobal(
         thread, site, {{from, copy.sourceBytes}}, Proxy::Generic,

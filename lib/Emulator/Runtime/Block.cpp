@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Block.h"
-#include "AsyncCopies.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -149,18 +148,6 @@ void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
   else
     os << "0x" << std::hex << reinterpret_cast<uintptr_t>(pointer);
   fail(thread, site, os.str());
-}
-
-void Block::failPending(const Thread &thread, const KVCacheSite *site,
-                        const BoxCopy &copy, uint64_t bytes,
-                        uint32_t flags) const {
-  fail(thread, site,
-       std::string(flags & KVCacheAccessWrite ? "writes " : "reads ") +
-           std::to_string(bytes) +
-           " bytes of global memory, which a copy issued by " +
-           describe(*copy.thread) + " in " + describe(copy.site) +
-           " may still write: nobody has waited for more than its reads "
-           "(wait_group without .read)");
 }
 
 //===----------------------------------------------------------------------===//
@@ -465,7 +452,6 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   error.reset();
   runnable.clear();
   deferred.clear();
-  pendingStores.clear();
   hasProgress = true;
   numTicks = numSpins = 0;
   timeOfTick = 0;

@@ -16,7 +16,6 @@
 #include "Interrupt.h"
 #include "MBarriers.h"
 #include "Meter.h"
-#include "PendingStores.h"
 #include "Sanitizer.h"
 #include "Variables.h"
 #include "Warps.h"
@@ -101,7 +100,6 @@ public:
   MBarriers mbarriers{*this};
   Warps warps{*this};
   Meter meter;
-  PendingStores pendingStores;
 
   const Grid &getGrid() const { return *grid; }
   const uint32_t (&getPlace() const)[3] { return ctaid; }
@@ -125,16 +123,6 @@ public:
     // A power of two: this comes before every access.
     if (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1))
       failAlignment(thread, site, pointer, alignment);
-  }
-
-  /// Fails as an error of `thread` if a copy from shared memory is still going
-  /// to write any of the bytes, which the thread accesses with flags of
-  /// `kvcacheEmulatorAccess`.
-  void checkNotPending(const Thread &thread, const KVCacheSite *site,
-                       const void *pointer, uint64_t bytes,
-                       uint32_t flags) const {
-    if (const BoxCopy *copy = pendingStores.find(pointer, bytes))
-      failPending(thread, site, *copy, bytes, flags);
   }
 
   /// Lets others run until `wake`. The caller looks again then at what it waits
@@ -205,10 +193,6 @@ private:
   [[noreturn]] void failAlignment(const Thread &thread, const KVCacheSite *site,
                                   const void *pointer,
                                   uint64_t alignment) const;
-
-  [[noreturn]] void failPending(const Thread &thread, const KVCacheSite *site,
-                                const BoxCopy &copy, uint64_t bytes,
-                                uint32_t flags) const;
 
   static constexpr uint64_t kTickPeriod = 1 << 12;
 

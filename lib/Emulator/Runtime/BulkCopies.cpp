@@ -138,9 +138,6 @@ void emulator::poison(const Block &block, SharedRange range) {
 
 void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Block &block = box.getBlock();
-  for (const GlobalPiece &piece : box.pieces)
-    block.checkNotPending(*box.thread, box.site, piece.address, piece.bytes,
-                          KVCacheAccessRead);
   Sanitizer::Copy source = box.issueGlobal(/*writes=*/false);
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
   std::vector<char> data = box.readGlobal();
@@ -176,7 +173,6 @@ void BulkStore::finish() {
   read();
   if (isDone)
     return;
-  box.getBlock().pendingStores.remove(box);
   box.writeGlobal(data);
   box.getBlock().sanitizer.complete(destination, *box.thread);
   data.clear();
@@ -192,9 +188,6 @@ void emulator::issueStore(BoxCopy box) {
   store->handle = block.sanitizer.issueRead(*issued.thread, issued.site,
                                             issued.range, Proxy::Async);
   store->destination = issued.issueGlobal(/*writes=*/true);
-  // A mask leaves bytes alone, which others may access.
-  if (issued.byteMask == 0xffff)
-    block.pendingStores.add(issued);
   issued.thread->copies.bulkStores.add(std::move(store));
 }
 

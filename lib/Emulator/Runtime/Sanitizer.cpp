@@ -88,10 +88,13 @@ std::string Sanitizer::describeConflict(const CopyState &copy,
   constexpr char unordered[] = ", without order between them (a race)";
   std::string text = describe(copy);
   bool isAsync = copy.proxy == Proxy::Async;
+  if (relation == Relation::InFlight && copy.isWrite && copy.isGlobal)
+    return text + " may still write: nobody has waited for more than its reads "
+                  "(wait_group without .read)";
   if (relation == Relation::InFlight && copy.isWrite)
     return text + " has in flight: " +
-           (isAsync && !copy.isGlobal ? "its barrier has not completed"
-                                      : "nobody has waited for it");
+           (isAsync ? "its barrier has not completed"
+                    : "nobody has waited for it");
   if (relation == Relation::InFlight)
     return text + " still reads: they are used again before the wait for it";
   text += copy.isWrite ? " has written" : " has read";

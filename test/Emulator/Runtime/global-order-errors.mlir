@@ -595,7 +595,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
-    // BULK_STORE_READ_BEFORE_IT_IS_DONE: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
+    // BULK_STORE_READ_BEFORE_IT_IS_DONE: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
     %value = llvm.load %g : !llvm.ptr<1> -> i32
     llvm.store %value, %out : i32, !llvm.ptr<1>
     nvvm.cp.async.bulk.wait_group 0

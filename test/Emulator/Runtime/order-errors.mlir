@@ -459,7 +459,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_READ_BEHIND_A_WAIT_FOR_READS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // MEMORY_READ_BEHIND_A_WAIT_FOR_READS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     %value = llvm.load %last : !llvm.ptr<1> -> i32
     llvm.store %value, %tile : i32, !llvm.ptr<3>
     gpu.return
@@ -478,7 +478,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     llvm.store %bytes, %last : i32, !llvm.ptr<1>
     gpu.return
   }
@@ -496,7 +496,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 1
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_COPIED_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes of global memory, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // MEMORY_COPIED_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     nvvm.cp.async.shared.global %tile, %last, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
