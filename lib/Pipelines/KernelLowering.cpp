@@ -92,6 +92,9 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
 
 void kvcache::addKernelLowering(OpPassManager &pm,
                                 const KernelLowering &options) {
+  ExpandOpsOptions expand;
+  expand.forGPU = true;
+  pm.addPass(createExpandOps(expand));
   addOutlining(pm);
   AttachTargetsOptions targets;
   targets.chips.assign(options.chips.begin(), options.chips.end());

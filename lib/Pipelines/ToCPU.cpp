@@ -23,6 +23,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createPrepareHost());
+  pm.addPass(createExpandOps());
   pm.addPass(createHoistLookups());
   buildExpandCopiesPipeline(pm);
   // Equal checks are then of equal values.

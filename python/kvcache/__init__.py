@@ -6,7 +6,7 @@ functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.s
 wrote. ``ir`` has the types of the dialect.
 """
 
-from . import ir, pictures
+from . import ir, ops, pictures
 from ._version import __version__
 from .artifact import load
 from .compiler import chips, compile
@@ -97,6 +97,7 @@ __all__ = [
     "ir",
     "jit",
     "load",
+    "ops",
     "padded_depth",
     "pictures",
     "scale_window",

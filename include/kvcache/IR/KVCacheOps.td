@@ -21,5 +21,6 @@ include "kvcache/IR/PipeOps.td"
 include "kvcache/IR/TensorMapOps.td"
 include "kvcache/IR/TMAOps.td"
 include "kvcache/IR/CheckOps.td"
+include "kvcache/IR/WholeCacheOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

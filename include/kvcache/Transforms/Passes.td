@@ -31,6 +31,30 @@ def BoundsChecks : Pass<"kvcache-bounds-checks"> {
   ];
 }
 
+def ExpandOps : Pass<"kvcache-expand-ops"> {
+  let summary = "Expand ops on whole caches to parallel loops of accesses";
+  let description = [{
+    Replaces `append`, `gather`, `copy`, `copy_pages`, `merge_states` and
+    `remap_rows` by parallel loops: an outer one, which becomes the grid of a
+    kernel, and with `for-gpu` an inner one, which becomes its block. Without,
+    the inner loops are sequential, and their vectors wider. Operands are
+    memrefs; `one-shot-bufferize` makes them of tensors before this pass.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::kvcache::KVCacheDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
+           "Expand for kernels on a GPU">
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of ops expanded">
+  ];
+}
+
 def HoistLookups : Pass<"kvcache-hoist-lookups"> {
   let summary = "Hoist reads of lookup tables and lengths out of loops";
   let description = [{

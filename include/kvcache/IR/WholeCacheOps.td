@@ -1,0 +1,357 @@
+//===- WholeCacheOps.td - Ops on whole caches -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_WHOLECACHEOPS_TD
+#define KVCACHE_IR_WHOLECACHEOPS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+// Ops for a compiler, in host code, above the ops of a kernel:
+// `kvcache-expand-ops` expands each into parallel loops of accesses. Caches are
+// changed in place. Dense operands are memrefs, or tensors that
+// `one-shot-bufferize` makes memrefs of; results are those of `outs` that are
+// tensors.
+//
+// Notation: sequence b has n_b = row_offsets[b + 1] - row_offsets[b] new tokens,
+// the rows from row_offsets[b] on. Rows from row_offsets[batch] on are padding.
+
+class KVCache_DenseOf<list<Type> elements, int rank>
+    : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;
+
+/// Rows of heads, such as new keys: [total, heads, elements].
+def KVCache_DenseRows : KVCache_DenseOf<[F32, F16, BF16], 3>;
+/// Offsets, ids or positions: unsigned, unless an op says otherwise.
+def KVCache_Numbers : KVCache_DenseOf<[I32], 1>;
+def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
+
+class KVCache_WholeCacheOp<string mnemonic, list<Trait> traits = []>
+    : KVCache_Op<mnemonic, !listconcat([
+        DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>], traits)>;
+
+def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]> {
+  let summary = "Writes the keys and values of new tokens";
+  let description = [{
+    Writes row `row_offsets[b] + i` of `keys` and `values` to token
+    `cache_length(b) + i` of sequence b, for every head. With `slots`, row r goes
+    to offset `slots[r] mod P` of page `slots[r] div P`, where P is the page
+    size, and neither table nor lengths are read; a negative slot is skipped.
+    Two rows with one slot are undefined.
+
+    Before a row is stored, in this order and in f32, rounded once at the end:
+
+    - `norm`: the elements x of each head of the keys, up to the length of the
+      weights w, become `x * w / sqrt(mean(x^2) + epsilon)` (RMS norm).
+    - `rope`: R elements from `rope_begin` on are rotated. The row of the table
+      of a token's position has R/2 cosines and then R/2 sines. Pair j is the
+      elements j and `j + R/2` of these, or `2j` and `2j + 1` if `interleaved`.
+      The position is `positions[r]`, or the token's number.
+    - quantization, as the type of the cache says.
+
+    `queries` are normed by `query_norm`, roped and written back in place.
+    `latent_rope` are the last elements of the rows of a latent cache (MLA),
+    whose first elements are `keys`.
+
+    Constraints:
+    - (C1) the caches have the heads of `keys` and `values`, and their head size;
+      with `latent_rope`, whose size and that of `keys` add up to it.
+    - (C2) `values` and `value_cache` are given together; a latent cache has
+      none.
+    - (C3) the sizes of heads and elements are static, and the weights of a norm
+      are at most a head.
+    - (C4) R is even and static, and `rope_begin + R` is at most the head size;
+      `latent_rope` needs no rope or one of its own elements.
+    - (C5) `slots` require a paged cache, and with `rope` also `positions`.
+    - (C6) `query_norm` requires `queries`, which have the head size of the keys
+      unless the cache is latent.
+    - (C7) `interleaved`, `rope_begin` and `positions` require `rope`.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @append(%k: memref<?x8x128xbf16>, %v: memref<?x8x128xbf16>,
+                      %keys: !cache, %values: !cache, %rows: memref<?xi32>) {
+      kvcache.append %k, %v to %keys, %values rows %rows
+        : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_DenseRows, "new keys, [total, H, E]">:$keys,
+    Arg<Optional<KVCache_DenseRows>, "new values, [total, H, E]">:$values,
+    Arg<Optional<KVCache_DenseRows>, "the rope of latent rows, [total, 1, R]">
+        :$latent_rope,
+    Arg<KVCache_AnyCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyCache>, "a layer's values">:$value_cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<Optional<KVCache_WideNumbers>,
+        "where each row goes, signed, [total]">:$slots,
+    Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 1>>,
+        "weights of the norm of keys">:$norm,
+    Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 1>>,
+        "weights of the norm of queries">:$query_norm,
+    Arg<Optional<KVCache_DenseOf<[F32], 2>>,
+        "cosines and sines, [positions, R]">:$rope,
+    Arg<Optional<KVCache_WideNumbers>, "position of each row, [total]">
+        :$positions,
+    Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
+    DefaultValuedOptionalAttr<F32Attr, "1.0e-6f">:$epsilon,
+    DefaultValuedOptionalAttr<I64Attr, "0">:$rope_begin,
+    UnitAttr:$interleaved
+  );
+  let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
+  let assemblyFormat = [{
+    $keys (`,` $values^)? (`with` $latent_rope^)? `to` $key_cache
+    (`,` $value_cache^)? `rows` $row_offsets (`slots` $slots^)?
+    (`norm` $norm^)? (`query_norm` $query_norm^)? (`rope` $rope^)?
+    (`positions` $positions^)? (`queries` $queries^)? attr-dict
+    `:` type(operands) (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getQueriesMutable(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]> {
+  let summary = "Copies the tokens of all sequences to dense memory";
+  let description = [{
+    Writes tokens `[begin, end)` of sequence b to rows `[b, 0 …)` of the outputs,
+    dequantized and converted, and zeros behind them. `begin` is 0 unless given.
+    `end` is `cache_length(b)` unless given, and with `row_offsets` also the new
+    tokens: `cache_length(b) + n_b`. Tokens that an output has no room for are
+    left out.
+
+    Constraints:
+    - (C1) the outputs have four dimensions, [batch, tokens, H, E], with the
+      static sizes of the caches.
+    - (C2) `value_cache` and `values` are given together.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @gather(%keys: !cache, %out: memref<?x?x8x128xbf16>) {
+      kvcache.gather %keys outs(%out) : !cache, memref<?x?x8x128xbf16>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_AnyCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyCache>, "a layer's values">:$value_cache,
+    Arg<Optional<KVCache_Numbers>, "first new row of each sequence, [batch + 1]">
+        :$row_offsets,
+    Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
+    Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "the keys, [batch, tokens, H, E]">
+        :$keys,
+    Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 4>>,
+        "the values, [batch, tokens, H, E]">:$values
+  );
+  let results = (outs Variadic<KVCache_DenseOf<[F32, F16, BF16], 4>>:$results);
+  let assemblyFormat = [{
+    $key_cache (`,` $value_cache^)? (`rows` $row_offsets^)? (`begin` $begin^)?
+    (`end` $end^)? `outs` `(` $keys (`,` $values^)? `)` attr-dict
+    `:` type(operands) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
+  let summary = "Copies tokens of one cache to another";
+  let description = [{
+    Writes tokens `[begin, end)` of every sequence of `source` to the same tokens
+    of `target`. The caches may differ in format, page size and layout. `begin`
+    is 0 and `end` is `cache_length(b)` of the source unless given. `heads`
+    heads from `source_head` on go to those from `target_head` on.
+
+    Values of one format are copied bit by bit, with their scales. Others are
+    dequantized to f32, and quantized or rounded to the format of the target.
+    No byte may be both read and written.
+
+    Constraints:
+    - (C1) both caches have the same head size.
+    - (C2) the heads are those of the caches; `heads` is all heads of the source
+      unless given.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !from = !kvcache.paged<bf16, #kv, page_size = 64>
+    !to = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32,
+                         granularity = 32>
+
+    func.func @copy(%from: !from, %to: !to) {
+      kvcache.copy %from to %to : !from, !to
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_AnyCache, "a layer's keys or values">:$source,
+    Arg<KVCache_AnyCache, "those that are written">:$target,
+    Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
+    Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    DefaultValuedOptionalAttr<I64Attr, "0">:$source_head,
+    DefaultValuedOptionalAttr<I64Attr, "0">:$target_head,
+    OptionalAttr<I64Attr>:$heads
+  );
+  let assemblyFormat = [{
+    $source `to` $target (`begin` $begin^)? (`end` $end^)? attr-dict
+    `:` type(operands)
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(), /*start=*/0, /*length=*/0);
+    }
+    /// The number of heads that the op copies.
+    int64_t getNumHeads();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
+  let summary = "Copies pages to other pages of the same cache";
+  let description = [{
+    For each pair, copies page `pairs[i, 0]` to page `pairs[i, 1]`: all layers,
+    keys and values, and their scales. A pair with a negative number is skipped.
+    No page may be both read and written, or written twice.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+
+    func.func @fork(%cache: !collection, %pairs: memref<?x2xi32>) {
+      kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_PagedCollectionType, "the cache of all layers">:$collection,
+    Arg<KVCache_DenseOf<[I32], 2>, "page ids, signed, [pairs, 2]">:$pairs
+  );
+  let assemblyFormat = [{
+    $collection `pairs` $pairs attr-dict `:` type(operands)
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(), /*start=*/0, /*length=*/0);
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
+  let summary = "Merges the attention over parts of the keys";
+  let description = [{
+    `parts` holds the attention of each row over several disjoint sets of keys,
+    and `lses` the natural logarithms of their sums of exponentials. The op
+    computes the attention over all of them, in f32:
+
+    - `lse = log(sum_p exp(lses[p]))`
+    - `out = sum_p exp(lses[p] - lse) * parts[p]`
+
+    A part whose `lses` is -inf has no keys, and is not read. If all are, `out`
+    is 0 and `lse` is -inf.
+
+    Constraints:
+    - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
+      of `lses`; the sizes of heads and elements are static.
+
+    Example:
+
+    ```mlir
+    func.func @merge(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>,
+                     %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
+      kvcache.merge_states %parts, %lses outs(%out, %lse)
+        : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xbf16>,
+          memref<?x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
+        :$parts,
+    Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
+    Arg<KVCache_DenseRows, "the merged output, [total, H, E]">:$out,
+    Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse
+  );
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $parts `,` $lses `outs` `(` $out `,` $lse `)` attr-dict `:` type(operands)
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(), /*start=*/2, /*length=*/2);
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows"> {
+  let summary = "Finds the rows of tokens in the cache";
+  let description = [{
+    Row r of `tokens` has the numbers of k tokens of the sequence b of row r.
+    Each number t becomes the encoded row of the token, `page * P + t mod P` with
+    the page of token t and the page size P, which `tma_row` and
+    `async_gather_tile` take. Negative numbers stay as they are, and so do rows
+    of padding.
+
+    Constraints:
+    - (C1) the cache is paged.
+    - (C2) `ids` has the shape of `tokens`.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @remap(%tokens: memref<?x2048xi32>, %cache: !cache,
+                     %rows: memref<?xi32>, %ids: memref<?x2048xi32>) {
+      kvcache.remap_rows %tokens, %cache rows %rows outs(%ids)
+        : memref<?x2048xi32>, !cache, memref<?xi32>, memref<?x2048xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_DenseOf<[I32], 2>, "token numbers, signed, [total, k]">:$tokens,
+    Arg<KVCache_AnyPagedView, "a layer's cache">:$cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<KVCache_DenseOf<[I32], 2>, "encoded rows, signed, [total, k]">:$ids
+  );
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $tokens `,` $cache `rows` $row_offsets `outs` `(` $ids `)` attr-dict
+    `:` type(operands) (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getIdsMutable(); }
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // KVCACHE_IR_WHOLECACHEOPS_TD

@@ -1,0 +1,285 @@
+//===- WholeCacheOps.cpp - Ops on whole caches ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Accesses.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// The effects of an op that reads dense memrefs, writes its `outs`, and reads
+/// or writes caches. Those of caches are on the default resource: other ops
+/// reach the same memory by other values.
+static void addEffects(DestinationStyleOpInterface op, bool readsCache,
+                       bool writesCache, Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+  if (readsCache)
+    effects.emplace_back(MemoryEffects::Read::get());
+  if (writesCache)
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void AppendOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/false, /*writesCache=*/true, effects);
+}
+void GatherOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/true, /*writesCache=*/false, effects);
+}
+void CopyOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/true, /*writesCache=*/true, effects);
+}
+void CopyPagesOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/true, /*writesCache=*/true, effects);
+}
+void MergeStatesOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/false, /*writesCache=*/false, effects);
+}
+void RemapRowsOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/false, /*writesCache=*/false, effects);
+}
+
+//===----------------------------------------------------------------------===//
+// Common rules
+//===----------------------------------------------------------------------===//
+
+/// Checks that the last two sizes of `type` are static and those given.
+static LogicalResult verifyHeads(Operation *op, StringRef name, Type type,
+                                 int64_t heads, int64_t elements) {
+  ArrayRef<int64_t> sizes = cast<ShapedType>(type).getShape().take_back(2);
+  if (sizes[0] == heads && sizes[1] == elements)
+    return success();
+  auto print = [](int64_t size) {
+    return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+  };
+  return op->emitOpError() << "expects '" << name << "' to have " << heads
+                           << " heads of " << elements << " elements, got "
+                           << print(sizes[0]) << " of " << print(sizes[1]);
+}
+
+/// Checks that the last two sizes of a memref are packed.
+static LogicalResult verifyPacked(Operation *op, StringRef name, Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.getRank() < 2)
+    return success();
+  auto [strides, offset] = memref.getStridesAndOffset();
+  int64_t rank = memref.getRank();
+  if (strides[rank - 1] == 1 &&
+      strides[rank - 2] == memref.getDimSize(rank - 1))
+    return success();
+  return op->emitOpError() << "expects the heads and elements of '" << name
+                           << "' to be packed, got " << type;
+}
+
+static LogicalResult verifyDense(Operation *op, StringRef name, Type type,
+                                 int64_t heads, int64_t elements) {
+  return success(succeeded(verifyHeads(op, name, type, heads, elements)) &&
+                 succeeded(verifyPacked(op, name, type)));
+}
+
+/// Checks that results are those of the inits that are tensors.
+static LogicalResult verifyResults(DestinationStyleOpInterface op) {
+  SmallVector<Type> expected;
+  for (Value init : op.getDpsInits())
+    if (isa<RankedTensorType>(init.getType()))
+      expected.push_back(init.getType());
+  if (llvm::equal(expected, op->getResultTypes()))
+    return success();
+  return op->emitOpError()
+         << "expects a result for each of 'outs' that is a tensor";
+}
+
+//===----------------------------------------------------------------------===//
+// append
+//===----------------------------------------------------------------------===//
+
+/// (C4), (C5), (C7).
+static LogicalResult verifyRope(AppendOp op, int64_t headSize) {
+  if (!op.getRope()) {
+    if (op.getInterleaved() || op.getRopeBegin() || op.getPositions())
+      return op.emitOpError("expects 'interleaved', 'rope_begin' and "
+                            "'positions' only with 'rope'");
+    return success();
+  }
+  int64_t size = cast<ShapedType>(op.getRope().getType()).getDimSize(1);
+  if (ShapedType::isDynamic(size) || size <= 0 || size % 2)
+    return op.emitOpError("expects 'rope' to have an even, static number of "
+                          "columns");
+  int64_t begin = op.getRopeBegin();
+  if (begin < 0 || begin + size > headSize)
+    return op.emitOpError() << "expects 'rope_begin' (" << begin << ") and the "
+                            << size << " columns of 'rope' to be in a head of "
+                            << headSize << " elements";
+  if (op.getLatentRope() &&
+      begin < headSize -
+                  cast<ShapedType>(op.getLatentRope().getType()).getDimSize(2))
+    return op.emitOpError("expects 'rope' to rotate elements of 'latent_rope' "
+                          "only");
+  if (op.getSlots() && !op.getPositions())
+    return op.emitOpError("expects 'positions', because 'slots' say none");
+  return success();
+}
+
+static LogicalResult verifyNorm(Operation *op, StringRef name, Value weights,
+                                int64_t most) {
+  if (!weights)
+    return success();
+  int64_t size = cast<ShapedType>(weights.getType()).getDimSize(0);
+  if (ShapedType::isDynamic(size) || size < 1 || size > most)
+    return op->emitOpError() << "expects '" << name << "' to have a static "
+                             << "size of at most " << most;
+  return success();
+}
+
+/// (C2).
+static LogicalResult verifyAppendedValues(AppendOp op) {
+  if (!op.getValues() != !op.getValueCache())
+    return op.emitOpError("expects 'values' and 'value_cache' together");
+  if (!op.getValues())
+    return success();
+  auto cache = cast<CacheTypeInterface>(op.getValueCache().getType());
+  if (cache.isMLA())
+    return op.emitOpError("expects no values for a latent cache");
+  return verifyDense(op, "values", op.getValues().getType(),
+                     cache.getNumHeads(), cache.getHeadSize());
+}
+
+LogicalResult AppendOp::verify() {
+  auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
+  int64_t heads = cache.getNumHeads(), elements = cache.getHeadSize();
+  int64_t own = elements;
+  if (getLatentRope()) {
+    if (!cache.isMLA())
+      return emitOpError("expects 'latent_rope' only for a latent cache");
+    int64_t size = cast<ShapedType>(getLatentRope().getType()).getDimSize(2);
+    if (ShapedType::isDynamic(size) || size >= elements)
+      return emitOpError("expects 'latent_rope' to have a static size below "
+                         "that of a row");
+    if (failed(verifyDense(*this, "latent_rope", getLatentRope().getType(),
+                           heads, size)))
+      return failure();
+    own = elements - size;
+  }
+  if (failed(verifyDense(*this, "keys", getKeys().getType(), heads, own)) ||
+      failed(verifyAppendedValues(*this)) ||
+      failed(verifyRope(*this, elements)) ||
+      failed(verifyNorm(*this, "norm", getNorm(), own)))
+    return failure();
+  if (getSlots() && !cache.isPaged())
+    return emitOpError("expects a paged cache for 'slots'");
+  if (getQueryNorm() && !getQueries())
+    return emitOpError("expects 'queries' for 'query_norm'");
+  if (getQueries()) {
+    auto queries = cast<ShapedType>(getQueries().getType());
+    int64_t size = queries.getDimSize(2);
+    if (ShapedType::isDynamic(queries.getDimSize(1)) ||
+        (!cache.isMLA() && size != elements))
+      return emitOpError() << "expects 'queries' to have a static number of "
+                           << "heads of " << elements << " elements";
+    if (ShapedType::isDynamic(size) ||
+        (getRope() &&
+         getRopeBegin() + cast<ShapedType>(getRope().getType()).getDimSize(1) >
+             size))
+      return emitOpError("expects 'rope' to be in a head of 'queries'");
+    if (failed(verifyPacked(*this, "queries", queries)) ||
+        failed(verifyNorm(*this, "query_norm", getQueryNorm(), size)))
+      return failure();
+  }
+  return verifyResults(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// gather, copy, copy_pages
+//===----------------------------------------------------------------------===//
+
+MutableOperandRange GatherOp::getDpsInitsMutable() {
+  return MutableOperandRange(
+      getOperation(), getKeysMutable().getOperandNumber(), getValues() ? 2 : 1);
+}
+
+LogicalResult GatherOp::verify() {
+  if (!getValues() != !getValueCache())
+    return emitOpError("expects 'values' and 'value_cache' together");
+  auto verify = [&](StringRef name, Value out, Value cache) {
+    auto type = cast<CacheTypeInterface>(cache.getType());
+    return verifyDense(*this, name, out.getType(), type.getNumHeads(),
+                       type.getHeadSize());
+  };
+  if (failed(verify("keys", getKeys(), getKeyCache())) ||
+      (getValues() && failed(verify("values", getValues(), getValueCache()))))
+    return failure();
+  return verifyResults(*this);
+}
+
+int64_t CopyOp::getNumHeads() {
+  return getHeads().value_or(
+      cast<CacheTypeInterface>(getSource().getType()).getNumHeads());
+}
+
+LogicalResult CopyOp::verify() {
+  auto source = cast<CacheTypeInterface>(getSource().getType());
+  auto target = cast<CacheTypeInterface>(getTarget().getType());
+  if (source.getHeadSize() != target.getHeadSize())
+    return emitOpError() << "expects caches of one head size, got "
+                         << source.getHeadSize() << " and "
+                         << target.getHeadSize();
+  auto verifyRange = [&](StringRef name, int64_t begin,
+                         CacheTypeInterface cache) -> LogicalResult {
+    if (begin >= 0 && getNumHeads() >= 1 &&
+        begin + getNumHeads() <= cache.getNumHeads())
+      return success();
+    return emitOpError() << "expects heads " << begin << " to "
+                         << begin + getNumHeads() << " to be among the "
+                         << cache.getNumHeads() << " of '" << name << "'";
+  };
+  return success(succeeded(verifyRange("source", getSourceHead(), source)) &&
+                 succeeded(verifyRange("target", getTargetHead(), target)));
+}
+
+LogicalResult CopyPagesOp::verify() {
+  int64_t columns = cast<ShapedType>(getPairs().getType()).getDimSize(1);
+  if (columns != 2)
+    return emitOpError("expects 'pairs' to have two columns");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// merge_states, remap_rows
+//===----------------------------------------------------------------------===//
+
+LogicalResult MergeStatesOp::verify() {
+  auto out = cast<ShapedType>(getOut().getType());
+  int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(elements))
+    return emitOpError("expects static sizes of heads and elements");
+  if (failed(verifyDense(*this, "out", out, heads, elements)) ||
+      failed(
+          verifyDense(*this, "parts", getParts().getType(), heads, elements)))
+    return failure();
+  for (Value value : {getLses(), getLse()})
+    if (cast<ShapedType>(value.getType()).getShape().back() != heads)
+      return emitOpError() << "expects logarithms of " << heads << " heads";
+  return verifyResults(*this);
+}
+
+LogicalResult RemapRowsOp::verify() {
+  if (isa<ScalesType>(getCache().getType()))
+    return emitOpError("expects 'cache' not to be a view of scales");
+  auto tokens = cast<ShapedType>(getTokens().getType());
+  auto ids = cast<ShapedType>(getIds().getType());
+  if (tokens.getDimSize(1) != ids.getDimSize(1))
+    return emitOpError("expects 'ids' to have the shape of 'tokens'");
+  return verifyResults(*this);
+}

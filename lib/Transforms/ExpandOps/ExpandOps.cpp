@@ -1,0 +1,60 @@
+//===- ExpandOps.cpp - Expand ops on whole caches -------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ExpandOps.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_EXPANDOPS
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
+  using ExpandOpsBase::ExpandOpsBase;
+
+  void runOnOperation() override {
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      return TypeSwitch<Operation *, WalkResult>(op)
+          .Case<AppendOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
+                RemapRowsOp>([&](auto known) { return expandOne(known); })
+          .Default(WalkResult::advance());
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  template <typename OpTy> WalkResult expandOne(OpTy op) {
+    if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>)) {
+      op.emitOpError("has tensors, which 'one-shot-bufferize' makes memrefs "
+                     "before this pass");
+      return WalkResult::interrupt();
+    }
+    if (op->template getParentOfType<gpu::GPUModuleOp>() ||
+        op->template getParentOfType<scf::ParallelOp>()) {
+      op.emitOpError("is for host code, outside of kernels and parallel loops");
+      return WalkResult::interrupt();
+    }
+    OpBuilder builder(op);
+    expand(op, Frame(builder, op.getLoc(), forGPU));
+    op.erase();
+    ++numExpanded;
+    return WalkResult::skip();
+  }
+};
+
+} // namespace

@@ -1,0 +1,141 @@
+//===- Frame.cpp - Blocks, threads and rows of an expanded op -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Frame.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
+                      function_ref<void(ValueRange)> body) const {
+  SmallVector<Value> firsts(ends.size(), index(0));
+  SmallVector<Value> stepValues;
+  for (int64_t step : steps)
+    stepValues.push_back(index(step));
+  auto loop = scf::ParallelOp::create(builder, loc, firsts, ends, stepValues,
+                                      [](OpBuilder &, Location, ValueRange) {});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  body(loop.getInductionVars());
+}
+
+void Frame::forThreads(ArrayRef<int64_t> sizes,
+                       function_ref<void(ValueRange)> body) const {
+  SmallVector<Value> ends;
+  for (int64_t size : sizes)
+    ends.push_back(index(size));
+  if (isGPU)
+    return forBlocks(ends, SmallVector<int64_t>(sizes.size(), 1), body);
+  SmallVector<Value> ids;
+  std::function<void()> nest = [&] {
+    if (ids.size() == sizes.size())
+      return body(ids);
+    forEach(index(0), sizes[ids.size()], 1, [&](Value id) {
+      ids.push_back(id);
+      nest();
+      ids.pop_back();
+    });
+  };
+  nest();
+}
+
+void Frame::forEach(Value first, int64_t end, int64_t step,
+                    function_ref<void(Value)> body) const {
+  if (step >= end)
+    return body(first);
+  loop(first, index(end), index(step), body);
+}
+
+Value Frame::dim(Value memref, int64_t position) const {
+  return builder.createOrFold<memref::DimOp>(loc, memref, position);
+}
+
+Value Frame::loadNumber(Value memref, ValueRange indices) const {
+  Value number = memref::LoadOp::create(builder, loc, memref, indices);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                      number);
+}
+
+Value Frame::loadSigned(Value memref, ValueRange indices) const {
+  Value number = memref::LoadOp::create(builder, loc, memref, indices);
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    number);
+}
+
+Value Frame::countRows(Value rowOffsets) const {
+  return loadNumber(rowOffsets, sub(dim(rowOffsets, 0), index(1)));
+}
+
+Value Frame::findSequence(Value rowOffsets, Value row) const {
+  // Where each sequence has one row, it is the row's own number; otherwise a
+  // binary search keeps offsets[low] <= row < offsets[high].
+  Value batch = sub(dim(rowOffsets, 0), index(1));
+  Value guess = min(row, sub(batch, index(1)));
+  Value begin = loadNumber(rowOffsets, guess);
+  Value end = loadNumber(rowOffsets, add(guess, index(1)));
+  Value isAbove = below(row, begin);
+  Value isBelow =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, row, end);
+  Value isElsewhere = arith::OrIOp::create(builder, loc, isAbove, isBelow);
+  auto search = [&]() -> Value {
+    auto loop = scf::WhileOp::create(
+        builder, loc, TypeRange{builder.getIndexType(), builder.getIndexType()},
+        ValueRange{index(0), batch},
+        [&](OpBuilder &, Location, ValueRange bounds) {
+          Value isOpen = below(index(1), sub(bounds[1], bounds[0]));
+          scf::ConditionOp::create(builder, loc, isOpen, bounds);
+        },
+        [&](OpBuilder &, Location, ValueRange bounds) {
+          Value middle = div(add(bounds[0], bounds[1]), index(2));
+          Value isPast = below(row, loadNumber(rowOffsets, middle));
+          Value low =
+              arith::SelectOp::create(builder, loc, isPast, bounds[0], middle);
+          Value high =
+              arith::SelectOp::create(builder, loc, isPast, middle, bounds[1]);
+          scf::YieldOp::create(builder, loc, ValueRange{low, high});
+        });
+    return loop.getResult(0);
+  };
+  return selectIf(isElsewhere, search, [&] { return guess; });
+}
+
+int64_t kvcache::getDivisorUpTo(int64_t number, int64_t most) {
+  for (int64_t divisor = std::min(number, most); divisor > 1; --divisor)
+    if (number % divisor == 0)
+      return divisor;
+  return 1;
+}
+
+Split kvcache::splitHead(int64_t headSize, int64_t boundary, int64_t width,
+                         int64_t granularity, bool isGPU) {
+  int64_t base = std::gcd(headSize, boundary);
+  int64_t piece =
+      std::min<int64_t>(llvm::bit_floor<uint64_t>(width), base & -base);
+  Split split{piece, piece, 0, 1};
+  if (granularity) {
+    int64_t share = granularity / piece;
+    if (headSize % granularity)
+      split.unit = headSize;
+    else if (piece % granularity == 0)
+      split.unit = piece;
+    else if (isGPU && granularity % piece == 0 && llvm::isPowerOf2_64(share) &&
+             share <= 32)
+      split.lanesPerGroup = share;
+    else
+      split.unit = granularity % piece == 0 ? granularity : headSize;
+  }
+  split.lanes = headSize / split.unit;
+  return split;
+}

@@ -1,0 +1,80 @@
+//===- Frame.h - Blocks, threads and rows of an expanded op -----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
+
+#include "kvcache/Support/IndexBuilder.h"
+
+#include "mlir/IR/Value.h"
+
+namespace mlir::kvcache {
+
+/// Builds the loops around the accesses of an op: on a GPU a grid of blocks of
+/// threads, on the CPU loops.
+class Frame : public IndexBuilder {
+public:
+  Frame(OpBuilder &builder, Location loc, bool isGPU)
+      : IndexBuilder(builder, loc), isGPU(isGPU) {}
+
+  /// Runs `body` in parallel with the multiples of each step below its end. On
+  /// a GPU, a block takes one such index, and `forThreads` is all that `body`
+  /// builds.
+  void forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
+                 function_ref<void(ValueRange)> body) const;
+
+  /// Runs `body` with each index below `sizes`, the last varying fastest: on a
+  /// GPU in the threads of a block, on the CPU in loops.
+  void forThreads(ArrayRef<int64_t> sizes,
+                  function_ref<void(ValueRange)> body) const;
+
+  /// Runs `body` with `first, first + step, …` below `end`; without a loop if
+  /// one is enough.
+  void forEach(Value first, int64_t end, int64_t step,
+               function_ref<void(Value)> body) const;
+
+  /// The size of a dimension of a memref.
+  Value dim(Value memref, int64_t position) const;
+  /// Loads an unsigned number as an index.
+  Value loadNumber(Value memref, ValueRange indices) const;
+  /// Loads a signed number as an index.
+  Value loadSigned(Value memref, ValueRange indices) const;
+  /// The sequence of a row below `row_offsets[batch]`.
+  Value findSequence(Value rowOffsets, Value row) const;
+  /// `row_offsets[batch]`, the number of rows that are no padding.
+  Value countRows(Value rowOffsets) const;
+
+  const bool isGPU;
+};
+
+/// How the elements of a head are divided: into units, which are stored at
+/// once, and those into pieces, which are loaded and computed at once.
+struct Split {
+  int64_t piece;
+  int64_t unit;
+  /// Units of a head: the threads that share it on a GPU.
+  int64_t lanes;
+  /// Neighbouring threads that share a scale; 1 if each has scales of its own.
+  int64_t lanesPerGroup;
+};
+
+/// Divides a head for accesses of about `width` elements. Pieces do not cross
+/// multiples of `boundary`. With a granularity, units have whole groups, or,
+/// on a GPU, a power of two of them a group.
+Split splitHead(int64_t headSize, int64_t boundary, int64_t width,
+                int64_t granularity, bool isGPU);
+
+/// The largest divisor of `number` that is at most `most`, at least 1.
+int64_t getDivisorUpTo(int64_t number, int64_t most);
+
+/// Threads of a block that expansions aim at.
+constexpr int64_t kThreads = 256;
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H

@@ -1,0 +1,182 @@
+//===- Heads.cpp - Parts of heads, in memory and in caches ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Heads.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static unsigned getWidth(Type type) {
+  return getLaneType(type).getIntOrFloatBitWidth();
+}
+
+Value kvcache::convertLanes(const Frame &frame, Value value, Type lane) {
+  OpBuilder &builder = frame.builder;
+  Type from = getLaneType(value.getType());
+  if (from == lane)
+    return value;
+  bool isThroughF32 = !from.isF32() && !lane.isF32();
+  if (isThroughF32)
+    value = convertLanes(frame, value, builder.getF32Type());
+  Type to = withLane(value.getType(), lane);
+  if (getWidth(value.getType()) < getWidth(to))
+    return arith::ExtFOp::create(builder, frame.loc, to, value);
+  return arith::TruncFOp::create(builder, frame.loc, to, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Dense memory
+//===----------------------------------------------------------------------===//
+
+/// The alignment of a part of a head of dense memory, whose rows are aligned to
+/// 16 bytes if heads are.
+static int64_t getAlignment(MemRefType type, int64_t count) {
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  int64_t head = type.getShape().back() * bytes;
+  int64_t whole = count * bytes;
+  return std::min<int64_t>(16, std::min(head & -head, whole & -whole));
+}
+
+static SmallVector<Value> appendIndex(ValueRange indices, Value d) {
+  SmallVector<Value> all(indices);
+  all.push_back(d);
+  return all;
+}
+
+Value kvcache::loadDense(const Frame &frame, Value memref, ValueRange indices,
+                         Value d, int64_t count) {
+  auto type = cast<MemRefType>(memref.getType());
+  auto vector = VectorType::get(count, type.getElementType());
+  return vector::LoadOp::create(
+      frame.builder, frame.loc, vector, memref, appendIndex(indices, d),
+      /*nontemporal=*/false, llvm::MaybeAlign(getAlignment(type, count)));
+}
+
+void kvcache::storeDense(const Frame &frame, Value values, Value memref,
+                         ValueRange indices, Value d) {
+  auto type = cast<MemRefType>(memref.getType());
+  values = convertLanes(frame, values, type.getElementType());
+  vector::StoreOp::create(
+      frame.builder, frame.loc, values, memref, appendIndex(indices, d),
+      /*nontemporal=*/false,
+      llvm::MaybeAlign(getAlignment(type, getNumLanes(values.getType()))));
+}
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+static CacheTypeInterface getCacheType(Value cache) {
+  return cast<CacheTypeInterface>(cache.getType());
+}
+
+/// The scales' page, which a cache without scales does not take.
+static Value getScalePage(Value cache, const Place &place) {
+  return getCacheType(cache).isQuantized() ? place.page : Value();
+}
+
+Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
+                            Value head, Value d, int64_t count, Type lane) {
+  auto vector = VectorType::get(count, lane);
+  return LoadOp::create(frame.builder, frame.loc, vector, cache, place.batch,
+                        head, place.token, d, place.page,
+                        getScalePage(cache, place), Value());
+}
+
+/// Quantizes a group that several threads share, and stores it with its scale.
+static void storeShared(const Frame &frame, Value values, Value cache,
+                        const Place &place, Value head, Value d,
+                        const Split &split) {
+  OpBuilder &builder = frame.builder;
+  CacheTypeInterface type = getCacheType(cache);
+  auto quantize = QuantizeOp::create(
+      builder, frame.loc, withLane(values.getType(), type.getElementType()),
+      type.getScale(), values, Value(),
+      builder.getI64IntegerAttr(split.lanesPerGroup));
+  StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
+                  place.batch, head, place.token, d, place.page);
+  Value isFirst = frame.equal(frame.rem(d, frame.index(type.getGranularity())),
+                              frame.index(0));
+  frame.runIf(isFirst, [&] {
+    StoreScaleOp::create(builder, frame.loc, quantize.getScale(), cache,
+                         place.batch, head, place.token, d, place.page);
+  });
+}
+
+void kvcache::storeElements(const Frame &frame, Value values, Value cache,
+                            const Place &place, Value head, Value d,
+                            const Split &split) {
+  CacheTypeInterface type = getCacheType(cache);
+  if (!type.isQuantized()) {
+    values = convertLanes(frame, values, type.getElementType());
+    StoreOp::create(frame.builder, frame.loc, values, cache, place.batch, head,
+                    place.token, d, place.page);
+    return;
+  }
+  if (split.lanesPerGroup > 1)
+    return storeShared(frame, values, cache, place, head, d, split);
+  StoreQuantizedOp::create(frame.builder, frame.loc, values, cache, place.batch,
+                           head, place.token, d, place.page, place.page,
+                           Value());
+}
+
+//===----------------------------------------------------------------------===//
+// Copies of bits
+//===----------------------------------------------------------------------===//
+
+bool kvcache::haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs) {
+  return lhs.getElementType() == rhs.getElementType() &&
+         lhs.getScale() == rhs.getScale() &&
+         lhs.getGranularity() == rhs.getGranularity();
+}
+
+Split kvcache::splitForCopy(const Frame &frame, CacheTypeInterface cache) {
+  // 16 bytes of a thread; on the CPU, some vector registers.
+  int64_t bits = cache.getElementType().getIntOrFloatBitWidth();
+  int64_t width = (frame.isGPU ? 128 : 1024) / bits;
+  return splitHead(cache.getHeadSize(), cache.getHeadSize(), width,
+                   /*granularity=*/0, frame.isGPU);
+}
+
+std::function<void()> kvcache::loadBits(const Frame &frame, const BitCopy &copy,
+                                        Value lane, const Split &split) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  CacheTypeInterface type = getCacheType(copy.source);
+  Value d = frame.mul(lane, frame.index(split.unit));
+  auto vector = VectorType::get(split.unit, type.getElementType());
+  Value elements;
+  if (type.isQuantized())
+    elements = LoadQuantizedOp::create(builder, loc, vector, copy.source,
+                                       copy.from.batch, copy.sourceHead,
+                                       copy.from.token, d, copy.from.page);
+  else
+    elements = loadElements(frame, copy.source, copy.from, copy.sourceHead, d,
+                            split.unit, type.getElementType());
+  return [=, &frame] {
+    StoreOp::create(frame.builder, frame.loc, elements, copy.target,
+                    copy.to.batch, copy.targetHead, copy.to.token, d,
+                    copy.to.page);
+    if (!type.isQuantized())
+      return;
+    int64_t groups = type.getNumGroups();
+    auto copyScale = [&](Value group) {
+      Value element = frame.mul(group, frame.index(type.getGranularity()));
+      Value scale =
+          LoadScaleOp::create(frame.builder, frame.loc, type.getScale(),
+                              copy.source, copy.from.batch, copy.sourceHead,
+                              copy.from.token, element, copy.from.page);
+      StoreScaleOp::create(frame.builder, frame.loc, scale, copy.target,
+                           copy.to.batch, copy.targetHead, copy.to.token,
+                           element, copy.to.page);
+    };
+    frame.loop(lane, frame.index(groups), frame.index(split.lanes), copyScale);
+  };
+}

@@ -1,0 +1,63 @@
+//===- Heads.h - Parts of heads, in memory and in caches --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
+
+#include "Frame.h"
+#include "kvcache/IR/KVCache.h"
+
+namespace mlir::kvcache {
+
+/// A token of a cache: of a sequence, or at an offset of a page.
+struct Place {
+  Value batch;
+  Value token;
+  /// Null unless `token` is an offset in this page.
+  Value page;
+};
+
+/// Converts floats, or vectors of them, to another lane type, through f32 if
+/// neither contains the other.
+Value convertLanes(const Frame &frame, Value value, Type lane);
+
+/// Loads `count` elements from `d` on of a head of dense memory.
+Value loadDense(const Frame &frame, Value memref, ValueRange indices, Value d,
+                int64_t count);
+/// Stores such elements, converted to the memref's type.
+void storeDense(const Frame &frame, Value values, Value memref,
+                ValueRange indices, Value d);
+
+/// Loads elements of a cache, dequantized, as `lane`.
+Value loadElements(const Frame &frame, Value cache, const Place &place,
+                   Value head, Value d, int64_t count, Type lane);
+
+/// Stores a unit of a head in the format of the cache: rounded, or quantized
+/// with the scales of its groups.
+void storeElements(const Frame &frame, Value values, Value cache,
+                   const Place &place, Value head, Value d, const Split &split);
+
+/// Whether two caches keep values in the same bits.
+bool haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs);
+
+/// The split of a head for copies of its bits.
+Split splitForCopy(const Frame &frame, CacheTypeInterface cache);
+
+/// Copies a lane's share of a head between caches of one format, with scales.
+struct BitCopy {
+  Value source, target;
+  Place from, to;
+  Value sourceHead, targetHead;
+};
+/// Loads all elements and scales, and returns a function that stores them.
+std::function<void()> loadBits(const Frame &frame, const BitCopy &copy,
+                               Value lane, const Split &split);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H

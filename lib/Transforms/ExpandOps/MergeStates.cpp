@@ -1,0 +1,147 @@
+//===- MergeStates.cpp - Expand kvcache.merge_states ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ExpandOps.h"
+#include "Heads.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+class Merger {
+public:
+  Merger(MergeStatesOp op, const Frame &frame)
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
+        parts(frame.dim(op.getParts(), 0)) {
+    minusInfinity = constant(-std::numeric_limits<float>::infinity());
+  }
+
+  /// Merges a thread's share of a head.
+  void merge(Value row, Value head, Value lane, const Split &split) {
+    Value most = findMost(row, head);
+    Value isEmpty = arith::CmpFOp::create(
+        builder, loc, arith::CmpFPredicate::OEQ, most, minusInfinity);
+    // Differences of -inf would be NaN.
+    Value base =
+        arith::SelectOp::create(builder, loc, isEmpty, constant(0), most);
+    Value d = frame.mul(lane, frame.index(split.unit));
+    auto [total, sums] = addParts(row, head, d, base, split.unit);
+    Value divisor =
+        arith::SelectOp::create(builder, loc, isEmpty, constant(1), total);
+    Value factor =
+        arith::DivFOp::create(builder, loc, constant(1), divisor).getResult();
+    Value factors =
+        vector::BroadcastOp::create(builder, loc, sums.getType(), factor);
+    Value merged = arith::MulFOp::create(builder, loc, sums, factors);
+    storeDense(frame, merged, op.getOut(), {row, head}, d);
+    frame.runIf(frame.equal(lane, frame.index(0)), [&] {
+      Value log = math::LogOp::create(builder, loc, divisor);
+      Value sum = arith::AddFOp::create(builder, loc, base, log);
+      Value lse =
+          arith::SelectOp::create(builder, loc, isEmpty, minusInfinity, sum);
+      memref::StoreOp::create(builder, loc, lse, op.getLse(),
+                              ValueRange{row, head});
+    });
+  }
+
+private:
+  Value constant(float value) {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getF32FloatAttr(value));
+  }
+
+  Value loadLSE(Value part, Value row, Value head) {
+    return memref::LoadOp::create(builder, loc, op.getLses(),
+                                  ValueRange{part, row, head});
+  }
+
+  /// The largest of the logarithms; -inf without parts.
+  Value findMost(Value row, Value head) {
+    auto loop = scf::ForOp::create(
+        builder, loc, frame.index(0), parts, frame.index(1),
+        ValueRange{minusInfinity},
+        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+          Value most = arith::MaximumFOp::create(builder, loc, carried[0],
+                                                 loadLSE(part, row, head));
+          scf::YieldOp::create(builder, loc, most);
+        });
+    return loop.getResult(0);
+  }
+
+  /// The sum of weights, and that of weighted parts.
+  std::pair<Value, Value> addParts(Value row, Value head, Value d, Value base,
+                                   int64_t count) {
+    auto type = VectorType::get(count, builder.getF32Type());
+    Value zeros =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    auto loop = scf::ForOp::create(
+        builder, loc, frame.index(0), parts, frame.index(1),
+        ValueRange{constant(0), zeros},
+        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+          Value lse = loadLSE(part, row, head);
+          Value hasKeys = arith::CmpFOp::create(
+              builder, loc, arith::CmpFPredicate::UNE, lse, minusInfinity);
+          auto branch = scf::IfOp::create(
+              builder, loc, hasKeys,
+              [&](OpBuilder &, Location) {
+                Value difference =
+                    arith::SubFOp::create(builder, loc, lse, base);
+                Value weight = math::ExpOp::create(builder, loc, difference);
+                Value values =
+                    convertLanes(frame,
+                                 loadDense(frame, op.getParts(),
+                                           {part, row, head}, d, count),
+                                 builder.getF32Type());
+                Value weights =
+                    vector::BroadcastOp::create(builder, loc, type, weight);
+                Value total =
+                    arith::AddFOp::create(builder, loc, carried[0], weight);
+                Value sums = math::FmaOp::create(builder, loc, weights, values,
+                                                 carried[1]);
+                scf::YieldOp::create(builder, loc, ValueRange{total, sums});
+              },
+              [&](OpBuilder &, Location) {
+                scf::YieldOp::create(builder, loc, carried);
+              });
+          scf::YieldOp::create(builder, loc, branch.getResults());
+        });
+    return {loop.getResult(0), loop.getResult(1)};
+  }
+
+  MergeStatesOp op;
+  const Frame &frame;
+  OpBuilder &builder;
+  Location loc;
+  Value parts, minusInfinity;
+};
+
+} // namespace
+
+void kvcache::expand(MergeStatesOp op, const Frame &frame) {
+  auto out = cast<MemRefType>(op.getOut().getType());
+  int64_t heads = out.getDimSize(1), size = out.getDimSize(2);
+  Split split = splitHead(size, size, frame.isGPU ? 8 : 64, /*granularity=*/0,
+                          frame.isGPU);
+  int64_t headThreads =
+      getDivisorUpTo(heads, std::max<int64_t>(kThreads / split.lanes, 1));
+  Value rows = frame.dim(op.getOut(), 0);
+  Value headEnd = frame.index(heads);
+  frame.forBlocks({rows, headEnd}, {1, headThreads}, [&](ValueRange block) {
+    frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
+      Merger(op, frame).merge(block[0], frame.add(block[1], thread[0]),
+                              thread[1], split);
+    });
+  });
+}

@@ -1,0 +1,416 @@
+"""append, gather, copy, copy_pages, merge_states and remap_rows on data.
+
+The model is NumPy on the same bytes: rows are put where the lookup table says.
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from model import FORMATS
+from quantization import ELEMENTS, SCALES, quantize
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
+
+CPU = "cpu"
+TARGETS = [CPU, "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
+LAYERS = 2
+
+# dtype, scale dtype, granularity, heads, head size, page size
+FORMATS_OF_CACHES = {
+    "bf16": ("bf16", None, None, 2, 64, 16),
+    "f16": ("f16", None, None, 3, 40, 3),
+    "f32": ("f32", None, None, 2, 32, 4),
+    "fp8": ("f8E4M3FN", None, None, 2, 64, 16),
+    "fp8-token": ("f8E4M3FN", "f32", 64, 2, 64, 16),
+    "fp8-group": ("f8E5M2", "f16", 16, 2, 64, 4),
+    "fp8-uneven": ("f8E4M3FN", "f32", 32, 2, 48, 16),
+    "int8": ("i8", "bf16", 32, 2, 128, 16),
+    "nvfp4": ("f4E2M1FN", "f8E4M3FN", 16, 2, 64, 16),
+    "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32, 2, 64, 4),
+    "mla": ("bf16", None, None, 1, 576, 16),
+    "mla-fp8": ("f8E4M3FN", "f32", 64, 1, 576, 16),
+}
+
+
+def make_params(name):
+    dtype, scale, granularity, heads, size, page_size = FORMATS_OF_CACHES[name]
+    config = KVCacheQuantizationConfig(scale, granularity) if scale else None
+    return KVCacheParams(
+        dtype, heads, size, page_size=page_size, total_num_layers=LAYERS,
+        kvcache_quant_config=config, is_mla=name.startswith("mla"),
+        enable_prefix_caching=False,
+    )
+
+
+def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
+    """A manager with sequences of these lengths, random bytes in its pages."""
+    params = make_params(name)
+    manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=128, num_pages=64)
+    rng = np.random.default_rng(seed)
+    requests = [f"r{i}" for i in range(len(lengths))]
+    for request, length, more in zip(requests, lengths, new):
+        if length:
+            manager.claim(request, np.arange(length))
+            manager.inputs([request])
+            manager.step([request])
+        else:
+            manager.claim(request)
+        if more:
+            manager.grow(request, np.arange(more))
+    for tensor in (*manager.blocks, *manager.scales):
+        kind = params.storage_dtype
+        values = rng.standard_normal(tensor.shape)
+        tensor[...] = (np.abs(values) + 0.5 if tensor is not manager.blocks[0] else values * 3).astype(tensor.dtype)
+    batch = [r for r, more in zip(requests, new) if more]
+    return manager, manager.inputs(batch), [(l, m) for l, m in zip(lengths, new) if m]
+
+
+def rows_of(inputs, tokens_of):
+    """Page and offset of each new row: tokens from a sequence's length on."""
+    places = []
+    for b, (length, new) in enumerate(tokens_of):
+        places += [(b, length + i) for i in range(new)]
+    return places
+
+
+def encode_rows(params, rows):
+    """What rows [.., head size] of f32 look like in the cache: elements and scales."""
+    config = params.kvcache_quant_config
+    name = params.dtype_shorthand
+    if config is None:
+        encoded = FORMATS[name].encode(rows.astype(np.float64))
+        return encoded, None
+    scale = {"float32": "f32", "float16": "f16", "bfloat16": "bf16",
+             "float8_e4m3fn": "f8E4M3FN", "float8_e8m0fnu": "f8E8M0FNU"}[
+        np.dtype(config.scale_dtype).name]
+    elements, scales = quantize(rows, config.quantization_granularity, ELEMENTS[name], SCALES[scale])
+    encoded = ELEMENTS[name].encode(elements)
+    if name == "f4E2M1FN":
+        encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
+    return encoded, SCALES[scale].encode(scales)
+
+
+def as_uint(array):
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def random_rows(params, total, dtype, seed=1):
+    rng = np.random.default_rng(seed)
+    shape = total, params.n_kv_heads_per_device, params.head_dim
+    return rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
+
+
+def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before):
+    params = manager.params
+    expected = [as_uint(tensor.copy()) for tensor in before]
+    for role, rows in enumerate(rows_by_role):
+        elements, scales = encode_rows(params, np.asarray(rows, np.float32))
+        for row, (b, t) in enumerate(rows_of(inputs, tokens_of)):
+            page, offset = inputs.lut[b, t // params.page_size], t % params.page_size
+            expected[0][page, role, layer, offset] = elements[row]
+            if scales is not None:
+                expected[1][page, role, layer, offset] = scales[row]
+    for tensor, wanted in zip((*manager.blocks, *manager.scales), expected):
+        np.testing.assert_array_equal(as_uint(tensor), wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", FORMATS_OF_CACHES)
+def test_append(name, target):
+    manager, inputs, tokens_of = make_cache(name)
+    append = kvcache.ops.append(manager.params, target=target)
+    total = sum(new for _, new in tokens_of)
+    dtype = manager.params.dtype_shorthand
+    dtype = dtype if dtype in ("bf16", "f16", "f32") else "bf16"
+    rows = [random_rows(manager.params, total + 2, dtype, seed) for seed in (1, 2)]
+    if manager.params.is_mla:
+        rows = rows[:1]
+    before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
+    append(inputs, 1, *rows)
+    check_appended(manager, inputs, tokens_of, 1, [r[:total] for r in rows], before)
+
+
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
+@pytest.mark.parametrize("name", FORMATS_OF_CACHES)
+def test_gather(name, target):
+    manager, inputs, tokens_of = make_cache(name)
+    params = manager.params
+    gather = kvcache.ops.gather(params, target=target, dtype="f32")
+    shape = len(tokens_of), 40, params.n_kv_heads_per_device, params.head_dim
+    outs = [np.full(shape, 7, np.float32) for _ in range(1 if params.is_mla else 2)]
+    gather(inputs, 1, *outs)
+    # Reading what append wrote is the inverse of it, so elements come from the bytes.
+    config = params.kvcache_quant_config
+    for role, out in enumerate(outs):
+        for b, (length, new) in enumerate(tokens_of):
+            t = np.arange(length + new)
+            pages, offsets = inputs.lut[b, t // params.page_size], t % params.page_size
+            elements = manager.blocks[0][pages, role, 1, offsets]
+            if params.dtype_shorthand == "f4E2M1FN":
+                bytes = elements.view(np.uint8)
+                nibbles = np.stack([bytes & 15, bytes >> 4], -1).reshape(*bytes.shape[:-1], -1)
+                elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
+            values = elements.astype(np.float32)
+            if config is not None:
+                scales = manager.scales[0][pages, role, 1, offsets]
+                group = np.arange(params.head_dim) // config.quantization_granularity
+                wide = scales.dtype if scales.dtype.itemsize > 1 else np.dtype(np.float32)
+                factors = scales.astype(wide)[..., group]
+                values = (values.astype(wide) * factors).astype(wide).astype(np.float32)
+            np.testing.assert_array_equal(out[b, : length + new], values)
+            assert not out[b, length + new :].any()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["bf16", "f16", "fp8-uneven", "nvfp4", "mla-fp8"])
+def test_copy_pages(name, target):
+    manager, inputs, _ = make_cache(name)
+    before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
+    pairs = np.array([[3, 40], [-1, 5], [0, 41], [7, -1], [3, 42]], np.int32)
+    kvcache.ops.copy_pages(manager.params, target=target)(inputs, pairs)
+    for tensor, expected in zip((*manager.blocks, *manager.scales), before):
+        for source, to in [(3, 40), (0, 41), (3, 42)]:
+            expected[to] = expected[source]
+        np.testing.assert_array_equal(as_uint(tensor), as_uint(expected))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_merge_states(dtype, target):
+    rng = np.random.default_rng(0)
+    heads, size, total, parts = 6, 64, 5, 3
+    merge = kvcache.ops.merge_states(heads, size, target=target, dtype=dtype)
+    element = kvcache.dtypes.dtype(dtype)
+    outs = rng.standard_normal((parts, total, heads, size)).astype(element)
+    lses = rng.normal(0, 30, (parts, total, heads)).astype(np.float32)
+    lses[1, 2] = -np.inf
+    outs[1, 2] = np.nan  # is not read
+    lses[:, 3, 4] = -np.inf
+    out, lse = np.zeros((total, heads, size), element), np.zeros((total, heads), np.float32)
+    merge(outs, lses, out, lse)
+    wide = np.where(np.isinf(lses)[..., None], 0, outs.astype(np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = np.logaddexp.reduce(lses.astype(np.float64), axis=0)
+        weights = np.where(np.isinf(wanted), 0, np.exp(lses - wanted))
+    np.testing.assert_allclose(lse, wanted, rtol=1e-6, atol=1e-6)
+    tolerance = 1e-5 if dtype == "f32" else 1e-2
+    expected = (weights[..., None] * wide).sum(0)
+    np.testing.assert_allclose(out.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+    assert lse[3, 4] == -np.inf and not out[3, 4].astype(np.float32).any()
+
+
+# --- Options of append ------------------------------------------------------------------
+
+BLOCKS = "memref<?x2x?x16x2x64xbf16>"
+APPEND = """
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!rows = memref<?x2x64xf32>
+func.func @f(%blocks: memref<?x2x?x16x2x64xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+             %max_seq: i32, %max_cache: i32, %layer: index, %k: !rows, %v: !rows, %offsets: memref<?xi32>,
+             %extra_i: memref<?xi64>, %positions: memref<?xi32>, %table: memref<?x__R__xf32>,
+             %norm: memref<__N__xf32>, %q: memref<?x4x64xf32>) {
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
+    : memref<?x2x?x16x2x64xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+  %keys = kvcache.paged_view key %c[%layer] : !collection
+  %values = kvcache.paged_view value %c[%layer] : !collection
+  kvcache.append %k, %v to %keys, %values rows %offsets __OPTIONS__
+  return
+}
+"""
+
+
+def round_bf16(values):
+    return values.astype(np.float32).astype(ml_dtypes.bfloat16)
+
+
+def rms(rows, weights, epsilon):
+    size = len(weights)
+    part = rows[..., :size]
+    normed = part / np.sqrt((part**2).mean(-1, keepdims=True) + epsilon) * weights
+    return np.concatenate([normed, rows[..., size:]], -1)
+
+
+def rotate(rows, table, positions, begin, interleaved):
+    rows, size = rows.copy(), table.shape[1]
+    cosines, sines = table[positions][:, None, : size // 2], table[positions][:, None, size // 2 :]
+    part = rows[..., begin : begin + size]
+    first, second = (part[..., ::2], part[..., 1::2]) if interleaved else np.split(part, 2, -1)
+    turned = [first * cosines - second * sines, second * cosines + first * sines]
+    rows[..., begin : begin + size] = (
+        np.stack(turned, -1).reshape(part.shape) if interleaved else np.concatenate(turned, -1)
+    )
+    return rows
+
+
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_80", "emulator:sm_100a"])
+@pytest.mark.parametrize(
+    ("norm", "rope", "begin", "interleaved", "slots"),
+    [
+        (64, 0, 0, False, False),
+        (32, 0, 0, False, True),
+        (0, 64, 0, False, False),
+        (0, 32, 16, False, False),
+        (0, 64, 0, True, False),
+        (64, 16, 48, True, True),
+        (64, 32, 32, False, True),
+    ],
+)
+def test_append_with_norm_and_rope(norm, rope, begin, interleaved, slots, target):
+    rng = np.random.default_rng(3)
+    options, types = [], ["!rows", "!rows", "!cache", "!cache", "memref<?xi32>"]
+    if slots:
+        options.append("slots %extra_i"), types.append("memref<?xi64>")
+    if norm:
+        options += ["norm %norm query_norm %norm"]
+        types += [f"memref<{norm}xf32>"] * 2
+    if rope:
+        options.append("rope %table positions %positions")
+        types += [f"memref<?x{rope}xf32>", "memref<?xi32>"]
+    options.append("queries %q"), types.append("memref<?x4x64xf32>")
+    said = {"rope_begin": f"{begin} : i64", "epsilon": "1.0e-3 : f32"} if begin else {"epsilon": "1.0e-3 : f32"}
+    attributes = ", ".join([f"{key} = {value}" for key, value in said.items()] + ["interleaved"] * interleaved)
+    text = " ".join(options) + f" {{{attributes}}} : {', '.join(types)}"
+    source = APPEND.replace("__OPTIONS__", text).replace("__R__", str(rope or 2)).replace("__N__", str(norm or 1))
+    program = kvcache.jit(source, target=target)
+
+    lengths, new = np.array([20, 0, 3], np.int32), [2, 1, 3]
+    offsets = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
+    total = offsets[-1]
+    lut = np.array([[4, 2, 9], [0, 9, 9], [7, 9, 9]], np.uint32)
+    lut = np.pad(lut, ((0, 0), (0, 21)))
+    blocks = np.zeros((10, 2, 2, 16, 2, 64), ml_dtypes.bfloat16)
+    keys, values = (rng.standard_normal((total + 1, 2, 64)).astype(np.float32) for _ in range(2))
+    queries = rng.standard_normal((total + 1, 4, 64)).astype(np.float32)
+    weights = rng.standard_normal(norm or 1).astype(np.float32)
+    table = rng.standard_normal((50, rope or 2)).astype(np.float32)
+    positions = rng.integers(0, 50, total + 1).astype(np.int32)
+    slot_of = rng.permutation(160)[: total + 1].astype(np.int64)
+    slot_of[1] = -1
+    given = queries.copy()
+    program.call("f", blocks, lengths, lut, 3, 20, 1, keys, values, offsets, slot_of, positions, table, weights, queries)
+
+    def transform(rows):
+        rows = rows.astype(np.float64)
+        if norm:
+            rows = rms(rows, weights.astype(np.float64), 1e-3)
+        if rope:
+            rows = rotate(rows, table.astype(np.float64), positions[:total], begin, interleaved)
+        return rows
+
+    np.testing.assert_allclose(queries[:total], transform(given[:total]), rtol=2e-6, atol=2e-6)
+    np.testing.assert_array_equal(queries[total:], given[total:])
+    expected = np.zeros((10, 2, 16, 2, 64))
+    row = 0
+    for b in range(3):
+        for i in range(new[b]):
+            page, offset = lut[b, (lengths[b] + i) // 16], (lengths[b] + i) % 16
+            if slots:
+                page, offset = divmod(slot_of[row], 16)
+            if page >= 0:
+                expected[page, 0, offset] = transform(keys[:total])[row]
+                expected[page, 1, offset] = values[row]
+            row += 1
+    np.testing.assert_allclose(blocks[:, :, 1].astype(np.float64), expected, rtol=2**-8, atol=1e-6)
+    assert not blocks[:, :, 0].astype(np.float32).any()
+
+
+# --- copy and remap_rows ----------------------------------------------------------------
+
+COPY = """
+#kv = #kvcache.params<num_heads = {heads}, head_size = 64>
+!from = !kvcache.paged_collection<{source}, #kv, page_size = 16>
+!to = !kvcache.paged_collection<{target}, #kv, page_size = 4>
+func.func @f(%a: memref<?x2x?x16x{heads}x64x{source}>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %m: i32,
+             %b: memref<?x2x?x4x{heads}x64x{target}>, %lut2: memref<?x?xi32>, %begin: memref<?xi32>, %end: memref<?xi32>) {{
+  %c0 = arith.constant 0 : index
+  %from = kvcache.paged_collection %a, %lengths, %lut, %m, %m : memref<?x2x?x16x{heads}x64x{source}>, memref<?xi32>, memref<?x?xi32> -> !from
+  %to = kvcache.paged_collection %b, %lengths, %lut2, %m, %m : memref<?x2x?x4x{heads}x64x{target}>, memref<?xi32>, memref<?x?xi32> -> !to
+  %x = kvcache.paged_view value %from[%c0] : !from
+  %y = kvcache.paged_view key %to[%c0] : !to
+  kvcache.copy %x to %y {options} : !kvcache.paged<{source}, #kv, page_size = 16>, !kvcache.paged<{target}, #kv, page_size = 4>{types}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
+@pytest.mark.parametrize("to", ["bf16", "f32", "f8E4M3FN"])
+@pytest.mark.parametrize("ranged", [False, True])
+def test_copy(to, ranged, target):
+    options = "begin %begin end %end {source_head = 1, target_head = 0, heads = 2}" if ranged else ""
+    types = ", memref<?xi32>, memref<?xi32>" if ranged else ""
+    source = COPY.format(heads=3, source="bf16", target=to, options=options, types=types)
+    program = kvcache.jit(source, target=target)
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((8, 2, 1, 16, 3, 64)).astype(ml_dtypes.bfloat16)
+    b = np.zeros((30, 2, 1, 4, 3, 64), kvcache.dtypes.dtype(to))
+    lengths = np.array([30, 0, 17], np.int32)
+    lut = np.pad(np.array([[5, 1], [7, 7], [2, 3]], np.uint32), ((0, 0), (0, 22)), constant_values=7)
+    lut2 = np.pad(rng.permutation(29)[:24].reshape(3, 8).astype(np.uint32), ((0, 0), (0, 24)), constant_values=29)
+    begin, end = np.array([3, 0, 16], np.int32), np.array([30, 0, 19], np.int32)
+    program.call("f", a, lengths, lut, 30, b, lut2, begin, end)
+    expected = np.zeros(b.shape, b.dtype)
+    heads = (slice(1, 3), slice(0, 2)) if ranged else (slice(0, 3), slice(0, 3))
+    for s in range(3):
+        for t in range(begin[s] if ranged else 0, end[s] if ranged else lengths[s]):
+            values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]]
+            expected[lut2[s, t // 4], 0, 0, t % 4, heads[1]] = values.astype(np.float32).astype(b.dtype)
+    np.testing.assert_array_equal(as_uint(b), as_uint(expected))
+
+
+REMAP = """
+#kv = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+func.func @f(%blocks: memref<?x1x?x16x1x64xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %m: i32,
+             %tokens: memref<?x?xi32>, %offsets: memref<?xi32>, %ids: memref<?x?xi32>) {
+  %c0 = arith.constant 0 : index
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %m, %m : memref<?x1x?x16x1x64xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
+  %k = kvcache.paged_view key %c[%c0] : !collection
+  kvcache.remap_rows %tokens, %k rows %offsets outs(%ids)
+    : memref<?x?xi32>, !kvcache.paged<bf16, #kv, page_size = 16>, memref<?xi32>, memref<?x?xi32>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
+def test_remap_rows(target):
+    rng = np.random.default_rng(6)
+    offsets = np.array([0, 2, 2, 300], np.int32)
+    lut = np.pad(rng.integers(0, 8, (3, 4)).astype(np.uint32), ((0, 0), (0, 24)))
+    tokens = rng.integers(-1, 64, (302, 5)).astype(np.int32)
+    ids = np.full((302, 5), 99, np.int32)
+    blocks = np.zeros((8, 1, 1, 16, 1, 64), ml_dtypes.bfloat16)
+    program = kvcache.jit(REMAP, target=target)
+    program.call("f", blocks, np.array([64, 64, 64], np.int32), lut, 64, tokens, offsets, ids)
+    expected = tokens.copy()
+    for row in range(300):
+        b = 0 if row < 2 else 2
+        pages = lut[b, np.maximum(tokens[row], 0) // 16].astype(np.int32)
+        expected[row] = np.where(tokens[row] < 0, tokens[row], pages * 16 + tokens[row] % 16)
+    np.testing.assert_array_equal(ids, expected)
+
+
+def test_one_operation_for_equal_arguments():
+    params = make_params("bf16")
+    assert kvcache.ops.append(params) is kvcache.ops.append(make_params("bf16"))
+    assert kvcache.ops.append(params, dtype="f32") is not kvcache.ops.append(params)
+    assert "kvcache.append" in kvcache.ops.append(params).source
+    assert kvcache.ops.append(params).functions == ("append",)
+    kernels = kvcache.ops.append(params).compile("sm_90a").kernels
+    assert len(kernels) == 1
+
+
+def test_wrong_operations():
+    with pytest.raises(ValueError, match="expects 'dtype' to be one of f32, f16, bf16, got i8"):
+        kvcache.ops.append(make_params("bf16"), dtype="i8")
+    with pytest.raises(TypeError, match="expects 'params' to be a KVCacheParams"):
+        kvcache.ops.gather("bf16")
+    with pytest.raises(ValueError, match="expects 'heads' to be positive"):
+        kvcache.ops.merge_states(0, 64)
+    manager, inputs, _ = make_cache("bf16")
+    with pytest.raises(TypeError, match="expects 'inputs' to be a StepInputs"):
+        kvcache.ops.append(manager.params)(None, 0, None, None)
