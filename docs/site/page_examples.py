@@ -129,11 +129,12 @@ def why_not_verified(source: str) -> str:
 
 def why_not_lowered(source: str) -> str:
     """What of an example's functions does not lower, or nothing. TMA needs a chip."""
-    passes = ["--kvcache-expand-copies", "--convert-kvcache-to-memref"]
+    expand = "--kvcache-expand-ops"
+    passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
         source = as_device_code(source)
         attach = "--kvcache-attach-targets=chip=sm_100a"
-        passes = [attach, passes[0], "--convert-kvcache-to-nvvm", passes[1]]
+        passes = [expand, attach, passes[1], "--convert-kvcache-to-nvvm", passes[2]]
     result = run_opt(source, *passes)
     if result.returncode:
         return result.stderr

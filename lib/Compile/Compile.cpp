@@ -118,8 +118,13 @@ static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
   toPTX.format = options.format;
   toPTX.optLevel = options.optLevel;
   toPTX.toolkit = options.toolkit;
-  if (options.boundsChecks)
+  if (options.boundsChecks) {
+    // Checks are of accesses, which ops on whole caches become.
+    ExpandOpsOptions expand;
+    expand.forGPU = true;
+    pm.addPass(createExpandOps(expand));
     pm.addPass(createBoundsChecks());
+  }
   buildToPTXPipeline(pm, toPTX);
 }
 

@@ -95,6 +95,9 @@ static LogicalResult verifyResults(DestinationStyleOpInterface op) {
   for (Value init : op.getDpsInits())
     if (isa<RankedTensorType>(init.getType()))
       expected.push_back(init.getType());
+  if (!expected.empty() &&
+      static_cast<int64_t>(expected.size()) != op.getNumDpsInits())
+    return op->emitOpError("expects 'outs' to be all tensors or all memrefs");
   if (llvm::equal(expected, op->getResultTypes()))
     return success();
   return op->emitOpError()

@@ -17,6 +17,7 @@
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
+#include "kvcache/Transforms/BufferizableOps.h"
 #include "kvcache/Transforms/Passes.h"
 #include "kvcache/Transforms/RuntimeVerification.h"
 
@@ -33,6 +34,7 @@ using namespace mlir;
 void kvcache::registerDialect(DialectRegistry &registry) {
   registry.insert<KVCacheDialect>();
   registerValueBoundsOpInterfaceExternalModels(registry);
+  registerBufferizableOpInterfaceExternalModels(registry);
   registerConvertKVCacheToLLVMInterface(registry);
   registerRuntimeVerifiableOpInterfaceExternalModels(registry);
   registerAllToLLVMIRTranslations(registry);

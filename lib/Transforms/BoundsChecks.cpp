@@ -30,6 +30,11 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
         ops.push_back(op);
     });
     for (Operation *op : ops) {
+      if (isa<AppendOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
+              RemapRowsOp>(op)) {
+        op->emitOpError("is checked where 'kvcache-expand-ops' has run before");
+        return signalPassFailure();
+      }
       OpBuilder builder(op);
       numChecks += insertRuntimeChecks(builder, op->getLoc(), op);
     }

@@ -82,9 +82,15 @@ def _is_file_name(contents: bytes) -> bool:
     return os.path.isfile(contents) or bool(_SOURCE_NAME.fullmatch(contents))
 
 
-def add_checks(passes: str, bounds_checks: bool) -> str:
-    """Returns the text of a pipeline, with bounds checks in front if wanted."""
-    return f"kvcache-bounds-checks,{passes}" if bounds_checks else passes
+def add_checks(passes: str, bounds_checks: bool, *, for_gpu: bool) -> str:
+    """Returns the text of a pipeline, with bounds checks in front if wanted.
+
+    Checks are of accesses, which operations on whole caches become.
+    """
+    if not bounds_checks:
+        return passes
+    expand = f"kvcache-expand-ops{{for-gpu={int(for_gpu)}}}"
+    return f"{expand},kvcache-bounds-checks,{passes}"
 
 
 def check_opt_level(opt_level: int) -> int:

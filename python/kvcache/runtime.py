@@ -80,7 +80,7 @@ def jit(
     compiled, diagnostics = _native.extension().jit(
         contents,
         name,
-        _native.add_checks(passes, bounds_checks),
+        _native.add_checks(passes, bounds_checks, for_gpu=chip is not None),
         opt_level,
         chip is not None,
     )

@@ -9,9 +9,13 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -47,7 +51,7 @@ public:
     Value merged = arith::MulFOp::create(builder, loc, sums, factors);
     storeDense(frame, merged, op.getOut(), {row, head}, d);
     frame.runIf(frame.equal(lane, frame.index(0)), [&] {
-      Value log = math::LogOp::create(builder, loc, divisor);
+      Value log = computeLog(divisor);
       Value sum = arith::AddFOp::create(builder, loc, base, log);
       Value lse =
           arith::SelectOp::create(builder, loc, isEmpty, minusInfinity, sum);
@@ -60,6 +64,18 @@ private:
   Value constant(float value) {
     return arith::ConstantOp::create(builder, loc,
                                      builder.getF32FloatAttr(value));
+  }
+
+  /// The natural logarithm. A chip's own is of base 2, with an error of 2^-22
+  /// (PTX ISA, "lg2.approx"); another needs CUDA's libdevice.
+  Value computeLog(Value value) {
+    if (!frame.isGPU)
+      return math::LogOp::create(builder, loc, value);
+    auto log2 = LLVM::CallIntrinsicOp::create(
+        builder, loc, builder.getF32Type(),
+        builder.getStringAttr("llvm.nvvm.lg2.approx.f"), ValueRange{value});
+    return arith::MulFOp::create(builder, loc, log2.getResult(0),
+                                 constant(llvm::numbers::ln2f));
   }
 
   Value loadLSE(Value part, Value row, Value head) {

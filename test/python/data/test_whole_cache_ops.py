@@ -414,3 +414,38 @@ def test_wrong_operations():
     manager, inputs, _ = make_cache("bf16")
     with pytest.raises(TypeError, match="expects 'inputs' to be a StepInputs"):
         kvcache.ops.append(manager.params)(None, 0, None, None)
+
+
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
+def test_bounds_checks_find_slots_past_the_end(target):
+    text = "slots %extra_i : !rows, !rows, !cache, !cache, memref<?xi32>, memref<?xi64>"
+    source = APPEND.replace("__OPTIONS__", text).replace("__R__", "2").replace("__N__", "1")
+    program = kvcache.jit(source, target=target, bounds_checks=True)
+    blocks = np.zeros((10, 2, 2, 16, 2, 64), ml_dtypes.bfloat16)
+    rows, table = np.ones((2, 2, 64), np.float32), np.zeros((4, 2), np.float32)
+    lut = np.zeros((1, 24), np.uint32)
+
+    def run(slots):
+        program.call(
+            "f", blocks, np.zeros(1, np.int32), lut, 2, 0, 1, rows, rows, np.array([0, 2], np.int32),
+            np.array(slots, np.int64), np.zeros(2, np.int32), table, np.ones(1, np.float32),
+            np.zeros((2, 4, 64), np.float32),
+        )
+
+    run([159, -1])
+    assert blocks[9, 0, 1, 15].astype(np.float32).all()
+    with pytest.raises(kvcache.CheckError, match="page"):
+        run([0, 160])
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def test_operations_assemble_without_spills(chip):
+    params = make_params("bf16")
+    operations = [
+        kvcache.ops.append(params), kvcache.ops.gather(params),
+        kvcache.ops.append(make_params("nvfp4")), kvcache.ops.copy_pages(make_params("fp8-group")),
+        kvcache.ops.merge_states(32, 128),
+    ]
+    for operation in operations:
+        (kernel,) = operation.compile(chip, "cubin").kernels.values()
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0

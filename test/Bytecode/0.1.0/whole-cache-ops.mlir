@@ -1,0 +1,37 @@
+// RUN: kvcache-opt %s -o %t.text
+// RUN: kvcache-opt %S/whole-cache-ops.mlirbc -o %t.bytecode
+// RUN: diff %t.text %t.bytecode
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#kv1 = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+module {
+  func.func @append(%arg0: memref<?x8x128xbf16>, %arg1: memref<?x8x128xbf16>, %arg2: !kvcache.paged<bf16, #kv, page_size = 64>, %arg3: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg4: memref<?xi32>, %arg5: memref<?xi64>, %arg6: memref<128xbf16>, %arg7: memref<?x64xf32>, %arg8: memref<?xi32>, %arg9: memref<?x32x128xbf16>) {
+    kvcache.append %arg0, %arg1 to %arg2, %arg2 rows %arg4 : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>
+    kvcache.append %arg0, %arg1 to %arg2, %arg3 rows %arg4 slots %arg5 norm %arg6 query_norm %arg6 rope %arg7 positions %arg8 queries %arg9 {epsilon = 9.99999974E-6 : f32, interleaved, rope_begin = 64 : i64} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi64>, memref<128xbf16>, memref<128xbf16>, memref<?x64xf32>, memref<?xi32>, memref<?x32x128xbf16>
+    return
+  }
+  func.func @append_latent(%arg0: memref<?x1x512xbf16>, %arg1: memref<?x1x64xbf16>, %arg2: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg3: memref<?xi32>) {
+    kvcache.append %arg0 with %arg1 to %arg2 rows %arg3 : memref<?x1x512xbf16>, memref<?x1x64xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>
+    return
+  }
+  func.func @append_tensors(%arg0: tensor<?x8x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: tensor<?xi32>, %arg3: tensor<?x64xf32>, %arg4: tensor<?x32x128xbf16>) -> tensor<?x32x128xbf16> {
+    %0 = kvcache.append %arg0, %arg0 to %arg1, %arg1 rows %arg2 rope %arg3 queries %arg4 : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16> -> tensor<?x32x128xbf16>
+    return %0 : tensor<?x32x128xbf16>
+  }
+  func.func @gather(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: memref<?x?x8x128xf32>, %arg4: memref<?x?x8x128xbf16>) {
+    kvcache.gather %arg0, %arg1 rows %arg2 begin %arg2 end %arg2 outs(%arg3, %arg4) : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x?x8x128xf32>, memref<?x?x8x128xbf16>
+    kvcache.gather %arg1 outs(%arg3) : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?x?x8x128xf32>
+    return
+  }
+  func.func @copies(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg4: memref<?x2xi32>) {
+    kvcache.copy %arg0 to %arg1 begin %arg2 end %arg2 {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi32>
+    kvcache.copy_pages %arg3 pairs %arg4 : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
+    return
+  }
+  func.func @merge_and_remap(%arg0: tensor<?x?x32x128xbf16>, %arg1: tensor<?x?x32xf32>, %arg2: tensor<?x32x128xbf16>, %arg3: tensor<?x32xf32>, %arg4: memref<?x64xi32>, %arg5: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg6: memref<?xi32>) {
+    %0:2 = kvcache.merge_states %arg0, %arg1 outs(%arg2, %arg3) : tensor<?x?x32x128xbf16>, tensor<?x?x32xf32>, tensor<?x32x128xbf16>, tensor<?x32xf32> -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+    kvcache.remap_rows %arg4, %arg5 rows %arg6 outs(%arg4) : memref<?x64xi32>, !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>, memref<?x64xi32>
+    return
+  }
+}
+

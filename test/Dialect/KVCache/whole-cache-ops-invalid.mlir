@@ -1,0 +1,138 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C1) of append
+func.func @c1_append_heads(%k: memref<?x4x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'keys' to have 8 heads of 128 elements, got 4 of 128}}
+  kvcache.append %k to %cache rows %n : memref<?x4x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @append_of_strided_heads(%k: memref<?x8x128xbf16, strided<[4096, 256, 1]>>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects the heads and elements of 'keys' to be packed}}
+  kvcache.append %k to %cache rows %n : memref<?x8x128xbf16, strided<[4096, 256, 1]>>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C2) of append
+func.func @c2_append_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'values' and 'value_cache' together}}
+  kvcache.append %k, %k to %cache rows %n : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of append
+func.func @c4_append_rope(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x64xf32>) {
+  // expected-error @below {{expects 'rope_begin' (80) and the 64 columns of 'rope' to be in a head of 128 elements}}
+  kvcache.append %k to %cache rows %n rope %t {rope_begin = 80 : i64} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+// (C5) of append
+func.func @c5_append_slots(%k: memref<?x8x128xbf16>, %cache: !continuous, %n: memref<?xi32>, %s: memref<?xi32>) {
+  // expected-error @below {{expects a paged cache for 'slots'}}
+  kvcache.append %k to %cache rows %n slots %s : memref<?x8x128xbf16>, !continuous, memref<?xi32>, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c5_append_positions(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: memref<?xi32>, %t: memref<?x64xf32>) {
+  // expected-error @below {{expects 'positions', because 'slots' say none}}
+  kvcache.append %k to %cache rows %n slots %s rope %t : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?xi32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C7) of append
+func.func @c7_append_interleaved(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'interleaved', 'rope_begin' and 'positions' only with 'rope'}}
+  kvcache.append %k to %cache rows %n {interleaved} : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C1) of gather
+func.func @c1_gather(%cache: !cache, %out: memref<?x?x8x64xbf16>) {
+  // expected-error @below {{expects 'keys' to have 8 heads of 128 elements, got 8 of 64}}
+  kvcache.gather %cache outs(%out) : !cache, memref<?x?x8x64xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#small = #kvcache.params<num_heads = 2, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!small = !kvcache.paged<bf16, #small, page_size = 64>
+
+// (C2) of copy
+func.func @c2_copy(%cache: !cache, %small: !small) {
+  // expected-error @below {{expects heads 0 to 8 to be among the 2 of 'target'}}
+  kvcache.copy %cache to %small : !cache, !small
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+
+func.func @copy_pages(%cache: !collection, %pairs: memref<?x3xi32>) {
+  // expected-error @below {{expects 'pairs' to have two columns}}
+  kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x3xi32>
+  return
+}
+
+// -----
+
+// (C1) of merge_states
+func.func @c1_merge_states(%p: memref<?x?x32x128xbf16>, %l: memref<?x?x8xf32>, %o: memref<?x32x128xbf16>, %s: memref<?x32xf32>) {
+  // expected-error @below {{expects logarithms of 32 heads}}
+  kvcache.merge_states %p, %l outs(%o, %s) : memref<?x?x32x128xbf16>, memref<?x?x8xf32>, memref<?x32x128xbf16>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @results_of_tensors(%cache: !cache, %out: tensor<?x?x8x128xbf16>) {
+  // expected-error @below {{expects a result for each of 'outs' that is a tensor}}
+  kvcache.gather %cache outs(%out) : !cache, tensor<?x?x8x128xbf16>
+  return
+}

@@ -1,0 +1,75 @@
+// RUN: kvcache-opt %s --verify-roundtrip | FileCheck %s
+// RUN: kvcache-opt %s --mlir-print-op-generic | kvcache-opt | FileCheck %s
+// RUN: kvcache-opt %s --emit-bytecode | kvcache-opt | FileCheck %s
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!rows = memref<?x8x128xbf16>
+
+// CHECK-LABEL: func.func @append(
+// CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged
+// CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} slots %{{.*}} norm %{{.*}} query_norm %{{.*}} rope %{{.*}} positions %{{.*}} queries %{{.*}} {epsilon = 9.99999974E-6 : f32, interleaved, rope_begin = 64 : i64}
+func.func @append(%k: !rows, %v: !rows, %keys: !cache, %values: !fp8, %offsets: memref<?xi32>, %slots: memref<?xi64>,
+                  %w: memref<128xbf16>, %table: memref<?x64xf32>, %positions: memref<?xi32>, %q: memref<?x32x128xbf16>) {
+  kvcache.append %k, %v to %keys, %keys rows %offsets : !rows, !rows, !cache, !cache, memref<?xi32>
+  kvcache.append %k, %v to %keys, %values rows %offsets slots %slots norm %w query_norm %w rope %table
+      positions %positions queries %q {epsilon = 1.0e-5 : f32, rope_begin = 64 : i64, interleaved}
+      : !rows, !rows, !cache, !fp8, memref<?xi32>, memref<?xi64>, memref<128xbf16>, memref<128xbf16>,
+        memref<?x64xf32>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// CHECK-LABEL: func.func @append_latent(
+// CHECK:         kvcache.append %{{.*}} with %{{.*}} to %{{.*}} rows
+func.func @append_latent(%k: memref<?x1x512xbf16>, %r: memref<?x1x64xbf16>, %cache: !mla, %offsets: memref<?xi32>) {
+  kvcache.append %k with %r to %cache rows %offsets
+      : memref<?x1x512xbf16>, memref<?x1x64xbf16>, !mla, memref<?xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @append_tensors(
+// CHECK:         %[[Q:.*]] = kvcache.append {{.*}} queries %{{.*}} -> tensor<?x32x128xbf16>
+// CHECK:         return %[[Q]]
+func.func @append_tensors(%k: tensor<?x8x128xbf16>, %keys: !cache, %offsets: tensor<?xi32>, %table: tensor<?x64xf32>,
+                          %q: tensor<?x32x128xbf16>) -> tensor<?x32x128xbf16> {
+  %r = kvcache.append %k, %k to %keys, %keys rows %offsets rope %table queries %q
+      : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !cache, !cache, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16>
+      -> tensor<?x32x128xbf16>
+  return %r : tensor<?x32x128xbf16>
+}
+
+// CHECK-LABEL: func.func @gather(
+// CHECK:         kvcache.gather %{{.*}}, %{{.*}} rows %{{.*}} begin %{{.*}} end %{{.*}} outs(%{{.*}}, %{{.*}}) :
+// CHECK:         kvcache.gather %{{.*}} outs(%{{.*}}) :
+func.func @gather(%keys: !cache, %fp8: !fp8, %n: memref<?xi32>, %a: memref<?x?x8x128xf32>, %b: memref<?x?x8x128xbf16>) {
+  kvcache.gather %keys, %fp8 rows %n begin %n end %n outs(%a, %b)
+      : !cache, !fp8, memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x?x8x128xf32>, memref<?x?x8x128xbf16>
+  kvcache.gather %fp8 outs(%a) : !fp8, memref<?x?x8x128xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @copies(
+// CHECK:         kvcache.copy %{{.*}} to %{{.*}} begin %{{.*}} end %{{.*}} {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64}
+// CHECK:         kvcache.copy_pages %{{.*}} pairs %{{.*}} :
+func.func @copies(%a: !cache, %b: !fp8, %n: memref<?xi32>, %c: !collection, %pairs: memref<?x2xi32>) {
+  kvcache.copy %a to %b begin %n end %n {source_head = 6 : i64, target_head = 1 : i64, heads = 2 : i64}
+      : !cache, !fp8, memref<?xi32>, memref<?xi32>
+  kvcache.copy_pages %c pairs %pairs : !collection, memref<?x2xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @merge_and_remap(
+// CHECK:         kvcache.merge_states %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) : {{.*}} -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+// CHECK:         kvcache.remap_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) :
+func.func @merge_and_remap(%parts: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32xf32>, %out: tensor<?x32x128xbf16>,
+                           %lse: tensor<?x32xf32>, %tokens: memref<?x64xi32>, %mla: !mla, %n: memref<?xi32>) {
+  %r:2 = kvcache.merge_states %parts, %lses outs(%out, %lse)
+      : tensor<?x?x32x128xbf16>, tensor<?x?x32xf32>, tensor<?x32x128xbf16>, tensor<?x32xf32>
+      -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+  kvcache.remap_rows %tokens, %mla rows %n outs(%tokens) : memref<?x64xi32>, !mla, memref<?xi32>, memref<?x64xi32>
+  return
+}

@@ -1,0 +1,24 @@
+// RUN: kvcache-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" \
+// RUN:   | FileCheck %s --implicit-check-not=memref.copy --implicit-check-not=memref.alloc
+
+// A step of a tensor program changes the caches in place, and copies no tensor.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME:    %[[K:[a-z0-9]+]]: memref<?x8x128xbf16>, %[[CACHE:[a-z0-9]+]]: !kvcache.paged
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: memref<?x32x128xbf16>, %[[OUT:[a-z0-9]+]]: memref<?x?x8x128xbf16>)
+// CHECK:         kvcache.append %[[K]], %[[K]] to %[[CACHE]], %[[CACHE]] {{.*}} queries %[[Q]] : memref
+// CHECK:         kvcache.gather %[[CACHE]] outs(%[[OUT]]) : !kvcache.paged{{.*}}, memref<?x?x8x128xbf16>
+// CHECK:         return %[[Q]], %[[OUT]]
+func.func @step(%k: tensor<?x8x128xbf16>, %cache: !cache, %offsets: tensor<?xi32>, %table: tensor<?x64xf32>,
+                %q: tensor<?x32x128xbf16> {bufferization.writable = true},
+                %out: tensor<?x?x8x128xbf16> {bufferization.writable = true})
+    -> (tensor<?x32x128xbf16>, tensor<?x?x8x128xbf16>) {
+  %r = kvcache.append %k, %k to %cache, %cache rows %offsets rope %table queries %q
+      : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !cache, !cache, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16>
+      -> tensor<?x32x128xbf16>
+  %g = kvcache.gather %cache outs(%out) : !cache, tensor<?x?x8x128xbf16> -> tensor<?x?x8x128xbf16>
+  return %r, %g : tensor<?x32x128xbf16>, tensor<?x?x8x128xbf16>
+}

@@ -1,0 +1,38 @@
+// RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s --check-prefixes=CHECK,CPU
+// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefixes=CHECK,GPU
+// RUN: not kvcache-opt %s --kvcache-bounds-checks --split-input-file 2>&1 | FileCheck %s --check-prefix=UNCHECKED
+
+// UNCHECKED: error: 'kvcache.copy_pages' op is checked where 'kvcache-expand-ops' has run before
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+
+// Loads of keys and values are before the stores. A thread copies 16 bytes.
+// CHECK-LABEL: func.func @copy_pages(
+// CHECK:         scf.parallel
+// GPU:             scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c8{{.*}}, %c16{{.*}})
+// GPU:               kvcache.load %{{.*}} page %{{.*}} -> vector<8xbf16>
+// GPU:               kvcache.load %{{.*}} page %{{.*}} -> vector<8xbf16>
+// GPU:               kvcache.store
+// GPU:               kvcache.store
+// CPU-NOT:         scf.parallel
+// CPU:             kvcache.load %{{.*}} page %{{.*}} -> vector<64xbf16>
+func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
+  kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+
+// A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
+// CHECK-LABEL: func.func @append(
+// GPU:           kvcache.quantize %{{.*}} {lanes = 16 : i64} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
+// GPU:           kvcache.store_scale
+// CPU:           kvcache.store_quantized %{{.*}} : vector<128xbf16>
+func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>) {
+  kvcache.append %k to %keys rows %rows : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
