@@ -75,10 +75,18 @@ class Outcome:
 
 
 @cache
+def _whole_cache_ops() -> tuple[Op, ...]:
+    """Ops of host code that become kernels."""
+    (family,) = (family for family in families() if family.name == "WholeCacheOps")
+    return family.ops
+
+
+@cache
 def outcome(op: Op, chip: str) -> Outcome:
-    """Compiles the example of an op for a chip."""
+    """Compiles the example of an op for a chip, in a kernel unless it becomes one."""
+    source = op.example if op in _whole_cache_ops() else as_kernel(op.example)
     try:
-        program = kvcache.compile(as_kernel(op.example), chip, filename=op.name)
+        program = kvcache.compile(source, chip, filename=op.name)
     except kvcache.CompileError as error:
         return Outcome(error=error.diagnostics[0].message)
     ptx = "".join(binary.ptx for binary in program.binaries)

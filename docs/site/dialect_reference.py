@@ -35,6 +35,7 @@ FAMILIES = (
     "TensorMapOps",
     "TMAOps",
     "CheckOps",
+    "WholeCacheOps",
 )
 
 

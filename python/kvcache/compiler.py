@@ -74,7 +74,7 @@ def compile(
     library = LibrarySource(
         contents,
         name,
-        _native.add_checks(passes, bounds_checks),
+        _native.add_checks(passes, bounds_checks, for_gpu=True),
         opt_level,
         ("kvcache_runtime", "kvcache_cuda"),
     )

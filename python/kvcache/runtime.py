@@ -76,16 +76,12 @@ def jit(
         meter = _parse_switch("meter", meter, default=False)
         options = f"chip={chip} sanitize={int(sanitize)} meter={int(meter)} tvm-ffi=1"
         passes = f"symbol-dce,kvcache-to-emulator{{{options}}}"
+    checked = _native.add_checks(passes, bounds_checks, for_gpu=chip is not None)
     contents, name = _native.read_source(source, filename)
     compiled, diagnostics = _native.extension().jit(
-        contents,
-        name,
-        _native.add_checks(passes, bounds_checks, for_gpu=chip is not None),
-        opt_level,
-        chip is not None,
+        contents, name, checked, opt_level, chip is not None
     )
     _native.report(diagnostics, compiled is not None, stacklevel=2)
-    checked = _native.add_checks(passes, bounds_checks)
     library = LibrarySource(contents, name, checked, opt_level, ("kvcache_runtime",))
     return JitModule(compiled, target, bool(meter), None if chip else library)
 
