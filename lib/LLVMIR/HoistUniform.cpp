@@ -74,7 +74,7 @@ private:
                     !isGuardedDivision(&op) &&
                     (isPure(&op) || isUniformRegister(&op));
         bool shared = isUniformRegister(&op) ||
-                      (!isa<NVVM::NVVMDialect>(op.getDialect()) &&
+                      (!isa_and_present<NVVM::NVVMDialect>(op.getDialect()) &&
                        llvm::all_of(op.getOperands(), [&](Value operand) {
                          return uniform.contains(operand);
                        }));

@@ -123,7 +123,7 @@ static bool isClusterPointer(Type type) {
 }
 
 static Need getNeedOfAccess(Operation *op) {
-  if (!isa<LLVM::LLVMDialect>(op->getDialect()))
+  if (!isa_and_present<LLVM::LLVMDialect>(op->getDialect()))
     return Need();
   bool isOfCluster = llvm::any_of(op->getOperandTypes(), isClusterPointer) ||
                      llvm::any_of(op->getResultTypes(), isClusterPointer);

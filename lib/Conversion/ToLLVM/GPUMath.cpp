@@ -30,7 +30,7 @@ struct FlattenMath : OpTraitRewritePattern<OpTrait::Elementwise> {
 
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
-    if (!isa<math::MathDialect>(op->getDialect()) &&
+    if (!isa_and_present<math::MathDialect>(op->getDialect()) &&
         !isa<arith::MaxNumFOp, arith::MinNumFOp>(op))
       return rewriter.notifyMatchFailure(op, "not math");
     auto isFlattened = [](Type type) {

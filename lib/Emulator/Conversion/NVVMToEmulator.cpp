@@ -29,7 +29,8 @@ constexpr decltype(&lowerRegister) kFamilies[] = {
 
 /// Ops that only a chip has, and that no family knows.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
-  if (isa<NVVM::NVVMDialect>(op->getDialect()) || isa<LLVM::InlineAsmOp>(op))
+  if (isa_and_present<NVVM::NVVMDialect>(op->getDialect()) ||
+      isa<LLVM::InlineAsmOp>(op))
     return op->emitOpError("has no lowering for the emulator");
   if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op))
     if (intrinsic.getIntrin().starts_with("llvm.nvvm."))

@@ -30,7 +30,7 @@ static bool runsAnywhere(Operation *op) {
              isa<PagedCollectionOp, ContinuousCollectionOp, PagedViewOp,
                  ContinuousViewOp, memref::CastOp, memref::DimOp,
                  memref::ReinterpretCastOp, memref::SubViewOp>(op) ||
-         (isa<arith::ArithDialect>(op->getDialect()) && isPure(op));
+         (isa_and_present<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
 std::optional<HostView> HostView::find(Value view) {
