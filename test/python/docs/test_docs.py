@@ -43,7 +43,9 @@ def test_every_family_has_a_place_in_the_nav():
 
 def test_pipelines_are_those_of_the_compiler():
     found = {name: dict(options) for name, _, options in dialect_reference.pipelines()}
-    assert found.keys() == {"kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"}
+    assert found.keys() == {
+        "kvcache-expand-copies", "kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"
+    }
     assert {"chip=<string>", "format=<string>", "host"} <= found["kvcache-to-ptx"].keys()
 
 

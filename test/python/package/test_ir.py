@@ -175,6 +175,7 @@ def test_every_class_of_the_dialect_is_here():
         name for path in tables for name in definition.findall(path.read_text())
     }
     assert {"ParamsAttr", "PagedCacheType", "TMATileType"} <= names
+    names.remove("LayoutAttr")  # in Python, `kvcache.Layout` has the distances
     tested = {type(value).__name__ for value, _, _ in VALUES}
     assert tested == names | {"Type", "Attribute"}
 
