@@ -36,6 +36,21 @@ MLIR_CAPI_EXPORTED int64_t mlirKVCacheParamsAttrGetHeadSize(MlirAttribute attr);
 MLIR_CAPI_EXPORTED bool mlirKVCacheParamsAttrIsMLA(MlirAttribute attr);
 
 //===----------------------------------------------------------------------===//
+// LayoutAttr: #kvcache.layout<token = 256, head = 16384>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheLayoutAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheLayoutAttrGetTypeID(void);
+/// `headStride` is `mlirShapedTypeGetDynamicStrideOrOffset` for `?`, and 0 for
+/// one head.
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetChecked(
+    MlirLocation loc, int64_t tokenStride, int64_t headStride);
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr);
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
 // RoleAttr
 //===----------------------------------------------------------------------===//
 

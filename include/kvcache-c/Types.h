@@ -26,6 +26,13 @@ extern "C" {
 // scales
 //===----------------------------------------------------------------------===//
 
+/// How a lookup table gives the pages of a sequence.
+typedef enum MlirKVCacheTableKind {
+  MlirKVCacheTableKindDense = 0,
+  MlirKVCacheTableKindCSR = 1,
+  MlirKVCacheTableKindRows = 2,
+} MlirKVCacheTableKind;
+
 /// Whether a type is one of the types below, which have the following getters.
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheCacheType(MlirType type);
 /// The type of the elements, or of the scales.
@@ -38,6 +45,18 @@ MLIR_CAPI_EXPORTED int64_t mlirKVCacheCacheTypeGetPageSize(MlirType type);
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetScale(MlirType type);
 /// Elements that share a scale; 0 if not quantized.
 MLIR_CAPI_EXPORTED int64_t mlirKVCacheCacheTypeGetGranularity(MlirType type);
+/// The layout of pages, or of their scales; null for packed rows.
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheCacheTypeGetLayout(MlirType type);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheCacheTypeGetScaleLayout(MlirType type);
+/// How the lookup table gives the pages of a sequence.
+MLIR_CAPI_EXPORTED MlirKVCacheTableKind
+mlirKVCacheCacheTypeGetTable(MlirType type);
+/// The paged collection or view `type` with another layout of its pages and
+/// scales, each null for packed rows, and another form of table.
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetWithLayoutChecked(
+    MlirLocation loc, MlirType type, MlirAttribute layout,
+    MlirAttribute scaleLayout, MlirKVCacheTableKind table);
 /// Whether this is a collection of all layers.
 MLIR_CAPI_EXPORTED bool mlirKVCacheCacheTypeIsCollection(MlirType type);
 

@@ -47,6 +47,35 @@ bool mlirKVCacheParamsAttrIsMLA(MlirAttribute attr) {
 }
 
 //===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+bool mlirAttributeIsAKVCacheLayoutAttr(MlirAttribute attr) {
+  return isa_and_present<LayoutAttr>(unwrap(attr));
+}
+
+MlirTypeID mlirKVCacheLayoutAttrGetTypeID() {
+  return wrap(LayoutAttr::getTypeID());
+}
+
+MlirAttribute mlirKVCacheLayoutAttrGetChecked(MlirLocation loc,
+                                              int64_t tokenStride,
+                                              int64_t headStride) {
+  Location where = unwrap(loc);
+  if (failed(checkLoaded(where)))
+    return {};
+  return wrap(LayoutAttr::get(where.getContext(), tokenStride, headStride));
+}
+
+int64_t mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr) {
+  return cast<LayoutAttr>(unwrap(attr)).getTokenStride();
+}
+
+int64_t mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr) {
+  return cast<LayoutAttr>(unwrap(attr)).getHeadStride();
+}
+
+//===----------------------------------------------------------------------===//
 // Enums
 //===----------------------------------------------------------------------===//
 

@@ -69,6 +69,59 @@ int64_t mlirKVCacheCacheTypeGetGranularity(MlirType type) {
   return unwrapCache(type).getGranularity();
 }
 
+MlirAttribute mlirKVCacheCacheTypeGetLayout(MlirType type) {
+  return wrap(Attribute(unwrapCache(type).getLayout()));
+}
+
+MlirAttribute mlirKVCacheCacheTypeGetScaleLayout(MlirType type) {
+  return wrap(Attribute(unwrapCache(type).getScaleLayout()));
+}
+
+MlirKVCacheTableKind mlirKVCacheCacheTypeGetTable(MlirType type) {
+  return static_cast<MlirKVCacheTableKind>(unwrapCache(type).getTable());
+}
+
+/// Casts an attribute to a layout. Null stays null.
+static FailureOr<LayoutAttrInterface> getLayout(Location loc,
+                                                MlirAttribute attribute) {
+  Attribute given = unwrap(attribute);
+  auto layout = dyn_cast_if_present<LayoutAttrInterface>(given);
+  if (given && !layout)
+    return emitError(loc) << "expects a layout, got " << given;
+  return layout;
+}
+
+template <typename T>
+static MlirType getWithLayout(Location loc, T type, MlirAttribute layout,
+                              MlirAttribute scaleLayout, TableKind table) {
+  auto ofElements = getLayout(loc, layout);
+  auto ofScales = getLayout(loc, scaleLayout);
+  if (failed(ofElements) || failed(ofScales))
+    return {};
+  return wrap(Type(getChecked<T>(
+      loc, type.getElementType(), type.getParams(), type.getPageSize(),
+      type.getScale(), type.getGranularity(), *ofElements, *ofScales, table)));
+}
+
+MlirType mlirKVCacheCacheTypeGetWithLayoutChecked(MlirLocation loc,
+                                                  MlirType type,
+                                                  MlirAttribute layout,
+                                                  MlirAttribute scaleLayout,
+                                                  MlirKVCacheTableKind table) {
+  Location where = unwrap(loc);
+  std::optional<TableKind> kind =
+      getCase(where, "table", symbolizeTableKind, table);
+  if (!kind)
+    return {};
+  Type given = unwrap(type);
+  if (auto paged = dyn_cast_if_present<PagedCacheType>(given))
+    return getWithLayout(where, paged, layout, scaleLayout, *kind);
+  if (auto paged = dyn_cast_if_present<PagedCollectionType>(given))
+    return getWithLayout(where, paged, layout, scaleLayout, *kind);
+  emitError(where) << "expects a paged cache, got " << given;
+  return {};
+}
+
 bool mlirKVCacheCacheTypeIsCollection(MlirType type) {
   return unwrapCache(type).isCollection();
 }
@@ -87,7 +140,7 @@ mlirKVCachePagedCollectionTypeGetChecked(MlirLocation loc, MlirType elementType,
                                          MlirType scale, int64_t granularity) {
   return getCache<PagedCollectionType>(
       loc, elementType, params, pageSize, unwrap(scale), granularity,
-      LayoutAttrInterface(), LayoutAttrInterface());
+      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense);
 }
 
 bool mlirTypeIsAKVCachePagedCacheType(MlirType type) {
@@ -103,9 +156,9 @@ MlirType mlirKVCachePagedCacheTypeGetChecked(MlirLocation loc,
                                              MlirAttribute params,
                                              int64_t pageSize, MlirType scale,
                                              int64_t granularity) {
-  return getCache<PagedCacheType>(loc, elementType, params, pageSize,
-                                  unwrap(scale), granularity,
-                                  LayoutAttrInterface(), LayoutAttrInterface());
+  return getCache<PagedCacheType>(
+      loc, elementType, params, pageSize, unwrap(scale), granularity,
+      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense);
 }
 
 bool mlirTypeIsAKVCacheContinuousCollectionType(MlirType type) {

@@ -37,7 +37,8 @@ LogicalResult LoadOp::verify() {
   Type lane = getLaneType(getType());
   // (C1)
   bool isWide = isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(lane);
-  if (cache.isQuantized() && !isWide)
+  bool dequantizes = cache.isQuantized() || getTensorScale();
+  if (dequantizes && !isWide)
     return emitOpError("expects 'result' to be dequantized to f64, f32, f16 or "
                        "bf16, got ")
            << lane;
@@ -54,7 +55,7 @@ LogicalResult LoadOp::verify() {
   if (getScalePage() && !cache.isQuantized())
     return emitOpError("expects 'scale_page' only for a quantized cache, got ")
            << cache;
-  return verifyTensorScale(*this, getTensorScale(), cache.getScale());
+  return verifyTensorScale(*this, getTensorScale(), cache);
 }
 
 //===----------------------------------------------------------------------===//

@@ -68,15 +68,14 @@ LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
 }
 
 LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
-                                         Type scale) {
-  if (!tensorScale || isa_and_present<Float8E4M3FNType>(scale))
+                                         CacheTypeInterface cache) {
+  Type element = cache.getElementType();
+  bool isNarrow = element.getIntOrFloatBitWidth() <= 8;
+  if (!tensorScale || (isNarrow && !isa<ScalesType>(cache)))
     return success();
-  InFlightDiagnostic diag =
-      op->emitOpError("expects 'tensor_scale' only with scales of type "
-                      "f8E4M3FN, got ");
-  if (scale)
-    return diag << scale;
-  return diag << "no scales";
+  return op->emitOpError("expects 'tensor_scale' only for a cache with "
+                         "elements of at most 8 bits, got ")
+         << cache;
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,37 +109,31 @@ static bool isConstantBelow(Value value, int64_t size) {
 }
 
 bool kvcache::isLengthInRange(Value cache, Value batch) {
-  Operation *op = getCollectionOp(cache);
-  if (auto paged = dyn_cast_if_present<PagedCollectionOp>(op))
-    return isConstantBelow(batch,
-                           paged.getCacheLengths().getType().getDimSize(0));
-  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
-    return isConstantBelow(
-        batch, continuous.getCacheLengths().getType().getDimSize(0));
-  return false;
+  BundleOpInterface bundle = getBundleOp(cache);
+  return bundle && isConstantBelow(
+                       batch, bundle.getCacheLengths().getType().getDimSize(0));
 }
 
 bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
                                 int64_t tokens, bool ofScales) {
-  Operation *op = getCollectionOp(cache);
-  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
-    return isConstantBelow(batch,
-                           continuous.getLookupTable().getType().getDimSize(0));
-  auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
-  if (!paged)
+  BundleOpInterface bundle = getBundleOp(cache);
+  if (!bundle)
     return false;
-  CacheTypeInterface collection = paged.getCollection().getType();
-  if (!collection.hasStaticPageSize())
+  CacheTypeInterface type = bundle.getBundle().getType();
+  MemRefType table = bundle.getLookupTable().getType();
+  if (!type.isPaged())
+    return isConstantBelow(batch, table.getDimSize(0));
+  // Where entries of other tables are is known only at run time.
+  if (!type.hasStaticPageSize() || type.getTable() != TableKind::Dense)
     return false;
   ofScales |= isa<ScalesType>(cache.getType());
-  MemRefType table = paged.getLookupTable().getType();
-  if (ofScales && paged.getScalesLookupTable())
-    table = paged.getScalesLookupTable().getType();
+  if (ofScales && bundle.getScalesLookupTable())
+    table = bundle.getScalesLookupTable().getType();
   std::optional<int64_t> first = getConstantIntValue(token);
   if (!first || *first < 0 || table.isDynamicDim(1) ||
       !isConstantBelow(batch, table.getDimSize(0)))
     return false;
-  int64_t pageSize = collection.getPageSize();
+  int64_t pageSize = type.getPageSize();
   // No term overflows, because the tokens lie in fewer than 2^31 pages.
   int64_t lastPage =
       *first / pageSize + (*first % pageSize + tokens - 1) / pageSize;

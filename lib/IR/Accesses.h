@@ -50,8 +50,9 @@ LogicalResult verifyWidth(Operation *op, StringRef name, Type type,
 LogicalResult verifyTile(Operation *op, MemRefType tile,
                          CacheTypeInterface cache);
 
-/// Checks that an op has `tensorScale` only with scales of f8E4M3FN.
-LogicalResult verifyTensorScale(Operation *op, Value tensorScale, Type scale);
+/// Checks that an op has `tensorScale` only for elements of at most 8 bits.
+LogicalResult verifyTensorScale(Operation *op, Value tensorScale,
+                                CacheTypeInterface cache);
 
 /// Whether the length of sequence `batch` provably exists: `batch` is a
 /// constant below the static size of the lengths behind `cache`.

@@ -30,26 +30,23 @@ tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
   return shape;
 }
 
-Operation *kvcache::getCollectionOp(Value cache) {
+BundleOpInterface kvcache::getBundleOp(Value cache) {
   if (auto view = cache.getDefiningOp<ScalesViewOp>())
     cache = view.getCache();
   if (auto view = cache.getDefiningOp<PagedViewOp>())
     cache = view.getCollection();
   if (auto view = cache.getDefiningOp<ContinuousViewOp>())
     cache = view.getCollection();
-  return cache.getDefiningOp();
+  return cache.getDefiningOp<BundleOpInterface>();
 }
 
-/// Returns the blocks, or the scales, of a view; null if no collection op
-/// defines it.
+/// Returns the blocks, or the scales, of a view; null if no op that bundles
+/// them is known.
 static Value getTensor(Value view, bool ofScales) {
-  Operation *op = getCollectionOp(view);
-  if (auto continuous = dyn_cast_if_present<ContinuousCollectionOp>(op))
-    return continuous.getBlocks();
-  auto paged = dyn_cast_if_present<PagedCollectionOp>(op);
-  if (!paged)
+  BundleOpInterface bundle = getBundleOp(view);
+  if (!bundle)
     return {};
-  return ofScales ? paged.getScales() : paged.getBlocks();
+  return ofScales ? bundle.getScales() : bundle.getBlocks();
 }
 
 //===----------------------------------------------------------------------===//
@@ -83,10 +80,10 @@ CacheTypeInterface kvcache::getViewType(CacheTypeInterface cache,
   if (!cache.isPaged())
     return ContinuousCacheType::get(context, cache.getElementType(),
                                     cache.getParams());
-  auto view = PagedCacheType::get(context, cache.getElementType(),
-                                  cache.getParams(), cache.getPageSize(),
-                                  cache.getScale(), cache.getGranularity(),
-                                  cache.getLayout(), cache.getScaleLayout());
+  auto view = PagedCacheType::get(
+      context, cache.getElementType(), cache.getParams(), cache.getPageSize(),
+      cache.getScale(), cache.getGranularity(), cache.getLayout(),
+      cache.getScaleLayout(), cache.getTable());
   if (ofScales)
     return ScalesType::get(context, view);
   return view;
@@ -134,8 +131,8 @@ uint64_t kvcache::getPageAlignment(Value view, bool ofScales,
   };
   int64_t offset = type.getStridesAndOffset().second;
   limit(ShapedType::isDynamic(offset) ? std::nullopt : std::optional(offset));
-  // Pages, roles and layers.
-  for (unsigned dim : {0, 1, 2})
+  // Pages, and of a collection roles and layers.
+  for (unsigned dim = 0; dim < getTokensDim(type); ++dim)
     if (type.getDimSize(dim) != 1)
       limit(getStrideDivisor(tensor, dim));
   return alignment;

@@ -74,9 +74,10 @@ void writeOptionalType(DialectBytecodeWriter &writer, Type type) {
     writer.writeType(type);
 }
 
-/// Whether pages, or their scales, have another layout than packed rows.
-bool hasLayout(CacheTypeInterface type) {
-  return type.getLayout() || type.getScaleLayout();
+/// Whether a type has parameters that the first encodings do not hold.
+bool hasLayoutOrTable(CacheTypeInterface type) {
+  return type.getLayout() || type.getScaleLayout() ||
+         type.getTable() != TableKind::Dense;
 }
 
 #include "kvcache/IR/KVCacheBytecode.cpp.inc"

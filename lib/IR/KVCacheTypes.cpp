@@ -54,12 +54,28 @@ static ParseResult parseGranularity(AsmParser &parser, int64_t &granularity) {
   return success();
 }
 
+static ParseResult parseTable(AsmParser &parser,
+                              std::optional<TableKind> &kind) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  kind = symbolizeTableKind(keyword);
+  if (!kind)
+    return parser.emitError(loc, "expects table to be 'dense', 'csr' or "
+                                 "'rows', got '")
+           << keyword << "'";
+  return success();
+}
+
 static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
                                      ParamsAttr params, int64_t pageSize,
                                      Type &scale, int64_t &granularity,
                                      LayoutAttrInterface &layout,
-                                     LayoutAttrInterface &scaleLayout) {
+                                     LayoutAttrInterface &scaleLayout,
+                                     TableKind &table) {
   std::optional<ParsedLayout> elements, scales;
+  std::optional<TableKind> kind;
   while (succeeded(parser.parseOptionalComma())) {
     StringRef keyword;
     SMLoc loc = parser.getCurrentLocation();
@@ -74,14 +90,17 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
       parsed = parseLayout(parser, elements.emplace());
     else if (keyword == "scale_layout" && !scales)
       parsed = parseLayout(parser, scales.emplace());
+    else if (keyword == "table" && !kind)
+      parsed = parseTable(parser, kind);
     else
-      return parser.emitError(loc, "expects 'scale', 'granularity', 'layout' "
-                                   "or 'scale_layout', each at most once, "
-                                   "got '")
+      return parser.emitError(loc, "expects 'scale', 'granularity', 'layout', "
+                                   "'scale_layout' or 'table', each at most "
+                                   "once, got '")
              << keyword << "'";
     if (parsed)
       return failure();
   }
+  table = kind.value_or(TableKind::Dense);
   if (scales && (!scale || granularity <= 0))
     return parser.emitError(
         scales->loc, "expects scale_layout only with scale and granularity");
@@ -97,11 +116,14 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
 static void printPagedOptions(AsmPrinter &printer, Type, ParamsAttr, int64_t,
                               Type scale, int64_t granularity,
                               LayoutAttrInterface layout,
-                              LayoutAttrInterface scaleLayout) {
+                              LayoutAttrInterface scaleLayout,
+                              TableKind table) {
   if (scale)
     printer << ", scale = " << scale << ", granularity = " << granularity;
   printLayout(printer, "layout", layout);
   printLayout(printer, "scale_layout", scaleLayout);
+  if (table != TableKind::Dense)
+    printer << ", table = " << stringifyTableKind(table);
 }
 
 //===----------------------------------------------------------------------===//
@@ -408,7 +430,8 @@ LogicalResult PagedCollectionType::verify(EmitError emitError, Type elementType,
                                           ParamsAttr params, int64_t pageSize,
                                           Type scale, int64_t granularity,
                                           LayoutAttrInterface layout,
-                                          LayoutAttrInterface scaleLayout) {
+                                          LayoutAttrInterface scaleLayout,
+                                          TableKind) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
                      granularity, layout, scaleLayout);
 }
@@ -417,7 +440,8 @@ LogicalResult PagedCacheType::verify(EmitError emitError, Type elementType,
                                      ParamsAttr params, int64_t pageSize,
                                      Type scale, int64_t granularity,
                                      LayoutAttrInterface layout,
-                                     LayoutAttrInterface scaleLayout) {
+                                     LayoutAttrInterface scaleLayout,
+                                     TableKind) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
                      granularity, layout, scaleLayout);
 }
@@ -585,6 +609,12 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "table_columns";
   case PartKind::TableStride:
     return "table_stride";
+  case PartKind::TableStarts:
+    return "table_starts";
+  case PartKind::TableRows:
+    return "table_rows";
+  case PartKind::NumTableRows:
+    return "num_table_rows";
   case PartKind::MaxSeqLength:
     return "max_seq_length";
   case PartKind::MaxCacheLength:
@@ -654,9 +684,15 @@ static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
   parts.push_back({PartKind::Lengths, table});
   parts.push_back({PartKind::Batch, i32});
   parts.push_back({PartKind::Table, table});
-  if (cache.isPaged()) {
+  if (cache.isPaged())
     parts.push_back({PartKind::Columns, i32});
+  if (cache.getTable() == TableKind::CSR)
+    parts.push_back({PartKind::TableStarts, table});
+  else if (cache.isPaged())
     parts.push_back({PartKind::TableStride, i32});
+  if (cache.getTable() == TableKind::Rows) {
+    parts.push_back({PartKind::TableRows, table});
+    parts.push_back({PartKind::NumTableRows, i32});
   }
   parts.push_back({PartKind::MaxSeqLength, i32});
   parts.push_back({PartKind::MaxCacheLength, i32});
@@ -673,6 +709,9 @@ static SmallVector<Part> getCacheParts(CacheTypeInterface cache) {
   parts.push_back({PartKind::ScalePageStride, index});
   if (isOpen(cache.getScaleLayout()))
     parts.push_back({PartKind::ScaleHeadStride, index});
+  // Only dense tables differ for elements and scales.
+  if (cache.getTable() != TableKind::Dense)
+    return parts;
   parts.push_back({PartKind::ScaleTable, table});
   parts.push_back({PartKind::ScaleColumns, i32});
   parts.push_back({PartKind::ScaleTableStride, i32});
@@ -706,14 +745,23 @@ int64_t ScalesType::getGranularity() const { return 0; }
 LayoutAttrInterface ScalesType::getLayout() const {
   return getPagedCache().getScaleLayout();
 }
+TableKind ScalesType::getTable() const { return getPagedCache().getTable(); }
 bool ScalesType::isCollection() const { return false; }
 int64_t ScalesType::getElementsPerLane() const {
   return getPagedCache().getGranularity();
 }
 
 SmallVector<Part> ScalesType::getParts() const {
-  auto isOfScales = [](const Part &part) {
+  bool sharesTable = getTable() != TableKind::Dense;
+  auto isOfScales = [&](const Part &part) {
     switch (part.kind) {
+    case PartKind::Table:
+    case PartKind::Columns:
+    case PartKind::TableStride:
+    case PartKind::TableStarts:
+    case PartKind::TableRows:
+    case PartKind::NumTableRows:
+      return sharesTable;
     case PartKind::PageSize:
     case PartKind::Lengths:
     case PartKind::Batch:

@@ -40,7 +40,9 @@ static int64_t lowPow2(int64_t value) { return value & -value; }
 
 int64_t PopulateOp::getReadWidth() {
   RowIndicesType rows = getRows().getType();
-  if (rows.getNumPages() == 1)
+  // The entries of a sequence may start anywhere in a csr table.
+  CacheTypeInterface cache = getCache().getType();
+  if (rows.getNumPages() == 1 || cache.getTable() == TableKind::CSR)
     return 1;
   return std::min({lowPow2(rows.getNumPages()),
                    lowPow2(getKnownBaseAlignment() / rows.getPageSize()),

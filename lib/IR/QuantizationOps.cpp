@@ -15,7 +15,6 @@ KVCACHE_DEFINE_INDICES(LoadQuantizedOp)
 KVCACHE_DEFINE_PAGE(LoadQuantizedOp)
 KVCACHE_DEFINE_INDICES(StoreQuantizedOp)
 KVCACHE_DEFINE_PAGE(StoreQuantizedOp)
-KVCACHE_DEFINE_SCALE_PAGE(StoreQuantizedOp)
 
 //===----------------------------------------------------------------------===//
 // QuantizeOp and DequantizeOp
@@ -82,8 +81,7 @@ LogicalResult QuantizeOp::verify() {
       return emitOpError("expects 'scale' to be one scale with 'lanes', got ")
              << scale;
   }
-  // (C4)
-  return verifyTensorScale(*this, getTensorScale(), getLaneType(scale));
+  return success();
 }
 
 LogicalResult DequantizeOp::verify() {
@@ -93,10 +91,7 @@ LogicalResult DequantizeOp::verify() {
           verifySameLanes(*this, "result", getType(), "quantized", quantized)))
     return failure();
   // (C2)
-  if (failed(verifyGroups(*this, "quantized", quantized, scale)))
-    return failure();
-  // (C3)
-  return verifyTensorScale(*this, getTensorScale(), getLaneType(scale));
+  return verifyGroups(*this, "quantized", quantized, scale);
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,17 +118,49 @@ int64_t StoreQuantizedOp::getAccessedWidth() {
   return getNumLanes(getValue().getType());
 }
 
+bool StoreQuantizedOp::accessesScales() {
+  return getCache().getType().isQuantized();
+}
+
+std::optional<MutableOperandRange> StoreQuantizedOp::getScalePageOperand() {
+  if (!accessesScales())
+    return std::nullopt;
+  return getScalePageMutable();
+}
+
+/// Checks (C3): a cache without scales, which only `tensor_scale` scales.
+static LogicalResult verifyStaticScale(StoreQuantizedOp op) {
+  CacheTypeInterface cache = op.getCache().getType();
+  if (cache.isQuantized())
+    return success();
+  if (cache.getElementType().getIntOrFloatBitWidth() > 8)
+    return op.emitOpError("expects 'cache' to have scales or elements of 8 "
+                          "bits, got ")
+           << cache;
+  if (!op.getTensorScale())
+    return op.emitOpError("expects 'tensor_scale' for a cache without scales, "
+                          "got ")
+           << cache;
+  if (op.getScalePage())
+    return op.emitOpError("expects 'scale_page' only for a cache with scales, "
+                          "got ")
+           << cache;
+  return success();
+}
+
 LogicalResult StoreQuantizedOp::verify() {
+  CacheTypeInterface cache = getCache().getType();
+  if (failed(verifyStaticScale(*this)))
+    return failure();
   // (C1), (C2)
-  PagedCacheType cache = getCache().getType();
   Type value = getValue().getType();
   if (failed(verifyWidth(*this, "value", value, cache)))
     return failure();
   int64_t lanes = getNumLanes(value);
-  if (lanes % cache.getGranularity() != 0 && lanes != cache.getHeadSize())
+  if (cache.isQuantized() && lanes % cache.getGranularity() != 0 &&
+      lanes != cache.getHeadSize())
     return emitOpError("expects 'value' to have a multiple of granularity (")
            << cache.getGranularity() << ") or head_size ("
            << cache.getHeadSize() << ") lanes, got " << lanes;
-  // (C3)
-  return verifyTensorScale(*this, getTensorScale(), cache.getScale());
+  return success();
 }

@@ -168,24 +168,14 @@ struct FactOfScales : OpRewritePattern<MaxContextLengthOp> {
   }
 };
 
-/// Returns the maximum that the op `CollectionTy` bundled into `cache`, or null
-/// if another op defines `cache`.
-template <typename CollectionTy>
-Value getMaxLength(Value cache, bool ofPrompt) {
-  auto collection = cache.getDefiningOp<CollectionTy>();
-  if (!collection)
-    return {};
-  return ofPrompt ? collection.getMaxSeqLength()
-                  : collection.getMaxCacheLength();
-}
-
-/// Returns the maximum that `op` queries, or null if no collection op defines
-/// its operand.
+/// Returns the maximum that `op` queries, or null if no op that bundles it
+/// defines its operand.
 template <typename OpTy> Value getMaxLength(OpTy op) {
-  bool ofPrompt = std::is_same_v<OpTy, MaxPromptLengthOp>;
-  if (Value max = getMaxLength<PagedCollectionOp>(op.getCache(), ofPrompt))
-    return max;
-  return getMaxLength<ContinuousCollectionOp>(op.getCache(), ofPrompt);
+  auto bundle = op.getCache().template getDefiningOp<BundleOpInterface>();
+  if (!bundle)
+    return {};
+  return std::is_same_v<OpTy, MaxPromptLengthOp> ? bundle.getMaxSeqLength()
+                                                 : bundle.getMaxCacheLength();
 }
 
 template <typename OpTy> struct MaxOfCollection : OpRewritePattern<OpTy> {
@@ -196,7 +186,7 @@ template <typename OpTy> struct MaxOfCollection : OpRewritePattern<OpTy> {
     Value max = getMaxLength(op);
     if (!max)
       return rewriter.notifyMatchFailure(
-          op, "no collection op defines the operand");
+          op, "no op that bundles a cache defines the operand");
     if constexpr (std::is_same_v<OpTy, EmptyCacheOp>) {
       Value zero = arith::ConstantIntOp::create(rewriter, op.getLoc(), 0, 32);
       rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::eq,
@@ -255,5 +245,9 @@ LogicalResult ExtentOp::verify() {
   if (ofView && collection)
     return emitOpError("expects 'cache' to be a view for the extent '")
            << stringifyExtent(getExtent()) << "', got a collection";
+  // (C2)
+  if (getBatch() && getExtent() != Extent::Tokens)
+    return emitOpError("expects a sequence only for the extent 'tokens', got '")
+           << stringifyExtent(getExtent()) << "'";
   return success();
 }

@@ -15,9 +15,6 @@ using namespace mlir::kvcache;
 // Layouts
 //===----------------------------------------------------------------------===//
 
-/// The dimensions of blocks and scales that count tokens and heads.
-static constexpr unsigned kTokens = 3, kHeads = 4;
-
 static void printShape(InFlightDiagnostic &diag, ArrayRef<int64_t> shape) {
   diag << "[";
   llvm::interleaveComma(shape, diag, [&](int64_t size) {
@@ -44,9 +41,10 @@ static LogicalResult verifyDistances(Operation *op, StringRef name,
                                      MemRefType type, CacheTypeInterface view,
                                      ArrayRef<int64_t> strides) {
   int64_t unit = getDistanceUnit(view);
-  SmallVector<unsigned, 4> dims = {0, 1, 2};
+  unsigned tokens = getTokensDim(type);
+  auto dims = llvm::to_vector(llvm::seq<unsigned>(0, tokens));
   if (view.hasOpenHeadStride())
-    dims.push_back(kHeads);
+    dims.push_back(tokens + 1);
   for (unsigned dim : dims)
     if (type.getDimSize(dim) != 1 && !ShapedType::isDynamic(strides[dim]) &&
         strides[dim] % unit != 0)
@@ -64,20 +62,22 @@ static LogicalResult verifyStrides(Operation *op, StringRef name,
   int64_t offset;
   SmallVector<int64_t, 3> expected = {view.getTokenStride(),
                                       view.getHeadStride(), 1};
-  ArrayRef<int64_t> sizes = type.getShape().drop_front(kTokens);
+  unsigned tokens = getTokensDim(type);
+  ArrayRef<int64_t> sizes = type.getShape().drop_front(tokens);
   bool agrees = succeeded(type.getStridesAndOffset(strides, offset));
   for (unsigned i = 0; agrees && i < expected.size(); ++i)
-    agrees = strides[kTokens + i] == expected[i] ||
+    agrees = strides[tokens + i] == expected[i] ||
              ShapedType::isDynamic(expected[i]) || sizes[i] == 1;
   if (!agrees) {
     InFlightDiagnostic diag =
-        op->emitOpError("expects strides 3 to 5 of '")
-        << name << "' to be those of "
+        op->emitOpError("expects strides ")
+        << tokens << " to " << tokens + 2 << " of '" << name
+        << "' to be those of "
         << (view.getLayout() ? "the layout, " : "packed rows, ");
     printShape(diag, expected);
     return diag << ", got " << type;
   }
-  int64_t head = strides[kHeads];
+  int64_t head = strides[tokens + 1];
   if (view.hasOpenHeadStride() && !ShapedType::isDynamic(head) &&
       failed(verifyPitches(
           [&] { return op->emitOpError(); }, ("'" + name + "'").str(),
@@ -87,8 +87,9 @@ static LogicalResult verifyStrides(Operation *op, StringRef name,
   return verifyDistances(op, name, type, view, strides);
 }
 
-/// Checks the blocks or scales of a collection: the element type of `view`, the
-/// sizes `[?, D, ?, P, H, E]`, and the strides of its layout.
+/// Checks blocks or scales: the element type of `view`, the sizes `[?, D, ?, P,
+/// H, E]` of a collection or `[?, P, H, E]` of a view, and the strides of the
+/// layout.
 static LogicalResult verifyTensor(Operation *op, StringRef name,
                                   MemRefType type, CacheTypeInterface view) {
   if (failed(verifyMemorySpace(op, name, type)))
@@ -98,12 +99,11 @@ static LogicalResult verifyTensor(Operation *op, StringRef name,
            << name << "' to have element type " << view.getStorageType()
            << ", got " << type.getElementType();
   int64_t dynamic = ShapedType::kDynamic;
-  SmallVector<int64_t> expected = {dynamic,
-                                   view.getNumKV(),
-                                   dynamic,
-                                   view.getPageSize(),
-                                   view.getNumHeads(),
-                                   view.getStoredHeadSize()};
+  SmallVector<int64_t> expected = {dynamic};
+  if (getTokensDim(type) == 3)
+    expected.append({view.getNumKV(), dynamic});
+  expected.append(
+      {view.getPageSize(), view.getNumHeads(), view.getStoredHeadSize()});
   bool agrees = llvm::all_of_zip(
       type.getShape(), expected, [](int64_t size, int64_t wanted) {
         return ShapedType::isDynamic(wanted) || size == wanted;
@@ -135,47 +135,90 @@ static LogicalResult verifyContiguous(Operation *op, StringRef name,
 // Collections
 //===----------------------------------------------------------------------===//
 
-LogicalResult PagedCollectionOp::verify() {
-  CacheTypeInterface type = getCollection().getType();
+/// Checks the table of a paged cache and its index (C8).
+static LogicalResult verifyTable(BundleOpInterface op, TableKind kind) {
+  MemRefType table = op.getLookupTable().getType();
+  bool isCSR = kind == TableKind::CSR;
+  if (table.getRank() != (isCSR ? 1 : 2))
+    return op->emitOpError("expects 'lookup_table' of a ")
+           << stringifyTableKind(kind) << " table to have "
+           << (isCSR ? "one dimension" : "two dimensions") << ", got " << table;
+  if (failed(verifyContiguous(op, "lookup_table", table)))
+    return failure();
+  bool hasIndex = bool(op.getTableIndex());
+  if (hasIndex != (kind != TableKind::Dense))
+    return op->emitOpError("expects 'table_index' if and only if the table is "
+                           "csr or rows, got a ")
+           << stringifyTableKind(kind) << " table";
+  if (hasIndex &&
+      failed(verifyContiguous(op, "table_index", op.getTableIndex().getType())))
+    return failure();
+  constexpr int64_t unit = 8;
+  int64_t stride = table.getStridesAndOffset().first[0];
+  if (kind == TableKind::Rows && !ShapedType::isDynamic(stride) &&
+      stride % unit != 0)
+    return op->emitOpError("expects the row stride of 'lookup_table' to be a "
+                           "multiple of ")
+           << unit << " entries in a rows table, got " << stride;
+  return success();
+}
+
+/// Checks the ops that bundle a paged cache.
+static LogicalResult verifyPagedBundle(BundleOpInterface op) {
+  CacheTypeInterface type = op.getBundle().getType();
   // (C1), (C2)
-  if (failed(verifyTensor(*this, "blocks", getBlocks().getType(),
+  if (failed(verifyTensor(op, "blocks", op.getBlocks().getType(),
                           getViewType(type, /*ofScales=*/false))))
     return failure();
-  // (C3)
-  if (failed(verifyContiguous(*this, "cache_lengths",
-                              getCacheLengths().getType())) ||
-      failed(
-          verifyContiguous(*this, "lookup_table", getLookupTable().getType())))
+  // (C3), (C8)
+  if (failed(verifyContiguous(op, "cache_lengths",
+                              op.getCacheLengths().getType())) ||
+      failed(verifyTable(op, type.getTable())))
     return failure();
   // (C4)
-  if (type.isQuantized() && !getScales())
-    return emitOpError("expects 'scales' for a quantized collection");
-  if (!type.isQuantized() && getScales())
-    return emitOpError("expects 'scales' only for a quantized collection");
-  if (getScalesLookupTable() && !getScales())
-    return emitOpError("expects 'scales_lookup_table' only with 'scales'");
-  if (!getScales())
+  if (type.isQuantized() && !op.getScales())
+    return op->emitOpError("expects 'scales' for a quantized cache");
+  if (!type.isQuantized() && op.getScales())
+    return op->emitOpError("expects 'scales' only for a quantized cache");
+  if (op.getScalesLookupTable() && !op.getScales())
+    return op->emitOpError("expects 'scales_lookup_table' only with 'scales'");
+  if (!op.getScales())
     return success();
-  if (getScalesLookupTable() &&
-      failed(verifyContiguous(*this, "scales_lookup_table",
-                              getScalesLookupTable().getType())))
+  // (C9)
+  if (op.getScalesLookupTable() && type.getTable() != TableKind::Dense)
+    return op->emitOpError("expects 'scales_lookup_table' only with a dense "
+                           "table, got a ")
+           << stringifyTableKind(type.getTable()) << " table";
+  if (op.getScalesLookupTable() &&
+      failed(verifyContiguous(op, "scales_lookup_table",
+                              op.getScalesLookupTable().getType())))
     return failure();
   // (C5)
-  return verifyTensor(*this, "scales", getScales().getType(),
+  return verifyTensor(op, "scales", op.getScales().getType(),
                       getViewType(type, /*ofScales=*/true));
 }
 
-LogicalResult ContinuousCollectionOp::verify() {
-  CacheTypeInterface type = getCollection().getType();
+/// Checks the ops that bundle a continuous cache.
+static LogicalResult verifyContinuousBundle(BundleOpInterface op) {
+  CacheTypeInterface type = op.getBundle().getType();
   // (C1), (C2)
-  if (failed(verifyTensor(*this, "blocks", getBlocks().getType(),
+  if (failed(verifyTensor(op, "blocks", op.getBlocks().getType(),
                           getViewType(type, /*ofScales=*/false))))
     return failure();
   // (C3)
-  if (failed(verifyContiguous(*this, "cache_lengths",
-                              getCacheLengths().getType())))
+  if (failed(verifyContiguous(op, "cache_lengths",
+                              op.getCacheLengths().getType())))
     return failure();
-  return verifyContiguous(*this, "lookup_table", getLookupTable().getType());
+  return verifyContiguous(op, "lookup_table", op.getLookupTable().getType());
+}
+
+LogicalResult PagedCollectionOp::verify() { return verifyPagedBundle(*this); }
+LogicalResult PagedCacheOp::verify() { return verifyPagedBundle(*this); }
+LogicalResult ContinuousCollectionOp::verify() {
+  return verifyContinuousBundle(*this);
+}
+LogicalResult ContinuousCacheOp::verify() {
+  return verifyContinuousBundle(*this);
 }
 
 //===----------------------------------------------------------------------===//

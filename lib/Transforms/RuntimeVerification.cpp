@@ -27,46 +27,56 @@ public:
   Checker(OpBuilder &builder, Location loc, Operation *op)
       : builder(builder), loc(loc), name(op->getName().getStringRef()) {}
 
-  /// What a collection's tensors promise each other: a row of the lookup table
-  /// for every sequence, and distances that keep pages as aligned as accesses.
-  template <typename OpTy> void checkCollection(OpTy op) {
+  /// What the tensors of a cache promise each other: entries of the lookup
+  /// table for every sequence, and distances that keep pages as aligned as
+  /// accesses.
+  void checkBundle(BundleOpInterface op) {
+    CacheTypeInterface type = op.getBundle().getType();
     Value sequences = size(op.getCacheLengths(), 0);
-    checkRows(sequences, op.getLookupTable(), "lookup_table");
-    CacheTypeInterface type = op.getCollection().getType();
+    checkTable(op, sequences, type.getTable());
     checkDistances(op.getBlocks(), "blocks",
                    getViewType(type, /*ofScales=*/false));
-    if constexpr (std::is_same_v<OpTy, PagedCollectionOp>) {
+    if (type.isPaged() && !type.hasStaticPageSize())
       checkPageSize(op);
-      checkScales(op, sequences);
-    }
-  }
-
-  /// What a type that knows the page size says: pages have rows, and those of
-  /// the scales as many.
-  void checkPageSize(PagedCollectionOp op) {
-    CacheTypeInterface type = op.getCollection().getType();
-    if (type.hasStaticPageSize())
-      return;
-    Value pageSize = size(op.getBlocks(), kTokens);
-    below(index(0), pageSize, "0, which must be below the page size,");
-    if (!op.getScales())
-      return;
-    Value difference = arith::SubIOp::create(
-        builder, loc, size(op.getScales(), kTokens), pageSize);
-    below(difference, index(1),
-          "difference of the page sizes of 'scales' and 'blocks', which must "
-          "be 0,");
-  }
-
-  /// The same of the scales.
-  void checkScales(PagedCollectionOp op, Value sequences) {
     if (!op.getScales())
       return;
     if (Value table = op.getScalesLookupTable())
       checkRows(sequences, table, "scales_lookup_table");
-    checkDistances(
-        op.getScales(), "scales",
-        getViewType(op.getCollection().getType(), /*ofScales=*/true));
+    checkDistances(op.getScales(), "scales",
+                   getViewType(type, /*ofScales=*/true));
+  }
+
+  /// The lookup table, or its index, has rows for all sequences.
+  void checkTable(BundleOpInterface op, Value sequences, TableKind kind) {
+    if (kind == TableKind::Dense)
+      return checkRows(sequences, op.getLookupTable(), "lookup_table");
+    if (kind == TableKind::Rows) {
+      constexpr int64_t unit = 8;
+      auto metadata = memref::ExtractStridedMetadataOp::create(
+          builder, loc, op.getLookupTable());
+      multipleOf(metadata.getStrides()[0], unit,
+                 "row stride of 'lookup_table'");
+      return checkRows(sequences, op.getTableIndex(), "table_index");
+    }
+    // The last entry is the end.
+    Value starts = size(op.getTableIndex(), 0);
+    below(sequences, starts,
+          "number of sequences with a start and an end in 'table_index'");
+  }
+
+  /// What a type that leaves the page size open promises: pages have rows, and
+  /// those of the scales as many.
+  void checkPageSize(BundleOpInterface op) {
+    unsigned tokens = getTokensDim(op.getBlocks().getType());
+    Value pageSize = size(op.getBlocks(), tokens);
+    below(index(0), pageSize, "0, which must be below the page size,");
+    if (!op.getScales())
+      return;
+    Value difference = arith::SubIOp::create(
+        builder, loc, size(op.getScales(), tokens), pageSize);
+    below(difference, index(1),
+          "difference of the page sizes of 'scales' and 'blocks', which must "
+          "be 0,");
   }
 
   void checkView(Value collection, Value layer) {
@@ -151,14 +161,20 @@ private:
     return ExtentOp::create(builder, loc, builder.getIndexType(), kind, cache);
   }
 
+  /// The tokens for which a sequence has entries in the table.
+  Value tokensOf(Value batch, TypedValue<CacheTypeInterface> cache) {
+    // All sequences have the columns of a dense table.
+    if (cache.getType().getTable() == TableKind::Dense)
+      batch = {};
+    return ExtentOp::create(builder, loc, builder.getIndexType(),
+                            Extent::Tokens, cache, batch);
+  }
+
   /// Tokens in a page: a constant if the type says so.
   Value pageSize(Value cache) {
     return builder.createOrFold<ExtentOp>(loc, builder.getIndexType(),
                                           Extent::PageSize, cache);
   }
-
-  /// The dimensions of blocks and scales that count tokens and heads.
-  static constexpr int64_t kTokens = 3, kHeads = 4;
 
   Value size(Value memref, int64_t dim) {
     return memref::DimOp::create(builder, loc, memref, dim);
@@ -188,7 +204,8 @@ private:
     int64_t factor = getDistanceUnit(view);
     auto metadata =
         memref::ExtractStridedMetadataOp::create(builder, loc, tensor);
-    for (int64_t dim : {0, 1, 2}) {
+    unsigned tokens = getTokensDim(type);
+    for (unsigned dim = 0; dim < tokens; ++dim) {
       if (type.getDimSize(dim) == 1)
         continue;
       std::string what = ("stride " + Twine(dim) + " of '" + name + "'").str();
@@ -198,16 +215,17 @@ private:
     }
     if (!view.hasOpenHeadStride())
       return;
-    Value stride = metadata.getStrides()[kHeads];
-    std::string what = ("stride " + Twine(kHeads) + " of '" + name + "'").str();
+    Value stride = metadata.getStrides()[tokens + 1];
+    std::string what =
+        ("stride " + Twine(tokens + 1) + " of '" + name + "'").str();
     multipleOf(stride, factor, what);
     checkDisjoint(tensor, stride, view, what);
   }
 
   /// Heads whose stride the type leaves open lie between tokens, or tokens
   /// between heads.
-  void checkDisjoint(Value tensor, Value stride, CacheTypeInterface view,
-                     StringRef what) {
+  void checkDisjoint(TypedValue<MemRefType> tensor, Value stride,
+                     CacheTypeInterface view, StringRef what) {
     Value size = index(view.getStoredHeadSize());
     Value token = index(view.getTokenStride());
     auto spanOf = [&](Value count, Value stride) -> Value {
@@ -220,7 +238,8 @@ private:
                                    span, distance);
     };
     Value heads = spanOf(index(view.getNumHeads()), stride);
-    Value tokens = spanOf(this->size(tensor, kTokens), token);
+    Value tokens =
+        spanOf(this->size(tensor, getTokensDim(tensor.getType())), token);
     Value areHeadsApart = isWithin(size, stride);
     Value isDisjoint = arith::AndIOp::create(
         builder, loc, areHeadsApart,
@@ -264,7 +283,7 @@ private:
                    TypedValue<CacheTypeInterface> cache,
                    std::optional<MutableOperandRange> page) {
     int64_t tokens = op.getAccessedTokens();
-    Value limit = extent(Extent::Tokens, cache);
+    Value limit = tokensOf(op.getAccessedBatch(), cache);
     below(token, limit, describe("token", cache.getType()));
     // Rows of a block that lie past its end are named, but not read.
     bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
@@ -313,7 +332,7 @@ private:
 
   void checkTokensAndPages(TileCopyOpInterface op, Value tokens) {
     TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
-    Value limit = extent(Extent::Tokens, cache);
+    Value limit = tokensOf(op.getAccessedBatch(), cache);
     Value first = op.getAccessedToken();
     below(first, limit, "token");
     auto at = [&](Value offset) -> Value {
@@ -417,8 +436,7 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
     checker.checkRowDistance(op, view);
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](AccessOpInterface op) { checker.checkAccess(op); })
-      .Case<PagedCollectionOp, ContinuousCollectionOp>(
-          [&](auto op) { checker.checkCollection(op); })
+      .Case([&](BundleOpInterface op) { checker.checkBundle(op); })
       .Case<PagedViewOp, ContinuousViewOp>([&](auto op) {
         checker.checkView(op.getCollection(), op.getLayer());
       })
@@ -476,9 +494,10 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
 #define GET_OP_LIST
 #include "kvcache/IR/KVCacheOps.cpp.inc"
         >(context);
-    attach<PagedCollectionOp, ContinuousCollectionOp, PagedViewOp,
-           ContinuousViewOp, NumKVRowsOp, NumScaleRowsOp, GetRowOp, TMARowOp,
-           ColIndexOp, TileLoadOp, TileStoreOp, TileOffsetOp>(context);
+    attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
+           ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
+           NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
+           TileStoreOp, TileOffsetOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

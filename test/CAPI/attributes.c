@@ -49,6 +49,20 @@ static void testParams(MlirLocation loc) {
          mlirAttributeIsAKVCacheParamsAttr(mlirUnitAttrGet(context)));
 }
 
+static void testLayout(MlirLocation loc) {
+  MlirAttribute layout = mlirKVCacheLayoutAttrGetChecked(
+      loc, /*tokenStride=*/256, /*headStride=*/16384);
+  // CHECK-NEXT: #kvcache.layout<token = 256, head = 16384>
+  mlirAttributePrint(layout, print, NULL);
+  // CHECK-NEXT: layout 1, token 256, head 16384, type id 1
+  printf("\nlayout %d, token %d, head %d, type id %d\n",
+         mlirAttributeIsAKVCacheLayoutAttr(layout),
+         (int)mlirKVCacheLayoutAttrGetTokenStride(layout),
+         (int)mlirKVCacheLayoutAttrGetHeadStride(layout),
+         mlirTypeIDEqual(mlirAttributeGetTypeID(layout),
+                         mlirKVCacheLayoutAttrGetTypeID()));
+}
+
 /// Prints an attribute, whether it is of its kind, and what its getter returns.
 #define SHOW_ENUM(KIND, VALUE)                                                 \
   do {                                                                         \
@@ -172,6 +186,7 @@ int main(void) {
   MlirLocation loc = mlirLocationFileLineColGet(context, str("model.c"),
                                                 /*line=*/7, /*col=*/3);
   testParams(loc);
+  testLayout(loc);
   testEnums(loc);
   testInvalid(loc);
   mlirContextDestroy(context);

@@ -77,6 +77,23 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: open 1
   printf("open %d\n", mlirKVCacheCacheTypeGetPageSize(type) == open);
 
+  MlirAttribute layout = mlirKVCacheLayoutAttrGetChecked(
+      loc, /*tokenStride=*/256, mlirShapedTypeGetDynamicStrideOrOffset());
+  MlirAttribute packed = {NULL};
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0);
+  type = mlirKVCacheCacheTypeGetWithLayoutChecked(loc, type, layout, packed,
+                                                  MlirKVCacheTableKindCSR);
+  // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = 48, layout = [token =
+  // 256, head = ?], table = csr> | 1 0 1 1
+  SHOW(PagedCache, type,
+       "!kvcache.paged<bf16, " PARAMS
+       ", page_size = 48, layout = [token = 256, head = ?], table = csr>");
+  // CHECK-NEXT: layout 1, scale layout 0, table 1
+  printf("layout %d, scale layout %d, table %d\n",
+         mlirAttributeEqual(mlirKVCacheCacheTypeGetLayout(type), layout),
+         !mlirAttributeIsNull(mlirKVCacheCacheTypeGetScaleLayout(type)),
+         mlirKVCacheCacheTypeGetTable(type));
+
   type = mlirKVCacheContinuousCollectionTypeGetChecked(loc, f32, params);
   // CHECK-NEXT: !kvcache.continuous_collection<f32, {{.*}}> | 1 0 1 1
   SHOW(ContinuousCollection, type,
@@ -176,6 +193,26 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: null
   expectNull(
       mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 0, none, 0));
+  MlirAttribute packed = {NULL};
+  MlirAttribute narrow = mlirKVCacheLayoutAttrGetChecked(loc, 64, 8192);
+  MlirType paged =
+      mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 64, none, 0);
+  // CHECK-NEXT: model.c:7:3: expects the token stride of layout to be at least
+  // a head (128), got 64 CHECK-NEXT: null
+  expectNull(mlirKVCacheCacheTypeGetWithLayoutChecked(
+      loc, paged, narrow, packed, MlirKVCacheTableKindDense));
+  // CHECK-NEXT: model.c:7:3: expects a layout, got #kvcache.params{{.*}}
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheCacheTypeGetWithLayoutChecked(
+      loc, paged, params, packed, MlirKVCacheTableKindDense));
+  // CHECK-NEXT: model.c:7:3: expects a paged cache, got 'bf16'
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheCacheTypeGetWithLayoutChecked(
+      loc, bf16, packed, packed, MlirKVCacheTableKindDense));
+  // CHECK-NEXT: model.c:7:3: unknown table 3
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheCacheTypeGetWithLayoutChecked(
+      loc, paged, packed, packed, (MlirKVCacheTableKind)3));
   // CHECK-NEXT: model.c:7:3: expects a scale type of {{.*}}, got 'i32'
   // CHECK-NEXT: null
   expectNull(

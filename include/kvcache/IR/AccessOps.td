@@ -26,8 +26,12 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     groups. On a view of scales, the lanes are consecutive scales from group
     `d div granularity` on, and this group must be a multiple of n.
 
+    With `tensor_scale`, the op multiplies by this factor as well, in f32: also
+    on a cache without scales, whose elements are scaled by a static factor.
+
     The access width is the largest power of two that divides the bytes of the
-    vector, of a head and of a row, and the alignment of the pages. This
+    vector, of a head, and of the strides of tokens and heads, and the alignment
+    of the pages. This
     alignment is 16 bytes. On sm_100 and newer, it is 32 bytes if the same
     function creates the collection, from a tensor whose type proves that the
     strides are multiples of 32 bytes: it has static strides or no layout.
@@ -43,7 +47,7 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     - (C2) the number of lanes is at most the number of elements, or scales, of
       a head, and even for 4-bit elements.
     - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
-      only for one with scales of f8E4M3FN.
+      only for a cache whose elements have at most 8 bits, not for its scales.
     - (C4) `d` is a multiple of the number of lanes; on a view of scales, its
       group is. The lowering checks constants, the bounds checks other values.
 
@@ -120,7 +124,8 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
   let summary = "A window of tokens of one head inside a page";
   let description = [{
     Gives the memory of consecutive tokens of one head, from `(b, h, t, d)` on:
-    one row per token, with a row stride of `H * E` elements. The window lies
+    one row per token, with the row stride of the layout: `H * E` elements in
+    packed rows. The window lies
     inside one page: `t` must be a multiple of its number of tokens, and `d` of
     its number of elements per token. On a view of scales, the columns are
     groups from `d div granularity` on, and this group must be a multiple of the
@@ -128,8 +133,9 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
-      stored element type, strides `[H * E, 1]` and a dynamic offset, where E is
-      the number of stored elements, or scales, of a head.
+      stored element type, strides `[S, 1]` and a dynamic offset, where E is the
+      number of stored elements, or scales, of a head, and S the stride of
+      tokens: `H * E` in packed rows.
     - (C2) the tile has at most E columns.
     - (C3) the page size is a multiple of the number of rows of the tile.
     - (C4) `d` is a multiple of the number of elements per token; on a view of

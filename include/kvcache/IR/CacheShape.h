@@ -39,9 +39,13 @@ bool isOpen(LayoutAttrInterface layout);
 /// derive their geometry.
 tma::CacheShape getShape(CacheTypeInterface cache);
 
-/// Returns the op that defines the collection of a view, or null if a block
-/// argument or an unknown op defines it.
-Operation *getCollectionOp(Value cache);
+/// Returns the op that bundles the tensors of a view or its collection, or null
+/// if a block argument or an unknown op defines it.
+BundleOpInterface getBundleOp(Value cache);
+
+/// Returns the dimension of blocks or scales that counts tokens. Pages, and of
+/// a collection roles and layers, are before it; heads and elements behind it.
+inline unsigned getTokensDim(MemRefType tensor) { return tensor.getRank() - 3; }
 
 /// Returns the type of the views of a collection, or of the scales of a
 /// collection or view.

@@ -36,21 +36,24 @@ class TMATileType;
 
 /// The kind of a value in a bundle.
 enum class PartKind {
-  Blocks,       ///< base of the blocks, or of the window of a view
-  NumPages,     ///< pages (or blocks of a continuous cache)
-  NumLayers,    ///< layers of a collection
-  RoleStride,   ///< elements from keys to values
-  LayerStride,  ///< elements from a layer to the next
-  PageStride,   ///< elements from a page to the next: S0
-  HeadStride,   ///< elements from a head to the next, if known only at run time
-  PageSize,     ///< tokens in a page, if known only at run time
-  BlockTokens,  ///< tokens in a block of a continuous cache
-  Lengths,      ///< base of the cache lengths
-  Batch,        ///< sequences in the batch
-  Table,        ///< base of the lookup table
-  Columns,      ///< entries in a row of the lookup table
-  TableStride,  ///< entries from a row of the lookup table to the next
-  MaxSeqLength, ///< longest prompt
+  Blocks,         ///< base of the blocks, or of the window of a view
+  NumPages,       ///< pages (or blocks of a continuous cache)
+  NumLayers,      ///< layers of a collection
+  RoleStride,     ///< elements from keys to values
+  LayerStride,    ///< elements from a layer to the next
+  PageStride,     ///< elements from a page to the next: S0
+  HeadStride,     ///< elements from a head to the next, if open
+  PageSize,       ///< tokens in a page, if known only at run time
+  BlockTokens,    ///< tokens in a block of a continuous cache
+  Lengths,        ///< base of the cache lengths
+  Batch,          ///< sequences in the batch
+  Table,          ///< base of the lookup table
+  Columns,        ///< entries in a row of the lookup table
+  TableStride,    ///< entries from a row of the lookup table to the next
+  TableStarts,    ///< base of the starts of a `csr` table
+  TableRows,      ///< base of the rows of the sequences in a `rows` table
+  NumTableRows,   ///< rows of a `rows` table
+  MaxSeqLength,   ///< longest prompt
   MaxCacheLength, ///< longest cache
   Scales,         ///< this and the next seven: the same parts of the scales
   ScalePages,

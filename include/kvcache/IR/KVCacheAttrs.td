@@ -105,6 +105,15 @@ def KVCache_SwizzleAttr : EnumAttr<KVCache_Dialect, KVCache_Swizzle, "swizzle"> 
   let assemblyFormat = "`<` $value `>`";
 }
 
+def KVCache_DenseTable : I32EnumAttrCase<"Dense", 0, "dense">;
+def KVCache_CSRTable : I32EnumAttrCase<"CSR", 1, "csr">;
+def KVCache_RowsTable : I32EnumAttrCase<"Rows", 2, "rows">;
+def KVCache_TableKind : I32EnumAttr<"TableKind", "form of a lookup table", [
+    KVCache_DenseTable, KVCache_CSRTable, KVCache_RowsTable]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+
 def KVCache_KMajor : I32EnumAttrCase<"K", 0, "k_major">;
 def KVCache_MNMajor : I32EnumAttrCase<"MN", 1, "mn_major">;
 def KVCache_Major : I32EnumAttr<"Major",

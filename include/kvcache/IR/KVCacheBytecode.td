@@ -26,6 +26,7 @@ def Swizzle : Enum<"Swizzle">;
 def Major : Enum<"Major">;
 def Eviction : Enum<"Eviction">;
 def CopyKind : Enum<"CopyKind">;
+def TableKind : Enum<"TableKind">;
 
 // Run the same verifiers on bytecode as on text.
 defvar build = "getChecked<$_resultType>(reader, context, $_args)";
@@ -68,8 +69,8 @@ class PlainPaged<string type> : DialectType<(type
   let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
                  "/*scale=*/::mlir::Type(), /*granularity=*/int64_t(0), "
                  "/*layout=*/LayoutAttrInterface(), "
-                 "/*scaleLayout=*/LayoutAttrInterface())";
-  let printerPredicate = "!$_val.getScale() && !hasLayout($_val)";
+                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense)";
+  let printerPredicate = "!$_val.getScale() && !hasLayoutOrTable($_val)";
 }
 class QuantizedPaged<string type> : DialectType<(type
   Type:$elementType,
@@ -81,8 +82,8 @@ class QuantizedPaged<string type> : DialectType<(type
   let cType = type;
   let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
                  "/*layout=*/LayoutAttrInterface(), "
-                 "/*scaleLayout=*/LayoutAttrInterface())";
-  let printerPredicate = "$_val.getScale() && !hasLayout($_val)";
+                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense)";
+  let printerPredicate = "$_val.getScale() && !hasLayoutOrTable($_val)";
 }
 /// A type that may be absent: whether it is there, and then the type.
 def OptionalType :
@@ -102,11 +103,12 @@ class LaidOutPaged<string type> : DialectType<(type
   OptionalType:$scale,
   SignedVarInt:$granularity,
   OptionalLayout:$layout,
-  OptionalLayout:$scaleLayout
+  OptionalLayout:$scaleLayout,
+  TableKind:$table
 )> {
   let cType = type;
   let cBuilder = build;
-  let printerPredicate = "hasLayout($_val)";
+  let printerPredicate = "hasLayoutOrTable($_val)";
 }
 def PagedCollectionType : PlainPaged<"PagedCollectionType">;
 def QuantizedPagedCollectionType : QuantizedPaged<"PagedCollectionType">;

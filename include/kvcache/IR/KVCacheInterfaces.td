@@ -72,6 +72,9 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"The layout of the scales of a page; null for packed rows.",
       "::mlir::kvcache::LayoutAttrInterface", "getScaleLayout", (ins), "",
       "return {};">,
+    InterfaceMethod<"How the lookup table gives the pages of a sequence.",
+      "::mlir::kvcache::TableKind", "getTable", (ins), "",
+      "return ::mlir::kvcache::TableKind::Dense;">,
     InterfaceMethod<"Whether this is a collection of all layers.",
       "bool", "isCollection">,
     InterfaceMethod<"The number of elements of a head per lane of an access: "
@@ -127,6 +130,45 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       return ::llvm::divideCeil(getHeadSize(), $_type.getGranularity());
     }
   }];
+}
+
+def KVCache_BundleOpInterface : OpInterface<"BundleOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op that bundles the tensors of a cache: into a collection of all layers,
+    or into a view of one layer's keys or values.
+  }];
+  let methods = [
+    InterfaceMethod<"The pages, or the blocks of a continuous cache: [NB, D, "
+      "NL, P, H, E], or [NB, P, H, E] of one layer's keys or values.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getBlocks">,
+    InterfaceMethod<"The tokens in the cache of each sequence.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getCacheLengths">,
+    InterfaceMethod<"The page ids of each sequence.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getLookupTable">,
+    InterfaceMethod<"The longest prompt of the batch.",
+      "::mlir::Value", "getMaxSeqLength">,
+    InterfaceMethod<"The longest cache of the batch.",
+      "::mlir::Value", "getMaxCacheLength">,
+    InterfaceMethod<"The scales, or null.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getScales", (ins), "",
+      "return {};">,
+    InterfaceMethod<"The page ids of the scales, if they have their own table, "
+      "or null.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getScalesLookupTable", (ins),
+      "", "return {};">,
+    InterfaceMethod<"Where the lookup table has the entries of each sequence, "
+      "or null for a dense table.",
+      "::mlir::TypedValue<::mlir::MemRefType>", "getTableIndex", (ins), "",
+      "return {};">,
+    InterfaceMethod<"The collection or the view.",
+      "::mlir::TypedValue<::mlir::kvcache::CacheTypeInterface>", "getBundle",
+      (ins), "", [{
+        return ::llvm::cast<
+            ::mlir::TypedValue<::mlir::kvcache::CacheTypeInterface>>(
+            $_op->getResult(0));
+      }]>
+  ];
 }
 
 def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {

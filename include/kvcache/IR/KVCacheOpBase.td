@@ -40,9 +40,10 @@ defvar KVCache_IndexArguments = (ins
   Arg<Index, "the element of the head">:$element
 );
 
-/// The per-tensor scale of NVFP4, in addition to the scales of the groups.
+/// A scale of the whole tensor, such as that of NVFP4, in addition to the scales
+/// of the groups, if there are any.
 defvar KVCache_TensorScaleArgument = (ins
-  Arg<Optional<F32>, "a factor of all scales">:$tensor_scale
+  Arg<Optional<F32>, "a factor of all elements">:$tensor_scale
 );
 
 /// The nontemporal hint, as on the loads and stores of `memref` and `vector`.

@@ -33,13 +33,16 @@ class KVCache_PagedType<string name, string typeMnemonic, bit collection>
     OptionalParameter<"::mlir::Type">:$scale,
     OptionalParameter<"int64_t">:$granularity,
     OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$layout,
-    OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$scaleLayout
+    OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$scaleLayout,
+    DefaultValuedParameter<"::mlir::kvcache::TableKind",
+                           "::mlir::kvcache::TableKind::Dense">:$table
   );
   let assemblyFormat = [{
     `<` $elementType `,` qualified($params) `,`
     `page_size` `=` custom<PageSize>($pageSize)
     `` custom<PagedOptions>(ref($elementType), ref($params), ref($pageSize),
-                            $scale, $granularity, $layout, $scaleLayout) `` `>`
+                            $scale, $granularity, $layout, $scaleLayout,
+                            $table) `` `>`
   }];
   let extraClassDeclaration = [{
     bool isCollection() const { return }] # collection # [{; }
@@ -97,6 +100,14 @@ def KVCache_PagedCollectionType
     - (C8) elements do not overlap: a stride is at least a head, and either
       tokens lie between heads or heads between tokens.
     - (C9) the type has `scale_layout` only with `scale`.
+
+    `table` says how the lookup table gives the page of entry i of sequence b:
+
+    - `dense`, the default: `table[b, i]`.
+    - `csr`: `table[starts[b] + i]`. The table has one dimension, and `starts`
+      an entry for each sequence and one more for the end.
+    - `rows`: `table[rows[b], i]`. The table may have more rows than the batch
+      has sequences.
 
     Without `layout`, rows are packed: the heads of a token follow each other,
     and then the next token. `layout` gives other distances in stored elements,
@@ -190,7 +201,8 @@ def KVCache_ContinuousCacheType
 def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
     DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
-                                ["getLayout", "getElementsPerLane"]>]> {
+                                ["getLayout", "getTable",
+                                 "getElementsPerLane"]>]> {
   let summary = "view of the scales of a quantized cache";
   let description = [{
     A view of the scales of a quantized cache, as a separate operand of an

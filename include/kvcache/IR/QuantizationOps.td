@@ -69,7 +69,6 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     - (C2) the number of lanes of `value` is a multiple of that of `scale`.
     - (C3) `lanes`, if given, is a power of two up to 32, and `scale` has one
       lane.
-    - (C4) `tensor_scale` requires scales of f8E4M3FN.
 
     Example:
 
@@ -102,15 +101,14 @@ def KVCache_DequantizeOp : KVCache_Op<"dequantize", [Pure]> {
   let description = [{
     Casts the values to the scale type, multiplies them by the scale in this
     type, and casts the products to the result type with rounding to nearest
-    even. If scales have 8 bits, the op multiplies in f32 instead. If there are
-    n scales, each applies to one n-th of the lanes. With `tensor_scale`, the op
-    first multiplies each scale by it. Products with scales of f16 are f16, so
+    even. If scales have 8 bits, or with `tensor_scale`, the op multiplies in f32
+    instead. If there are n scales, each applies to one n-th of the lanes. With
+    `tensor_scale`, the op first multiplies each scale by it. Products with scales of f16 are f16, so
     those beyond 65504 become infinite.
 
     Constraints:
     - (C1) `result` has the number of lanes of `quantized`.
     - (C2) the number of lanes of `quantized` is a multiple of that of `scale`.
-    - (C3) `tensor_scale` requires scales of f8E4M3FN.
 
     Example:
 
@@ -188,11 +186,17 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     elements from `(b, h, t, d)` on, and their scales. `d` must be a multiple of
     the number of values. `nontemporal` is that of `load`.
 
+    On a cache of fp8 without scales, `tensor_scale` alone scales the elements:
+    the op writes the values divided by it, saturated and rounded to nearest
+    even. A NaN stays a NaN.
+
     Constraints:
-    - (C1) the number of values is a multiple of the granularity and at most
-      `head_size`; or it is `head_size`, whose last group may be shorter.
+    - (C1) the number of values is at most `head_size`. With scales, it is a
+      multiple of the granularity, or `head_size`, whose last group may be
+      shorter.
     - (C2) the number of values is even for 4-bit elements.
-    - (C3) `tensor_scale` requires scales of f8E4M3FN.
+    - (C3) a cache without scales has elements of 8 bits, and the op then has
+      `tensor_scale` and no `scale_page`.
     - (C4) `d` is a multiple of the number of values. The lowering checks
       constants, the bounds checks other values.
 
@@ -212,7 +216,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
   }];
   let arguments = !con(
     (ins Arg<KVCache_UnquantizedLanes, "the values">:$value,
-         Arg<KVCache_AnyQuantized, "the cache">:$cache),
+         Arg<KVCache_AnyCache, "the cache">:$cache),
     KVCache_IndexArguments, KVCache_PageArgument, KVCache_ScalePageArgument,
     KVCache_TensorScaleArgument, KVCache_NontemporalArgument);
   let assemblyFormat = [{

@@ -324,7 +324,8 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     - `batch`: the number of sequences in the batch.
     - `layers`: the number of layers of a collection.
     - `pages`: the number of pages, or blocks of a continuous cache.
-    - `tokens`: the capacity in tokens of a row of the lookup table.
+    - `tokens`: the capacity in tokens of a row of the lookup table; with
+      `batch`, that of this sequence, which differs in a `csr` table.
     - `page_size`: the number of tokens in a page, or in a block of a continuous
       cache.
     - `page_stride`: the number of stored elements from a page to the next.
@@ -334,6 +335,7 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     Constraints:
     - (C1) `layers` requires a collection; `pages`, `tokens`, `page_size` and
       `page_stride` require a view.
+    - (C2) `batch` requires `tokens`.
 
     Example:
 
@@ -348,9 +350,16 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     ```
   }];
   let arguments = (ins KVCache_Extent:$extent,
-                       Arg<KVCache_AnyViewOrCollection, "the cache">:$cache);
+                       Arg<KVCache_AnyViewOrCollection, "the cache">:$cache,
+                       Arg<Optional<Index>, "the sequence in the batch">:$batch);
   let results = (outs Res<Index, "the size">:$result);
-  let assemblyFormat = "$extent $cache attr-dict `:` qualified(type($cache))";
+  let assemblyFormat = [{
+    $extent $cache (`[` $batch^ `]`)? attr-dict `:` qualified(type($cache))
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "Extent":$extent,
+                             "::mlir::Value":$cache), [{
+    build($_builder, $_state, result, extent, cache, /*batch=*/::mlir::Value());
+  }]>];
   let hasFolder = 1;
   let hasVerifier = 1;
 }

@@ -36,10 +36,12 @@ enum KVCacheValueFlags {
   KVCACHE_CONTIGUOUS = 2,
   /// The function does not write to the memref.
   KVCACHE_READONLY = 4,
-  /// The memref holds the blocks or scales of a cache: its pages are as far
-  /// apart as the alignment requires.
+  /// The memref holds the blocks or scales of a cache. The distances between
+  /// pages, and a stride of heads that the type leaves open, are multiples of
+  /// `flags >> KVCACHE_UNIT_SHIFT` bytes.
   KVCACHE_CACHE = 8
 };
+#define KVCACHE_UNIT_SHIFT 8
 
 /// A size or a stride that the type leaves open.
 #define KVCACHE_DYNAMIC INT64_MIN

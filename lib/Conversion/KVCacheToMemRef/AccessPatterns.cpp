@@ -34,8 +34,12 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
     Value loaded = ElementAccess(cache, indices)
                        .load(op, withLane(op.getType(), type.getElementType()),
                              op.getNontemporal());
-    rewriter.replaceOp(op, convertFloat(rewriter, op.getLoc(), loaded,
-                                        getLaneType(op.getType())));
+    Type lane = getLaneType(op.getType());
+    Value tensorScale = getSingle(adaptor.getTensorScale());
+    rewriter.replaceOp(
+        op, tensorScale ? scaleByTensor(rewriter, op.getLoc(), loaded,
+                                        tensorScale, lane)
+                        : convertFloat(rewriter, op.getLoc(), loaded, lane));
     return success();
   }
 };

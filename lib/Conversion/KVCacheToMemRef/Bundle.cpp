@@ -138,8 +138,10 @@ Bundle Bundle::getScales() const {
   return scales;
 }
 
-/// What of the scales corresponds to a part of a cache.
-static PartKind getKindOfScales(PartKind kind) {
+/// What of the scales corresponds to a part of a cache. Only dense tables
+/// differ for elements and scales.
+static PartKind getKindOfScales(PartKind kind, TableKind table) {
+  bool sharesTable = table != TableKind::Dense;
   switch (kind) {
   case PartKind::Blocks:
     return PartKind::Scales;
@@ -150,11 +152,11 @@ static PartKind getKindOfScales(PartKind kind) {
   case PartKind::HeadStride:
     return PartKind::ScaleHeadStride;
   case PartKind::Table:
-    return PartKind::ScaleTable;
+    return sharesTable ? kind : PartKind::ScaleTable;
   case PartKind::Columns:
-    return PartKind::ScaleColumns;
+    return sharesTable ? kind : PartKind::ScaleColumns;
   case PartKind::TableStride:
-    return PartKind::ScaleTableStride;
+    return sharesTable ? kind : PartKind::ScaleTableStride;
   default:
     return kind;
   }
@@ -162,7 +164,7 @@ static PartKind getKindOfScales(PartKind kind) {
 
 Value Bundle::get(PartKind kind) const {
   if (isa_and_present<ScalesType>(cache))
-    kind = getKindOfScales(kind);
+    kind = getKindOfScales(kind, cache.getTable());
   return llvm::getSingleElement(getAll(kind));
 }
 
@@ -188,17 +190,52 @@ Value Bundle::getLengths() const {
 }
 
 Value Bundle::getTable() const {
-  Value entries = getIndex(PartKind::Batch);
+  if (cache.getTable() == TableKind::CSR)
+    return window(get(PartKind::Table), getIndex(PartKind::Columns));
+  Value rows =
+      getIndex(cache.getTable() == TableKind::Rows ? PartKind::NumTableRows
+                                                   : PartKind::Batch);
   if (cache.isPaged())
-    entries = mul(entries, getIndex(PartKind::TableStride));
-  return window(get(PartKind::Table), entries);
+    rows = mul(rows, getIndex(PartKind::TableStride));
+  return window(get(PartKind::Table), rows);
+}
+
+Value Bundle::getTableStart(Value batch) const {
+  auto [kind, more] = cache.getTable() == TableKind::CSR
+                          ? std::pair(PartKind::TableStarts, 1)
+                          : std::pair(PartKind::TableRows, 0);
+  Value size = getIndex(PartKind::Batch);
+  if (more)
+    size = add(size, index(more));
+  return extend(
+      memref::LoadOp::create(builder, loc, window(get(kind), size), batch));
 }
 
 Value Bundle::getTableIndex(Value batch, Value token) const {
   if (!cache.isPaged())
     return batch;
   Value column = extend(getColumn(token));
-  return add(mul(batch, getIndex(PartKind::TableStride)), column);
+  if (cache.getTable() == TableKind::CSR)
+    return add(getTableStart(batch), column);
+  Value row =
+      cache.getTable() == TableKind::Rows ? getTableStart(batch) : batch;
+  return add(mul(row, getIndex(PartKind::TableStride)), column);
+}
+
+Value Bundle::getTokens(Value batch) const {
+  if (!cache.isPaged())
+    return getPageSize();
+  Value columns = getIndex(PartKind::Columns);
+  if (batch && cache.getTable() == TableKind::CSR)
+    columns = sub(getTableStart(add(batch, index(1))), getTableStart(batch));
+  if (batch && cache.getTable() == TableKind::Rows) {
+    // A row that does not exist has no entries.
+    Value exists = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, getTableStart(batch),
+        getIndex(PartKind::NumTableRows));
+    columns = arith::SelectOp::create(builder, loc, exists, columns, index(0));
+  }
+  return mul(columns, getPageSize());
 }
 
 Value Bundle::getPageSize() const {

@@ -98,6 +98,12 @@ public:
   Value getTable() const;
   /// The index in the lookup table of the entry for token `token`.
   Value getTableIndex(Value batch, Value token) const;
+  /// The first entry of the sequence in a `csr` table, or its row in a `rows`
+  /// table.
+  Value getTableStart(Value batch) const;
+  /// The tokens for which a sequence has entries: `batch`, or any if it is
+  /// null.
+  Value getTokens(Value batch) const;
   /// Tokens in a page, or in a block of a continuous cache, as index.
   Value getPageSize() const;
   /// The page of a token: `known`, or an entry of the lookup table.

@@ -62,19 +62,21 @@ static float getLargestQuantized(Type quantized) {
 // Dequantization
 //===----------------------------------------------------------------------===//
 
-/// The type in which to multiply by scales: f32 for those of 8 bits, else their
-/// own.
+/// The type in which to multiply by scales: f32 for those of 8 bits and with a
+/// scale of the tensor, else their own.
 ///
 /// A product of 8-bit values and scales is exact in f32, so that rounding it to
 /// the result is the only rounding. Where the result type holds both factors, a
 /// product in that type is the same number, for fewer instructions.
 static Type getProductType(const F32Builder &b, Type scale, Type result,
                            bool hasTensorScale) {
+  if (hasTensorScale)
+    return b.f32;
   if (scale.getIntOrFloatBitWidth() != 8)
     return scale;
   bool holdsScale =
       result.isBF16() || (result.isF16() && isa<Float8E4M3FNType>(scale));
-  if (holdsScale && !hasTensorScale)
+  if (holdsScale)
     return result;
   return b.f32;
 }
@@ -104,6 +106,22 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
   Value product = arith::MulFOp::create(builder, loc, values,
                                         b.spread(scales, values, granularity));
   return convertFloat(builder, loc, product, lane);
+}
+
+Value kvcache::scaleByTensor(OpBuilder &builder, Location loc, Value value,
+                             Value tensorScale, Type lane) {
+  F32Builder b(builder, loc);
+  value = convertFloat(builder, loc, value, b.f32);
+  Value product = b.op<arith::MulFOp>(value, b.broadcast(tensorScale, value));
+  return convertFloat(builder, loc, product, lane);
+}
+
+Value kvcache::divideByTensor(OpBuilder &builder, Location loc, Value value,
+                              Value tensorScale, Type lane) {
+  F32Builder b(builder, loc);
+  value = convertFloat(builder, loc, value, b.f32);
+  Value quotient = b.op<arith::DivFOp>(value, b.broadcast(tensorScale, value));
+  return convertFloat(builder, loc, quotient, lane);
 }
 
 Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
@@ -220,7 +238,8 @@ static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
   if (!isa<Float8E8M0FNUType>(scaleType))
     scales = b.op<arith::MaxNumFOp>(scales,
                                     toFloat(APFloat::getSmallest(semantics)));
-  if (scaleType.isF16())
+  bool mayOverflow = tensorScale && scaleType.getWidth() > 8;
+  if (scaleType.isF16() || mayOverflow)
     scales =
         b.op<arith::MinNumFOp>(scales, toFloat(APFloat::getLargest(semantics)));
   scales = replaceZeros(b, scales, largest);

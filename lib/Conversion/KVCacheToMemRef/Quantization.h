@@ -23,6 +23,13 @@ Value convertFloat(OpBuilder &builder, Location loc, Value value, Type lane);
 Value dequantize(OpBuilder &builder, Location loc, Value quantized, Value scale,
                  int64_t granularity, Value tensorScale, Type lane);
 
+/// `value` times or divided by the scale of its tensor in f32, with lanes of
+/// `lane`.
+Value scaleByTensor(OpBuilder &builder, Location loc, Value value,
+                    Value tensorScale, Type lane);
+Value divideByTensor(OpBuilder &builder, Location loc, Value value,
+                     Value tensorScale, Type lane);
+
 /// Quantized values and the scales of their groups.
 struct Quantized {
   Value values, scales;

@@ -59,8 +59,17 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
   LogicalResult
   matchAndRewrite(StoreQuantizedOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    PagedCacheType type = op.getCache().getType();
+    CacheTypeInterface type = op.getCache().getType();
     Bundle cache(rewriter, op.getLoc(), type, adaptor.getCache());
+    if (!type.isQuantized()) {
+      Value scaled = divideByTensor(
+          rewriter, op.getLoc(), getSingle(adaptor.getValue()),
+          getSingle(adaptor.getTensorScale()), type.getElementType());
+      ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
+          .store(op, scaled, op.getNontemporal());
+      rewriter.eraseOp(op);
+      return success();
+    }
     Quantized result =
         quantize(rewriter, op.getLoc(), getSingle(adaptor.getValue()),
                  type.getGranularity(), getSingle(adaptor.getTensorScale()),

@@ -150,8 +150,8 @@ SmallVector<Value> lowerColIndex(ColIndexOp op, const Bundle &cache,
       cache.mul(cache.getHeadOffset(operands[0]), type.getLanesPerStored())};
 }
 
-SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
-  CacheTypeInterface type = op.getCache().getType();
+SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache,
+                               ValueRange operands) {
   switch (op.getExtent()) {
   case Extent::Batch:
     return {cache.getIndex(PartKind::Batch)};
@@ -160,9 +160,7 @@ SmallVector<Value> lowerExtent(ExtentOp op, const Bundle &cache, ValueRange) {
   case Extent::Pages:
     return {cache.getIndex(PartKind::NumPages)};
   case Extent::Tokens:
-    if (!type.isPaged())
-      return {cache.getPageSize()};
-    return {cache.mul(cache.getIndex(PartKind::Columns), cache.getPageSize())};
+    return {cache.getTokens(operands.empty() ? Value() : operands[0])};
   case Extent::PageSize:
     return {cache.getPageSize()};
   case Extent::PageStride:

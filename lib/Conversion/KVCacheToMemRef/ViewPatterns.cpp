@@ -49,83 +49,103 @@ private:
   SmallVector<Value> sizes, strides;
 };
 
-/// Appends the parts of the blocks, or of the scales, of a collection with this
-/// layout.
-void appendTensor(SmallVectorImpl<Value> &parts, const TensorParts &tensor,
-                  bool isMLA, bool withLayers, LayoutAttrInterface layout) {
-  parts.append({tensor.getPointer(), tensor.getCount(0)});
-  if (withLayers)
-    parts.push_back(tensor.getCount(2));
-  if (!isMLA)
-    parts.push_back(tensor.getStride(1));
-  parts.append({tensor.getStride(2), tensor.getStride(0)});
-  if (isOpen(layout))
-    parts.push_back(tensor.getStride(4));
-}
+/// The tensors of a cache, taken apart.
+class BundledTensors : public IntegerBuilder {
+public:
+  /// `operands` are those of the op, converted.
+  BundledTensors(OpBuilder &builder, BundleOpInterface op,
+                 ArrayRef<Value> operands)
+      : IntegerBuilder(builder, op.getLoc()), op(op),
+        type(op.getBundle().getType()), operands(operands) {}
 
-/// The size of the blocks' pages, by which tokens are divided: arrays without
-/// rows must not stop the process.
-Value getPageSize(const TensorParts &blocks) {
-  return blocks.builder.createOrFold<arith::MaxUIOp>(
-      blocks.loc, blocks.getCount(3), blocks.i32(1));
-}
-
-/// Appends the parts of a lookup table of pages.
-void appendTable(SmallVectorImpl<Value> &parts, const TensorParts &table) {
-  parts.append({table.getPointer(), table.getCount(1),
-                table.truncate(table.getStride(0))});
-}
-
-struct LowerPagedCollection : OpConversionPattern<PagedCollectionOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(PagedCollectionOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    CacheTypeInterface type = op.getCollection().getType();
-    auto takeApart = [&](Value tensor) {
-      return TensorParts(rewriter, op.getLoc(), tensor);
-    };
-    TensorParts lengths = takeApart(adaptor.getCacheLengths());
-    SmallVector<Value> parts;
-    TensorParts blocks = takeApart(adaptor.getBlocks());
-    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true,
-                 type.getLayout());
-    if (!type.hasStaticPageSize())
+  SmallVector<Value> getParts() {
+    TensorParts lengths = takeApart(op.getCacheLengths());
+    TensorParts blocks = takeApart(op.getBlocks());
+    appendTensor(blocks, /*withLayers=*/type.isCollection(), type.getLayout());
+    if (!type.isPaged())
+      parts.push_back(blocks.getCount(getTokens()));
+    else if (!type.hasStaticPageSize())
       parts.push_back(getPageSize(blocks));
     parts.append({lengths.getPointer(), lengths.getCount(0)});
-    appendTable(parts, takeApart(adaptor.getLookupTable()));
-    parts.append({adaptor.getMaxSeqLength(), adaptor.getMaxCacheLength()});
-    if (adaptor.getScales()) {
-      appendTensor(parts, takeApart(adaptor.getScales()), type.isMLA(),
-                   /*withLayers=*/false, type.getScaleLayout());
-      appendTable(parts, takeApart(adaptor.getScalesLookupTable()
-                                       ? adaptor.getScalesLookupTable()
-                                       : adaptor.getLookupTable()));
-    }
-    rewriter.replaceOpWithMultiple(op, {parts});
-    return success();
+    if (type.isPaged())
+      appendTable(takeApart(op.getLookupTable()));
+    else
+      parts.push_back(takeApart(op.getLookupTable()).getPointer());
+    parts.append({getConverted(op.getMaxSeqLength()),
+                  getConverted(op.getMaxCacheLength())});
+    if (op.getScales())
+      appendScales();
+    return parts;
   }
+
+private:
+  Value getConverted(Value operand) const {
+    return operands[llvm::find(op->getOperands(), operand).getIndex()];
+  }
+  TensorParts takeApart(Value tensor) const {
+    return TensorParts(builder, loc, getConverted(tensor));
+  }
+  unsigned getTokens() { return getTokensDim(op.getBlocks().getType()); }
+
+  /// Appends the parts of the blocks, or of the scales, with this layout.
+  void appendTensor(const TensorParts &tensor, bool withLayers,
+                    LayoutAttrInterface layout) {
+    parts.append({tensor.getPointer(), tensor.getCount(0)});
+    if (withLayers)
+      parts.push_back(tensor.getCount(2));
+    if (type.isCollection() && !type.isMLA())
+      parts.push_back(tensor.getStride(1));
+    if (type.isCollection())
+      parts.push_back(tensor.getStride(2));
+    parts.push_back(tensor.getStride(0));
+    if (isOpen(layout))
+      parts.push_back(tensor.getStride(getTokens() + 1));
+  }
+
+  /// The size of the blocks' pages, by which tokens are divided: arrays without
+  /// rows must not stop the process.
+  Value getPageSize(const TensorParts &blocks) {
+    return builder.createOrFold<arith::MaxUIOp>(
+        loc, blocks.getCount(getTokens()), i32(1));
+  }
+
+  /// Appends the parts of the lookup table.
+  void appendTable(const TensorParts &table) {
+    TableKind kind = type.getTable();
+    unsigned columns = kind == TableKind::CSR ? 0 : 1;
+    parts.append({table.getPointer(), table.getCount(columns)});
+    if (kind != TableKind::CSR)
+      parts.push_back(truncate(table.getStride(0)));
+    if (kind != TableKind::Dense)
+      parts.push_back(takeApart(op.getTableIndex()).getPointer());
+    if (kind == TableKind::Rows)
+      parts.push_back(table.getCount(0));
+  }
+
+  void appendScales() {
+    appendTensor(takeApart(op.getScales()), /*withLayers=*/false,
+                 type.getScaleLayout());
+    if (type.getTable() != TableKind::Dense)
+      return;
+    Value own = op.getScalesLookupTable();
+    appendTable(takeApart(own ? own : op.getLookupTable()));
+  }
+
+  BundleOpInterface op;
+  CacheTypeInterface type;
+  ArrayRef<Value> operands;
+  SmallVector<Value> parts;
 };
 
-struct LowerContinuousCollection : OpConversionPattern<ContinuousCollectionOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// A cache becomes the parts of its tensors.
+struct LowerBundle : OpInterfaceConversionPattern<BundleOpInterface> {
+  using OpInterfaceConversionPattern::OpInterfaceConversionPattern;
 
   LogicalResult
-  matchAndRewrite(ContinuousCollectionOp op, OpAdaptor adaptor,
+  matchAndRewrite(BundleOpInterface op, ArrayRef<Value> operands,
                   ConversionPatternRewriter &rewriter) const override {
-    CacheTypeInterface type = op.getCollection().getType();
-    Location loc = op.getLoc();
-    TensorParts blocks(rewriter, loc, adaptor.getBlocks());
-    TensorParts lengths(rewriter, loc, adaptor.getCacheLengths());
-    TensorParts table(rewriter, loc, adaptor.getLookupTable());
-    SmallVector<Value> parts;
-    appendTensor(parts, blocks, type.isMLA(), /*withLayers=*/true,
-                 type.getLayout());
-    parts.append({blocks.getCount(3), lengths.getPointer(), lengths.getCount(0),
-                  table.getPointer(), adaptor.getMaxSeqLength(),
-                  adaptor.getMaxCacheLength()});
-    rewriter.replaceOpWithMultiple(op, {parts});
+    BundledTensors tensors(rewriter, op, operands);
+    rewriter.replaceOpWithMultiple(op, {tensors.getParts()});
     return success();
   }
 };
@@ -173,7 +193,7 @@ private:
 
 void kvcache::populateViewPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
-  patterns.add<LowerPagedCollection, LowerContinuousCollection,
-               LowerView<PagedViewOp>, LowerView<ContinuousViewOp>>(
-      converter, patterns.getContext());
+  patterns
+      .add<LowerBundle, LowerView<PagedViewOp>, LowerView<ContinuousViewOp>>(
+          converter, patterns.getContext());
 }

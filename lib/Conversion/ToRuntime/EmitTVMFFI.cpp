@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Runtime/TVMFFI.h"
 #include "kvcache/Support/RuntimeCalls.h"
@@ -122,34 +123,40 @@ static std::string findObstacle(func::FuncOp function) {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// Whether an op makes a collection.
-static bool makesCollection(Operation *op) {
-  return llvm::any_of(op->getResultTypes(), [](Type type) {
-    auto cache = dyn_cast<CacheTypeInterface>(type);
-    return cache && cache.isCollection();
-  });
+/// The bytes of which the distances between pages are multiples, if `use` is
+/// the use of the blocks or the scales of a cache.
+static std::optional<int64_t> getUnitOfUse(OpOperand &use) {
+  auto bundle = dyn_cast<BundleOpInterface>(use.getOwner());
+  Value value = use.get();
+  if (!bundle || (value != bundle.getBlocks() && value != bundle.getScales()))
+    return std::nullopt;
+  CacheTypeInterface view =
+      getViewType(bundle.getBundle().getType(), value == bundle.getScales());
+  return getDistanceUnit(view) * view.getStorageType().getIntOrFloatBitWidth() /
+         8;
 }
 
-/// Blocks and scales are the operands of a collection that have its six
-/// dimensions, also where a call or a cast comes between. `seen` holds the
-/// values that were looked at.
-static bool holdsCache(Value value, llvm::DenseSet<Value> &seen) {
-  auto memref = dyn_cast<MemRefType>(value.getType());
-  if (!memref || memref.getRank() != 6 || !seen.insert(value).second)
-    return false;
-  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+/// The same of all uses of a value, also where a call or a cast comes between;
+/// 0 if it holds neither blocks nor scales. `seen` holds the values that were
+/// looked at.
+static int64_t getUnit(Value value, llvm::DenseSet<Value> &seen) {
+  if (!isa<MemRefType>(value.getType()) || !seen.insert(value).second)
+    return 0;
+  int64_t unit = 0;
+  for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (makesCollection(user))
-      return true;
+    unit = std::max(unit, getUnitOfUse(use).value_or(0));
     if (auto cast = dyn_cast<memref::CastOp>(user))
-      return holdsCache(cast, seen);
+      unit = std::max(unit, getUnit(cast, seen));
     auto call = dyn_cast<func::CallOp>(user);
     auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
                              call, call.getCalleeAttr())
                        : func::FuncOp();
-    return callee && !callee.isExternal() &&
-           holdsCache(callee.getArgument(use.getOperandNumber()), seen);
-  });
+    if (callee && !callee.isExternal())
+      unit = std::max(
+          unit, getUnit(callee.getArgument(use.getOperandNumber()), seen));
+  }
+  return unit;
 }
 
 /// Flags and alignment that a memref argument has beyond those of its type.
@@ -159,9 +166,10 @@ static void addUses(BlockArgument argument, func::FuncOp function,
                           LLVM::LLVMDialect::getReadonlyAttrName()))
     flags |= KVCACHE_READONLY;
   llvm::DenseSet<Value> seen;
-  if (!holdsCache(argument, seen))
+  int64_t unit = getUnit(argument, seen);
+  if (unit == 0)
     return;
-  flags |= KVCACHE_CACHE;
+  flags |= KVCACHE_CACHE | static_cast<int32_t>(unit << KVCACHE_UNIT_SHIFT);
   alignment = std::max(alignment, kCacheAlignment);
 }
 

@@ -191,18 +191,23 @@ bool TensorCheck::checkAddress() const {
   return !(type.flags & KVCACHE_CACHE) || checkDistances();
 }
 
-/// Pages of a cache lie so far apart that each is as aligned as its rows.
+/// Pages of a cache lie so far apart that each is as aligned as its rows, and so
+/// do heads whose stride the type leaves open.
 bool TensorCheck::checkDistances() const {
-  int64_t row =
-      bytes * tensor.shape[type.rank - 2] * tensor.shape[type.rank - 1];
-  int64_t unit = row ? std::min<int64_t>(type.alignment, row & -row) : 1;
-  for (int32_t dimension = 0; dimension < 3; ++dimension) {
+  int64_t unit = type.flags >> KVCACHE_UNIT_SHIFT;
+  int32_t heads = type.rank - 2;
+  for (int32_t dimension = 0; dimension <= heads; ++dimension) {
+    bool isInPage = dimension >= type.rank - 3;
+    bool isOpen = dimension == heads &&
+                  type.layout[type.rank + dimension] == KVCACHE_DYNAMIC;
     int64_t distance = getStride(dimension) * bytes;
-    if (tensor.shape[dimension] > 1 && distance % unit)
-      return raiseValue("strides that are multiples of " +
-                            std::to_string(unit) + " bytes",
-                        std::to_string(distance) + " in dimension " +
-                            std::to_string(dimension));
+    if ((isInPage && !isOpen) || tensor.shape[dimension] <= 1 ||
+        distance % unit == 0)
+      continue;
+    return raiseValue("strides that are multiples of " + std::to_string(unit) +
+                          " bytes",
+                      std::to_string(distance) + " in dimension " +
+                          std::to_string(dimension));
   }
   return true;
 }

@@ -117,10 +117,11 @@ private:
   }
 
   Place getPlaceOfSlot(Value slot) {
-    Value pageSize = type.hasStaticPageSize()
-                         ? frame.index(type.getPageSize())
-                         : ExtentOp::create(builder, loc, Extent::PageSize,
-                                            op.getKeyCache());
+    Value pageSize =
+        type.hasStaticPageSize()
+            ? frame.index(type.getPageSize())
+            : ExtentOp::create(builder, loc, builder.getIndexType(),
+                               Extent::PageSize, op.getKeyCache());
     return {frame.index(0), frame.rem(slot, pageSize),
             frame.div(slot, pageSize)};
   }

@@ -59,13 +59,13 @@ void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
 void kvcache::expand(CopyOp op, const Frame &frame) {
   OpBuilder &builder = frame.builder;
   Plan plan = makePlan(op, frame);
-  Value batch =
-      ExtentOp::create(builder, frame.loc, Extent::Batch, op.getSource());
+  Value batch = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
+                                 Extent::Batch, op.getSource());
   // Without an end, no sequence has more tokens in the cache than the longest.
   Value tokens;
   if (op.getEnd())
-    tokens =
-        ExtentOp::create(builder, frame.loc, Extent::Tokens, op.getSource());
+    tokens = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
+                              Extent::Tokens, op.getSource());
   else
     tokens = MaxContextLengthOp::create(builder, frame.loc, op.getSource());
   frame.forBlocks({batch, tokens}, {1, 1}, [&](ValueRange block) {

@@ -48,15 +48,16 @@ void kvcache::expand(CopyPagesOp op, const Frame &frame) {
   auto type = op.getCollection().getType();
   Split split = splitForCopy(frame, type);
   int64_t heads = getDivisorUpTo(type.getNumHeads(), kThreads / split.lanes);
-  Value layers =
-      ExtentOp::create(builder, frame.loc, Extent::Layers, op.getCollection());
+  Value layers = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
+                                  Extent::Layers, op.getCollection());
   Value pageSize;
   if (type.hasStaticPageSize()) {
     pageSize = frame.index(type.getPageSize());
   } else {
     Value view = PagedViewOp::create(builder, frame.loc, Role::Key,
                                      op.getCollection(), frame.index(0));
-    pageSize = ExtentOp::create(builder, frame.loc, Extent::PageSize, view);
+    pageSize = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
+                                Extent::PageSize, view);
   }
   Value pairs = frame.dim(op.getPairs(), 0);
   frame.forBlocks({pairs, layers, pageSize}, {1, 1, 1}, [&](ValueRange block) {

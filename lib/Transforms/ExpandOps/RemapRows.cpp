@@ -20,7 +20,8 @@ static Value encode(const Frame &frame, Value cache, Value batch, Value token) {
   Value pageSize =
       type.hasStaticPageSize()
           ? frame.index(type.getPageSize())
-          : ExtentOp::create(builder, frame.loc, Extent::PageSize, cache);
+          : ExtentOp::create(builder, frame.loc, builder.getIndexType(),
+                             Extent::PageSize, cache);
   Value page = PageIdOp::create(builder, frame.loc, cache, batch, token);
   return frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
 }

@@ -27,9 +27,9 @@ using namespace mlir::kvcache;
 /// Whether the op computes the same on the host.
 static bool runsAnywhere(Operation *op) {
   return op->getNumRegions() == 0 &&
-             isa<PagedCollectionOp, ContinuousCollectionOp, PagedViewOp,
-                 ContinuousViewOp, memref::CastOp, memref::DimOp,
-                 memref::ReinterpretCastOp, memref::SubViewOp>(op) ||
+             isa<BundleOpInterface, PagedViewOp, ContinuousViewOp,
+                 memref::CastOp, memref::DimOp, memref::ReinterpretCastOp,
+                 memref::SubViewOp>(op) ||
          (isa_and_present<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
@@ -145,12 +145,9 @@ static bool describeCollection(gpu::GPUFuncOp kernel, Value collection,
     description.set("collection", name);
     return true;
   }
-  Value blocks;
-  if (auto paged = collection.getDefiningOp<PagedCollectionOp>())
-    blocks = paged.getBlocks();
-  else if (auto whole = collection.getDefiningOp<ContinuousCollectionOp>())
-    blocks = whole.getBlocks();
-  Attribute name = blocks ? getArgumentName(kernel, blocks) : Attribute();
+  auto bundle = collection.getDefiningOp<BundleOpInterface>();
+  Attribute name =
+      bundle ? getArgumentName(kernel, bundle.getBlocks()) : Attribute();
   if (name)
     description.set("blocks", name);
   return bool(name);

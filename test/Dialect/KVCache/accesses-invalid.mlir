@@ -118,32 +118,10 @@ func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: i
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
-
-func.func @c3_tensor_scale_with_scales_of_f32(%k: !fp8, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f32'}}
-  %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !fp8 -> vector<8xf32>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
-
-func.func @c3_tensor_scale_with_scales_of_e8m0(%k: !mxfp4, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
-  %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !mxfp4 -> vector<8xf32>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c3_tensor_scale_without_scales(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got no scales}}
+func.func @c3_tensor_scale_of_16_bit_elements(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only for a cache with elements of at most 8 bits, got '!kvcache.paged<bf16,}}
   %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !cache -> vector<8xf32>
   return
 }

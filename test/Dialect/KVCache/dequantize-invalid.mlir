@@ -44,25 +44,6 @@ func.func @c2_more_scales_than_values(%w: i8, %s: vector<2xf32>) {
 
 // -----
 
-// (C3) of dequantize
-
-func.func @c3_tensor_scale_with_scales_of_bf16(%w: vector<16xi8>, %s: bf16, %g: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'bf16'}}
-  %x = kvcache.dequantize %w, %s tensor_scale %g : vector<16xi8>, bf16 -> vector<16xf32>
-  return
-}
-
-// -----
-
-func.func @c3_tensor_scale_with_scales_of_e8m0(%w: vector<32xf4E2M1FN>, %s: vector<1xf8E8M0FNU>, %g: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
-  %x = kvcache.dequantize %w, %s tensor_scale %g
-         : vector<32xf4E2M1FN>, vector<1xf8E8M0FNU> -> vector<32xf32>
-  return
-}
-
-// -----
-
 // Types of dequantize
 
 func.func @dequantize_of_wide_floats(%w: vector<8xbf16>, %s: f32) {

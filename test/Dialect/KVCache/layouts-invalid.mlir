@@ -100,7 +100,7 @@ func.func private @another_attribute(!kvcache.paged<bf16, #kv, page_size = 64, l
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout' or 'scale_layout', each at most once, got 'layout'}}
+// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'layout'}}
 func.func private @repeated_layout(!kvcache.paged<bf16, #kv, page_size = 64, layout = hnd, layout = hnd>)
 
 // -----

@@ -110,25 +110,6 @@ func.func @c3_lanes_of_another_width(%v: vector<8xbf16>) {
 
 // -----
 
-// (C4) of quantize
-
-func.func @c4_tensor_scale_with_scales_of_f32(%v: vector<16xbf16>, %g: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f32'}}
-  %w, %s = kvcache.quantize %v tensor_scale %g : vector<16xbf16> -> vector<16xf4E2M1FN>, f32
-  return
-}
-
-// -----
-
-func.func @c4_tensor_scale_with_scales_of_e8m0(%v: vector<64xbf16>, %g: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
-  %w, %s = kvcache.quantize %v tensor_scale %g
-             : vector<64xbf16> -> vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>
-  return
-}
-
-// -----
-
 // Types and syntax of quantize
 
 func.func @quantize_of_narrow_floats(%v: vector<8xf8E4M3FN>) {

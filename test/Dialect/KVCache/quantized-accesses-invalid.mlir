@@ -169,24 +169,34 @@ func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: i
 // (C3) of store_quantized
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c3_tensor_scale_with_scales_of_f32(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index,
-                                              %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f32'}}
-  kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !fp8
+func.func @c3_16_bit_elements(%v: vector<32xbf16>, %k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
+  // expected-error @below {{expects 'cache' to have scales or elements of 8 bits, got '!kvcache.paged<bf16,}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !cache
   return
 }
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!mxfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>
+!fp8 = !kvcache.continuous<f8E4M3FN, #kv>
 
-func.func @c3_tensor_scale_with_scales_of_e8m0(%v: vector<32xbf16>, %k: !mxfp4, %b: index, %h: index, %t: index,
-                                               %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only with scales of type f8E4M3FN, got 'f8E8M0FNU'}}
-  kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !mxfp4
+func.func @c3_no_scale_at_all(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
+  // expected-error @below {{expects 'tensor_scale' for a cache without scales, got '!kvcache.continuous<f8E4M3FN,}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xbf16>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E5M2, #kv, page_size = 64>
+
+func.func @c3_scale_page_without_scales(%v: vector<32xbf16>, %k: !fp8, %b: index, %h: index, %t: index, %d: index,
+                                        %s: f32, %page: index) {
+  // expected-error @below {{expects 'scale_page' only for a cache with scales, got '!kvcache.paged<f8E5M2,}}
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] scale_page %page tensor_scale %s : vector<32xbf16>, !fp8
   return
 }
 

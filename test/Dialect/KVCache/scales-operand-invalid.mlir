@@ -40,7 +40,7 @@ func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %
 
 func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !cache, %b: index, %h: index, %t: index,
                                                    %d: index) {
-  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'cache' to have scales or elements of 8 bits, got '!kvcache.paged<bf16,}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !cache
   return
 }
@@ -202,7 +202,7 @@ func.func @store_scale_of_scales(%s: f32, %k: !scales, %b: index, %h: index, %t:
 !scales = !kvcache.scales<!fp8>
 
 func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #1 must be view of a paged or continuous cache, not of scales, but got '!kvcache.scales<}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !scales
   return
 }

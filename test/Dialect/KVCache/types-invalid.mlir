@@ -366,7 +366,7 @@ func.func private @granularity_without_value(
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout' or 'scale_layout', each at most once, got 'scale'}}
+// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'scale'}}
 func.func private @repeated_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, scale = f32>)
 
 // -----
@@ -374,14 +374,14 @@ func.func private @repeated_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
 func.func private @repeated_granularity(
-  // expected-error @below {{expects 'scale', 'granularity', 'layout' or 'scale_layout', each at most once, got 'granularity'}}
+  // expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'granularity'}}
   !kvcache.paged<f8E4M3FN, #kv, page_size = 64, granularity = 64, granularity = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout' or 'scale_layout', each at most once, got 'zero'}}
+// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'zero'}}
 func.func private @unknown_keyword(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, zero = f32>)
 
 // -----

@@ -328,7 +328,7 @@ func.func @c3_column_major_scales_table(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>
 
 func.func @c4_quantized_without_scales(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %lengths: memref<?xi32>,
                                        %lut: memref<?x?xi32>, %max: i32) {
-  // expected-error @below {{expects 'scales' for a quantized collection}}
+  // expected-error @below {{expects 'scales' for a quantized cache}}
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
          : memref<?x2x?x64x8x128xf8E4M3FN>, memref<?xi32>, memref<?x?xi32>
          -> !quantized
@@ -343,7 +343,7 @@ func.func @c4_quantized_without_scales(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>,
 func.func @c4_scales_without_quantization(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                                           %lut: memref<?x?xi32>, %max: i32,
                                           %scales: memref<?x2x?x64x8x3xf32>) {
-  // expected-error @below {{expects 'scales' only for a quantized collection}}
+  // expected-error @below {{expects 'scales' only for a quantized cache}}
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max scales %scales
          : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32>, memref<?x2x?x64x8x3xf32>
          -> !collection
@@ -444,7 +444,7 @@ func.func @lengths_of_64_bits(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: me
 
 func.func @table_of_rank_1(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
                            %lut: memref<?xi32>, %max: i32) {
-  // expected-error @below {{operand #2 must be 2D memref of 32-bit signless integer values, but got 'memref<?xi32>'}}
+  // expected-error @below {{expects 'lookup_table' of a dense table to have two dimensions, got 'memref<?xi32>'}}
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %max, %max
          : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?xi32> -> !collection
   return
@@ -710,7 +710,7 @@ func.func @c4_scales_table_without_scales(%blocks: memref<?x2x?x64x8x128xbf16>, 
                                           %lut: memref<?x?xi32>, %max: i32) {
   // expected-error @below {{expects 'scales_lookup_table' only with 'scales'}}
   %c = "kvcache.paged_collection"(%blocks, %lengths, %lut, %max, %max, %lut)
-         <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1>}>
+         <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1, 0>}>
          : (memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32>, i32, i32, memref<?x?xi32>) -> !collection
   return
 }

@@ -22,7 +22,7 @@
 // CHECK-SAME:      : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32>
 // CHECK-SAME:      -> !kvcache.paged_collection<bf16, #[[$KV]], page_size = 64>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "paged_collection"
-// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0>}>
+// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0>}>
 func.func @paged_collection(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                             %max_seq: i32, %max_cache: i32) -> !collection {
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
@@ -81,7 +81,7 @@ func.func @paged_collection_of_a_latent_cache(%blocks: memref<?x1x?x16x1x576xbf1
 // CHECK-SAME:      memref<?x2x?x64x8x128xf8E4M3FN>, memref<?xi32>, memref<?x?xi32>, memref<?x2x?x64x8x3xf32>
 // CHECK-SAME:      -> !kvcache.paged_collection<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 48>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "paged_collection_with_scales"
-// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0>}>
+// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0>}>
 func.func @paged_collection_with_scales(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>, %lengths: memref<?xi32>,
                                         %lut: memref<?x?xi32>, %max: i32, %scales: memref<?x2x?x64x8x3xf32>)
     -> !quantized {
@@ -97,7 +97,7 @@ func.func @paged_collection_with_scales(%blocks: memref<?x2x?x64x8x128xf8E4M3FN>
 // CHECK-SAME:      memref<?x2x?x64x8x64xi8>, memref<?xi32>, memref<?x?xi32>, memref<?x2x?x64x8x4xf8E8M0FNU>, memref<?x?xi32>
 // CHECK-SAME:      -> !kvcache.paged_collection<f4E2M1FN, #[[$KV]], page_size = 64, scale = f8E8M0FNU, granularity = 32>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "paged_collection_with_scales_and_their_table"
-// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1>}>
+// GENERIC:         "kvcache.paged_collection"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0>}>
 func.func @paged_collection_with_scales_and_their_table(
     %blocks: memref<?x2x?x64x8x64xi8>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max: i32,
     %scales: memref<?x2x?x64x8x4xf8E8M0FNU>, %scales_lut: memref<?x?xi32>) -> !mxfp4 {

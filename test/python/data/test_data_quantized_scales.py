@@ -114,7 +114,8 @@ def far_caches(draw, shape):
         distance = step * draw(st.integers(1, most) | st.sampled_from((1, most // 2)))
         apart[name] = replace(
             part,
-            shape=(draw(st.integers(1, 2**31 - 1)), *part.shape[1:]),
+            # Arrays keep no distance along a dimension of one.
+            shape=(draw(st.integers(2, 2**31 - 1)), *part.shape[1:]),
             distances=(distance, *part.distances[1:]),
             table=own if name == "scales" and shape.own_table else table,
             max_seq=word,
