@@ -29,6 +29,19 @@ static nb::dict getParamsFields(MlirAttribute attribute) {
   return fields;
 }
 
+static MlirAttribute makeLayout(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheLayoutAttrGetChecked(loc, fields.getInteger("token_stride"),
+                                         fields.getInteger("head_stride"));
+}
+
+static nb::dict getLayoutFields(MlirAttribute attribute) {
+  nb::dict fields;
+  fields["token_stride"] = mlirKVCacheLayoutAttrGetTokenStride(attribute);
+  if (int64_t head = mlirKVCacheLayoutAttrGetHeadStride(attribute))
+    fields["head_stride"] = head;
+  return fields;
+}
+
 /// Attributes that hold the case of an enum.
 template <typename Enum, auto getChecked, auto getValue> struct CaseAttr {
   using Case = decltype(getValue(MlirAttribute()));
@@ -65,6 +78,8 @@ static const Kind<MlirAttribute> kKinds[] = {
      EvictionCase::getFields},
     {"CopyKindAttr", mlirAttributeIsAKVCacheCopyKindAttr, CopyKindCase::make,
      CopyKindCase::getFields},
+    {"LayoutAttr", mlirAttributeIsAKVCacheLayoutAttr, makeLayout,
+     getLayoutFields},
 };
 
 ArrayRef<Kind<MlirAttribute>> python::getAttributeKinds() { return kKinds; }

@@ -89,6 +89,10 @@ MlirAttribute Fields::getAttribute(const char *name) const {
                                mlirStringRefCreate(text.data(), text.size()));
 }
 
+MlirAttribute Fields::getOptionalAttribute(const char *name) const {
+  return has(name) ? getAttribute(name) : MlirAttribute{nullptr};
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing and making
 //===----------------------------------------------------------------------===//

@@ -47,6 +47,8 @@ public:
   MlirType getType(const char *name) const;
   std::vector<MlirType> getTypes(const char *name) const;
   MlirAttribute getAttribute(const char *name) const;
+  /// Null where it is absent.
+  MlirAttribute getOptionalAttribute(const char *name) const;
   template <typename Enum> Enum getCase(const char *name) const {
     if (std::optional<Enum> known = symbolizeEnum<Enum>(getText(name)))
       return *known;

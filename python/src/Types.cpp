@@ -35,9 +35,16 @@ static MlirKVCacheSwizzle getSwizzle(const Fields &fields) {
 
 template <auto getChecked>
 static MlirType makePaged(MlirLocation loc, const Fields &fields) {
-  return getChecked(loc, fields.getType("dtype"), fields.getAttribute("params"),
-                    fields.getInteger("page_size"), fields.getType("scale"),
-                    fields.getInteger("granularity"));
+  MlirType packed =
+      getChecked(loc, fields.getType("dtype"), fields.getAttribute("params"),
+                 fields.getInteger("page_size"), fields.getType("scale"),
+                 fields.getInteger("granularity"));
+  if (mlirTypeIsNull(packed))
+    return packed;
+  return mlirKVCacheCacheTypeGetWithLayoutChecked(
+      loc, packed, fields.getOptionalAttribute("layout"),
+      fields.getOptionalAttribute("scale_layout"),
+      static_cast<MlirKVCacheTableKind>(fields.getCase<TableKind>("table")));
 }
 
 template <auto getChecked>
@@ -55,6 +62,21 @@ static nb::dict getCacheFields(MlirType type) {
   if (!mlirTypeIsNull(scale))
     fields["scale"] = toText(scale);
   setOptional(fields, "granularity", mlirKVCacheCacheTypeGetGranularity(type));
+  return fields;
+}
+
+static void setLayout(nb::dict &fields, const char *name,
+                      MlirAttribute layout) {
+  if (!mlirAttributeIsNull(layout))
+    fields[name] = describe(layout);
+}
+
+static nb::dict getPagedFields(MlirType type) {
+  nb::dict fields = getCacheFields(type);
+  setLayout(fields, "layout", mlirKVCacheCacheTypeGetLayout(type));
+  setLayout(fields, "scale_layout", mlirKVCacheCacheTypeGetScaleLayout(type));
+  fields["table"] = toStr(stringifyTableKind(
+      static_cast<TableKind>(mlirKVCacheCacheTypeGetTable(type))));
   return fields;
 }
 
@@ -145,9 +167,9 @@ static nb::dict getTMATileFields(MlirType type) {
 
 static const Kind<MlirType> kKinds[] = {
     {"PagedCollectionType", mlirTypeIsAKVCachePagedCollectionType,
-     makePaged<mlirKVCachePagedCollectionTypeGetChecked>, getCacheFields},
+     makePaged<mlirKVCachePagedCollectionTypeGetChecked>, getPagedFields},
     {"PagedCacheType", mlirTypeIsAKVCachePagedCacheType,
-     makePaged<mlirKVCachePagedCacheTypeGetChecked>, getCacheFields},
+     makePaged<mlirKVCachePagedCacheTypeGetChecked>, getPagedFields},
     {"ContinuousCollectionType", mlirTypeIsAKVCacheContinuousCollectionType,
      makeContinuous<mlirKVCacheContinuousCollectionTypeGetChecked>,
      getCacheFields},

@@ -11,15 +11,15 @@ from .attributes import (
     CopyKindAttr,
     Eviction,
     EvictionAttr,
+    LayoutAttr,
     Major,
     MajorAttr,
     ParamsAttr,
     Swizzle,
     SwizzleAttr,
 )
-from .base import Attribute, Type
+from .base import DYNAMIC, Attribute, Type
 from .caches import (
-    DYNAMIC,
     CacheType,
     ContinuousCacheType,
     ContinuousCollectionType,
@@ -27,6 +27,7 @@ from .caches import (
     PagedCollectionType,
     RowIndicesType,
     ScalesType,
+    Table,
 )
 from .module import Argument, Function, Module
 from .tiles import PipeType, TileType, TMATileType, TokenType
@@ -43,6 +44,7 @@ __all__ = [
     "Eviction",
     "EvictionAttr",
     "Function",
+    "LayoutAttr",
     "Major",
     "MajorAttr",
     "Module",
@@ -55,6 +57,7 @@ __all__ = [
     "Swizzle",
     "SwizzleAttr",
     "TMATileType",
+    "Table",
     "TileType",
     "TokenType",
     "Type",

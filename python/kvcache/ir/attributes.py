@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..checks import check_flag
-from .base import Attribute, integer, member
+from .base import Attribute, integer, member, optional_size
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -30,6 +30,26 @@ class ParamsAttr(Attribute):
             num_heads=integer("num_heads", num_heads),
             head_size=integer("head_size", head_size),
             is_mla=bool(is_mla),
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class LayoutAttr(Attribute):
+    """``#kvcache.layout``: strides inside the pages of a cache, in stored elements.
+
+    Attributes:
+        token_stride: The distance from a token to the next.
+        head_stride: The distance from a head to the next, or ``DYNAMIC``; None for one
+            head.
+    """
+
+    token_stride: int
+    head_stride: int | None
+
+    def __init__(self, token_stride: int, head_stride: int | None = None) -> None:
+        self._make(
+            token_stride=integer("token_stride", token_stride),
+            head_stride=optional_size("head_stride", head_stride),
         )
 
 

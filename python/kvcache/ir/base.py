@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
+
 from .. import _native, dtypes
 from ..checks import check_integer, check_positive
 from ..dtypes import DTypeLike
@@ -156,6 +158,16 @@ def optional_integer(name: str, value: int | None) -> int | None:
         return None
     check_positive(**{name: value})
     return integer(name, value)
+
+
+DYNAMIC = -(2**63)
+"""MLIR's number for a size that is known only at run time, ``?`` in text."""
+
+
+def optional_size(name: str, value: int | None) -> int | None:
+    """The same, or ``DYNAMIC``."""
+    is_open = isinstance(value, int | np.integer) and value == DYNAMIC
+    return DYNAMIC if is_open else optional_integer(name, value)
 
 
 def member(name: str, kind: type[Member], value: Member | str) -> Member:

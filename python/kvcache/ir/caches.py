@@ -4,16 +4,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from enum import StrEnum
 
 from ..dtypes import DTypeLike
-from .attributes import ParamsAttr
-from .base import Type, element_type, integer, optional_element_type, optional_integer
+from .attributes import LayoutAttr, ParamsAttr
+from .base import (
+    Type,
+    element_type,
+    integer,
+    member,
+    optional_element_type,
+    optional_integer,
+    optional_size,
+)
 
 
-DYNAMIC = -(2**63)
-"""MLIR's number for a size that is known only at run time, ``?`` in text."""
+class Table(StrEnum):
+    """How a lookup table gives the pages of a sequence."""
+
+    DENSE = "dense"
+    CSR = "csr"
+    ROWS = "rows"
+
 
 
 class CacheType(Type):
@@ -26,6 +38,9 @@ class CacheType(Type):
         page_size: Tokens in a page, or ``DYNAMIC``; None for a continuous cache.
         scale: MLIR's name of the scales' type; None without scales.
         granularity: Elements of a head that share a scale; None without scales.
+        layout: Strides inside pages; None for packed rows.
+        scale_layout: Strides of the scales inside pages; None for packed rows.
+        table: How the lookup table gives the pages of a sequence.
     """
 
     dtype: str
@@ -33,6 +48,9 @@ class CacheType(Type):
     page_size: int | None = None
     scale: str | None = None
     granularity: int | None = None
+    layout: LayoutAttr | None = None
+    scale_layout: LayoutAttr | None = None
+    table: Table = Table.DENSE
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -42,6 +60,9 @@ class _PagedType(CacheType):
     page_size: int
     scale: str | None
     granularity: int | None
+    layout: LayoutAttr | None
+    scale_layout: LayoutAttr | None
+    table: Table
 
     def __init__(
         self,
@@ -50,6 +71,9 @@ class _PagedType(CacheType):
         page_size: int,
         scale: DTypeLike | None = None,
         granularity: int | None = None,
+        layout: LayoutAttr | str | None = None,
+        scale_layout: LayoutAttr | str | None = None,
+        table: Table | str = Table.DENSE,
     ) -> None:
         self._make(
             dtype=element_type("dtype", dtype),
@@ -57,6 +81,9 @@ class _PagedType(CacheType):
             page_size=integer("page_size", page_size),
             scale=optional_element_type("scale", scale),
             granularity=optional_integer("granularity", granularity),
+            layout=_to_layout(layout),
+            scale_layout=_to_layout(scale_layout),
+            table=member("table", Table, table),
         )
 
 
@@ -115,13 +142,12 @@ class RowIndicesType(Type):
     def __init__(self, rows: int, page_size: int | None = None) -> None:
         self._make(
             rows=integer("rows", rows),
-            page_size=_to_page_size(page_size),
+            page_size=optional_size("page_size", page_size),
         )
 
 
-def _to_page_size(page_size: int | None) -> int | None:
-    is_open = isinstance(page_size, int | np.integer) and page_size == DYNAMIC
-    return DYNAMIC if is_open else optional_integer("page_size", page_size)
+def _to_layout(layout: LayoutAttr | str | None) -> LayoutAttr | None:
+    return LayoutAttr.parse(layout) if isinstance(layout, str) else layout
 
 
 def _to_params(params: ParamsAttr | str) -> ParamsAttr:

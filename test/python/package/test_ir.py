@@ -27,6 +27,7 @@ from kvcache.ir import (
     CopyKindAttr,
     Eviction,
     EvictionAttr,
+    LayoutAttr,
     Major,
     MajorAttr,
     Module,
@@ -38,6 +39,7 @@ from kvcache.ir import (
     ScalesType,
     Swizzle,
     SwizzleAttr,
+    Table,
     TileType,
     TMATileType,
     TokenType,
@@ -105,6 +107,20 @@ VALUES = [
         PagedCacheType("bf16", KV, page_size=DYNAMIC),
         f"!kvcache.paged<bf16, {KV_TEXT}, page_size = ?>",
         {"page_size": DYNAMIC, "scale": None},
+    ),
+    (LayoutAttr(256, 16384), "#kvcache.layout<token = 256, head = 16384>", {"token_stride": 256}),
+    (LayoutAttr(256, DYNAMIC), "#kvcache.layout<token = 256, head = ?>", {"head_stride": DYNAMIC}),
+    (LayoutAttr(656), "#kvcache.layout<token = 656>", {"head_stride": None}),
+    (
+        PagedCacheType("bf16", KV, 64, layout=LayoutAttr(128, 8192), table="csr"),
+        f"!kvcache.paged<bf16, {KV_TEXT}, page_size = 64, layout = [token = 128, head = 8192], table = csr>",
+        {"layout": LayoutAttr(128, 8192), "scale_layout": None, "table": Table.CSR},
+    ),
+    (
+        PagedCollectionType("i8", KV, 64, "f32", 128, scale_layout=LayoutAttr(1, 64)),
+        f"!kvcache.paged_collection<i8, {KV_TEXT}, page_size = 64, scale = f32, granularity = 128, "
+        "scale_layout = [token = 1, head = 64]>",
+        {"layout": None, "scale_layout": LayoutAttr(1, 64), "table": Table.DENSE},
     ),
     (
         RowIndicesType(16, page_size=DYNAMIC),
@@ -175,7 +191,6 @@ def test_every_class_of_the_dialect_is_here():
         name for path in tables for name in definition.findall(path.read_text())
     }
     assert {"ParamsAttr", "PagedCacheType", "TMATileType"} <= names
-    names.remove("LayoutAttr")  # in Python, `kvcache.Layout` has the distances
     tested = {type(value).__name__ for value, _, _ in VALUES}
     assert tested == names | {"Type", "Attribute"}
 
@@ -293,6 +308,8 @@ def test_what_caches_have_in_common():
         (lambda: PagedCacheType("i8", KV, 64, scale="f32"), "granularity"),
         (lambda: PagedCacheType("i8", KV, 64, granularity=8), "scale"),
         (lambda: PagedCacheType("i8", KV, 64, "f64", 8), "scale"),
+        (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(64, 8192)), "token stride"),
+        (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(1024, 128)), "packed rows"),
         (lambda: ContinuousCollectionType("i8", KV), "expects an element type of f32"),
         (lambda: ContinuousCacheType("i8", KV), "expects an element type of f32"),
         (lambda: ScalesType(PAGED), "expects"),
