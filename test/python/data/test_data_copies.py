@@ -34,7 +34,9 @@ def get_strides(page_size, padding):
 
 
 @functools.cache
-def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None):
+def compile_copies(
+    page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None, said="nhd"
+):
     """`load` and `gather` of the values of layer 1, and the tile's bytes.
 
     ``kinds`` are those of the two copies, if the compiler does not choose them.
@@ -64,8 +66,8 @@ def compile_copies(page_size, swizzle, target="cpu", bounds_checks=False, layout
 }}"""
     source = f"""
 #kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}>
-!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}, layout = {said}>
+!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}, layout = {said}>
 !tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
 func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
   %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile{load} : !cache, !tile{end}
@@ -385,3 +387,49 @@ def test_blocks_of_any_size_copy(block, is_known, target):
     expected = stored(dense, "128b"), stored(sparse, "128b"), stored(dense, "128b"), stored(sparse, "none")
     for name, bytes_found, bytes_expected in zip(("dense", "sparse", "piped", "bulk"), out, expected):
         assert (bytes_found.view(np.uint8) == bytes_expected).all(), name
+
+
+# What types say, and the dimensions of blocks from the slowest to the fastest: page, role,
+# layer, token, head, and the elements behind each head.
+LAYOUTS = {
+    "hnd": ("hnd", "prlht", 0),
+    "LBHNC": ("[token = {t}, head = {h}]", "lphtr", 0),
+    "BHLNC": ("[token = {t}, head = ?]", "phltr", 0),
+    "padded": ("[token = {t}, head = {h}]", "prlth", 8),
+    "8-bytes": ("[token = {t}, head = {h}]", "prlht", 4),
+    "2-bytes": ("[token = {t}, head = {h}]", "prlht", 1),
+}
+
+
+def make_cache_of(name, page_size):
+    """A cache in a layout, the layout in its type, and that of the memref."""
+    said, order, padding = LAYOUTS[name]
+    blocks, lengths, lut = make_cache(page_size)
+    sizes = dict(zip("prlth", blocks.shape))
+    strides, distance = {}, 128 + padding
+    for dimension in reversed(order):
+        strides[dimension] = distance
+        distance *= sizes[dimension]
+    in_order = [2 * strides[dimension] for dimension in "prlth"] + [2]
+    flat = np.full(distance + 8, 1, ml_dtypes.bfloat16)
+    start = -flat.ctypes.data % 16 // 2
+    laid_out = np.lib.stride_tricks.as_strided(flat[start:], blocks.shape, in_order)
+    laid_out[...] = blocks
+    token, head = (strides[dimension] for dimension in "th")
+    said = said.format(t=token, h=head)
+    if said == "hnd":
+        token, head = 128, page_size * 128
+    open_head = "?" if "?" in said else head
+    layout = f"strided<[?, ?, ?, {token}, {open_head}, 1], offset: ?>"
+    return (laid_out, lengths, lut), said, layout
+
+
+@targets
+@pytest.mark.parametrize("swizzle", ["none", "128b"])
+@pytest.mark.parametrize("page_size", [3, 16])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_tiles_of_any_layout(name, page_size, swizzle, target):
+    cache, said, layout = make_cache_of(name, page_size)
+    program = compile_copies(page_size, swizzle, target, layout=layout, said=said)
+    check_load(program, cache, page_size, swizzle)
+    check_gather(program, cache, page_size, swizzle)
