@@ -83,8 +83,9 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
   type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0);
   type = mlirKVCacheCacheTypeGetWithLayoutChecked(loc, type, layout, packed,
                                                   MlirKVCacheTableKindCSR);
-  // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = 48, layout = [token =
-  // 256, head = ?], table = csr> | 1 0 1 1
+  // clang-format off
+  // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = 48, layout = [token = 256, head = ?], table = csr> | 1 0 1 1
+  // clang-format on
   SHOW(PagedCache, type,
        "!kvcache.paged<bf16, " PARAMS
        ", page_size = 48, layout = [token = 256, head = ?], table = csr>");
