@@ -198,8 +198,10 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   MlirAttribute narrow = mlirKVCacheLayoutAttrGetChecked(loc, 64, 8192);
   MlirType paged =
       mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 64, none, 0);
-  // CHECK-NEXT: model.c:7:3: expects the token stride of layout to be at least
-  // a head (128), got 64 CHECK-NEXT: null
+  // clang-format off
+  // CHECK-NEXT: model.c:7:3: expects the token stride of layout to be at least a head (128), got 64
+  // clang-format on
+  // CHECK-NEXT: null
   expectNull(mlirKVCacheCacheTypeGetWithLayoutChecked(
       loc, paged, narrow, packed, MlirKVCacheTableKindDense));
   // CHECK-NEXT: model.c:7:3: expects a layout, got #kvcache.params{{.*}}

@@ -191,8 +191,8 @@ bool TensorCheck::checkAddress() const {
   return !(type.flags & KVCACHE_CACHE) || checkDistances();
 }
 
-/// Pages of a cache lie so far apart that each is as aligned as its rows, and so
-/// do heads whose stride the type leaves open.
+/// Pages of a cache lie so far apart that each is as aligned as its rows, and
+/// so do heads whose stride the type leaves open.
 bool TensorCheck::checkDistances() const {
   int64_t unit = type.flags >> KVCACHE_UNIT_SHIFT;
   int32_t heads = type.rank - 2;
