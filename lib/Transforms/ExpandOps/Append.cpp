@@ -11,6 +11,7 @@
 #include "RowMath.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -19,21 +20,39 @@ using namespace mlir::kvcache;
 
 namespace {
 
+/// How the threads of a block share the heads of a row.
+struct Part {
+  Split split;
+  int64_t heads = 0;
+  /// Threads along the heads, which all take the same number of them.
+  int64_t headThreads = 1;
+
+  int64_t getThreads() const { return headThreads * split.lanes; }
+};
+
+/// What a thread does of a part.
+struct Share {
+  Value head;
+  /// Null on the CPU, where one thread has all units of a head.
+  Value lane;
+  /// Null if all threads of the block have a share. The others compute what
+  /// another thread does, since all threads of a warp exchange values, and
+  /// store nothing.
+  Value hasOwn;
+};
+
 /// The expansion of one op: a block of threads for each row.
 class Appender {
 public:
   Appender(AppendOp op, const Frame &frame)
       : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
         type(cast<CacheTypeInterface>(op.getKeyCache().getType())) {
-    planSplits();
+    planParts();
   }
 
   void expand() {
     Value rows = frame.dim(op.getKeys(), 0);
     frame.forBlocks({rows}, {1}, [&](ValueRange block) {
-      SmallVector<int64_t> threads;
-      if (frame.isGPU)
-        threads = {headThreads, lanes};
       frame.forThreads(threads,
                        [&](ValueRange thread) { appendRow(block[0], thread); });
     });
@@ -48,42 +67,68 @@ private:
     return memref ? cast<MemRefType>(memref.getType()).getDimSize(position) : 0;
   }
 
-  /// The split of a head: no piece crosses a border of norm, rope or inputs.
-  Split split(int64_t size, int64_t border, Value weights,
-              int64_t granularity) {
+  /// Where pieces of keys or queries end: at borders of norm, rope or inputs.
+  int64_t getBoundary(int64_t border, Value weights) {
     int64_t boundary = std::gcd(border, getSize(weights, 0));
-    if (op.getRope()) {
-      int64_t columns = getSize(op.getRope(), 1);
-      boundary =
-          std::gcd(boundary, op.getInterleaved() ? columns : columns / 2);
-      boundary = std::gcd(boundary, static_cast<int64_t>(op.getRopeBegin()));
-    }
-    return splitHead(size, boundary, frame.isGPU ? 8 : 64, granularity,
-                     frame.isGPU);
+    if (!op.getRope())
+      return boundary;
+    int64_t columns = getSize(op.getRope(), 1);
+    boundary = std::gcd(boundary, op.getInterleaved() ? columns : columns / 2);
+    return std::gcd(boundary, static_cast<int64_t>(op.getRopeBegin()));
   }
 
-  void planSplits() {
-    int64_t size = type.getHeadSize();
+  /// Adds the threads of a part to those of a block: [heads, lanes] where all
+  /// parts have the same, otherwise whole warps, which any part divides.
+  void addThreads(const Part &part) {
+    if (!frame.isGPU)
+      return;
+    SmallVector<int64_t> wanted = {part.headThreads, part.split.lanes};
+    if (threads.empty() || threads == wanted)
+      threads = wanted;
+    else
+      threads = {std::max(
+          static_cast<int64_t>(llvm::alignTo(part.getThreads(), 32)),
+          static_cast<int64_t>(llvm::alignTo(llvm::product_of(threads), 32)))};
+  }
+
+  Part planPart(int64_t heads, int64_t size, int64_t boundary,
+                int64_t granularity) {
+    Part part{splitHead(size, boundary, frame.getFloatsAtOnce(), granularity,
+                        frame.isGPU),
+              heads};
+    part.headThreads = part.split.getHeadThreads(heads);
+    addThreads(part);
+    return part;
+  }
+
+  Part planPart(CacheTypeInterface cache, int64_t boundary) {
+    return planPart(cache.getNumHeads(), cache.getHeadSize(), boundary,
+                    cache.isQuantized() ? cache.getGranularity() : 0);
+  }
+
+  void planParts() {
     int64_t border = op.getLatentRope() ? getSize(op.getLatentRope(), 2) : 0;
-    keySplit = split(size, border, op.getNorm(),
-                     type.isQuantized() ? type.getGranularity() : 0);
-    lanes = keySplit.lanes;
-    int64_t heads = type.getNumHeads();
-    if (op.getValues()) {
-      auto values = cast<CacheTypeInterface>(op.getValueCache().getType());
-      valueSplit = splitHead(
-          values.getHeadSize(), values.getHeadSize(), frame.isGPU ? 8 : 64,
-          values.isQuantized() ? values.getGranularity() : 0, frame.isGPU);
-      lanes = std::max(lanes, valueSplit.lanes);
-      heads = std::gcd(heads, values.getNumHeads());
+    keyPart = planPart(type, getBoundary(border, op.getNorm()));
+    if (Value values = op.getValueCache())
+      valuePart = planPart(cast<CacheTypeInterface>(values.getType()), 0);
+    if (Value queries = op.getQueries())
+      queryPart = planPart(getSize(queries, 1), getSize(queries, 2),
+                           getBoundary(0, op.getQueryNorm()), 0);
+  }
+
+  Share getShare(const Part &part, ValueRange thread) {
+    if (!frame.isGPU)
+      return {frame.index(0), Value(), Value()};
+    if (thread.size() == 2)
+      return {thread[0], thread[1], Value()};
+    int64_t lanes = part.split.lanes;
+    Value id = thread[0], hasOwn;
+    if (part.getThreads() < threads.front()) {
+      hasOwn = frame.below(id, frame.index(part.getThreads()));
+      id = frame.min(id, frame.index(part.getThreads() - 1));
     }
-    if (op.getQueries()) {
-      querySplit = split(getSize(op.getQueries(), 2), 0, op.getQueryNorm(), 0);
-      lanes = std::max(lanes, querySplit.lanes);
-      heads = std::gcd(heads, getSize(op.getQueries(), 1));
-    }
-    // Threads that share a head agree on the number of heads that they take.
-    headThreads = getDivisorUpTo(heads, std::max<int64_t>(kThreads / lanes, 1));
+    return {frame.div(id, frame.index(lanes)),
+            frame.rem(id, frame.index(lanes)), hasOwn};
   }
 
   //===--------------------------------------------------------------------===//
@@ -93,7 +138,6 @@ private:
   void appendRow(Value row, ValueRange thread) {
     Value rows = frame.countRows(op.getRowOffsets());
     frame.runIf(frame.below(row, rows), [&] {
-      Place place;
       Value position;
       if (op.getSlots()) {
         position = op.getPositions() ? frame.loadNumber(op.getPositions(), row)
@@ -117,11 +161,7 @@ private:
   }
 
   Place getPlaceOfSlot(Value slot) {
-    Value pageSize =
-        type.hasStaticPageSize()
-            ? frame.index(type.getPageSize())
-            : ExtentOp::create(builder, loc, builder.getIndexType(),
-                               Extent::PageSize, op.getKeyCache());
+    Value pageSize = frame.getPageSize(op.getKeyCache());
     return {frame.index(0), frame.rem(slot, pageSize),
             frame.div(slot, pageSize)};
   }
@@ -137,33 +177,21 @@ private:
     return {weights, getSize(weights, 0), op.getEpsilon().convertToFloat()};
   }
 
-  /// Runs `body` with the heads and lanes of a thread, or with all of them.
-  void forHeads(int64_t heads, ValueRange thread,
-                function_ref<void(Value, Value)> body) {
-    if (!frame.isGPU) {
-      frame.forEach(frame.index(0), heads, 1,
-                    [&](Value head) { body(head, Value()); });
-      return;
-    }
-    frame.forEach(thread[0], heads, headThreads,
-                  [&](Value head) { body(head, thread[1]); });
+  /// Runs `body` with each head of a thread.
+  void forHeads(const Part &part, ValueRange thread,
+                function_ref<void(const Share &)> body) {
+    Share share = getShare(part, thread);
+    frame.forEach(share.head, part.heads, frame.isGPU ? part.headThreads : 1,
+                  [&](Value head) { body({head, share.lane, share.hasOwn}); });
   }
 
   /// Runs `body` with the first element of each unit of a thread.
-  void forUnits(const Split &split, Value lane,
-                function_ref<void(Value)> body) {
-    Value unit = frame.index(split.unit);
-    if (!lane) {
-      frame.forEach(frame.index(0), split.lanes, 1,
-                    [&](Value id) { body(frame.mul(id, unit)); });
-      return;
-    }
-    if (split.lanes == lanes) {
-      body(frame.mul(lane, unit));
-      return;
-    }
-    frame.runIf(frame.below(lane, frame.index(split.lanes)),
-                [&] { body(frame.mul(lane, unit)); });
+  void forUnits(const Part &part, Value lane, function_ref<void(Value)> body) {
+    Value unit = frame.index(part.split.unit);
+    if (lane)
+      return body(frame.mul(lane, unit));
+    frame.forEach(frame.index(0), part.split.lanes, 1,
+                  [&](Value id) { body(frame.mul(id, unit)); });
   }
 
   /// The values of a unit, put together of its pieces.
@@ -216,68 +244,68 @@ private:
       return;
     Norm norm = getNorm(op.getQueryNorm());
     Rope rope = getRope(position);
-    forHeads(getSize(queries, 1), thread, [&](Value head, Value lane) {
+    forHeads(queryPart, thread, [&](const Share &share) {
       auto load = [&](Value d, int64_t count) {
-        return loadDense(frame, queries, {row, head}, d, count);
+        return loadDense(frame, queries, {row, share.head}, d, count);
       };
-      HeadMath math(frame, load, norm, rope, getSize(queries, 2), querySplit,
-                    lane);
-      storeInPlace(math, queries, row, head, lane);
+      HeadMath math(frame, load, norm, rope, getSize(queries, 2),
+                    queryPart.split, share.lane);
+      storeInPlace(math, queries, row, share);
     });
   }
 
   /// All threads of a head read it before any writes it.
-  void storeInPlace(const HeadMath &math, Value queries, Value row, Value head,
-                    Value lane) {
-    if (lane) {
-      SmallVector<Value> computed;
-      Value d = frame.mul(lane, frame.index(querySplit.unit));
-      Value inside =
-          frame.min(d, frame.index((querySplit.lanes - 1) * querySplit.unit));
-      Value values = math.compute(inside);
+  void storeInPlace(const HeadMath &math, Value queries, Value row,
+                    const Share &share) {
+    const Split &split = queryPart.split;
+    if (share.lane) {
+      Value d = frame.mul(share.lane, frame.index(split.unit));
+      Value values = math.compute(d);
       gpu::BarrierOp::create(builder, loc);
-      forUnits(querySplit, lane, [&](Value first) {
-        storeDense(frame, values, queries, {row, head}, first);
+      runIfGiven(frame, share.hasOwn, [&] {
+        storeDense(frame, values, queries, {row, share.head}, d);
       });
       gpu::BarrierOp::create(builder, loc);
       return;
     }
     SmallVector<std::pair<Value, Value>> units;
-    for (int64_t unit = 0; unit < querySplit.lanes; ++unit) {
-      Value d = frame.index(unit * querySplit.unit);
+    for (int64_t unit = 0; unit < split.lanes; ++unit) {
+      Value d = frame.index(unit * split.unit);
       units.push_back({d, math.compute(d)});
     }
     for (auto [d, values] : units)
-      storeDense(frame, values, queries, {row, head}, d);
+      storeDense(frame, values, queries, {row, share.head}, d);
   }
 
   void appendToCaches(Value row, const Place &place, Value position,
                       ValueRange thread) {
     Norm norm = getNorm(op.getNorm());
     Rope rope = getRope(position);
-    forHeads(type.getNumHeads(), thread, [&](Value head, Value lane) {
+    forHeads(keyPart, thread, [&](const Share &share) {
       auto load = [&](Value d, int64_t count) {
-        return loadKey(row, head, d, count);
+        return loadKey(row, share.head, d, count);
       };
-      HeadMath math(frame, load, norm, rope, type.getHeadSize(), keySplit,
-                    lane);
-      forUnits(keySplit, lane, [&](Value d) {
-        storeElements(frame, computeUnit(math, d, keySplit), op.getKeyCache(),
-                      place, head, d, keySplit);
-      });
+      appendHead(load, norm, rope, op.getKeyCache(), keyPart, place, share);
     });
     if (!op.getValues())
       return;
-    forHeads(getSize(op.getValues(), 1), thread, [&](Value head, Value lane) {
-      forUnits(valueSplit, lane, [&](Value d) {
-        auto load = [&](Value first, int64_t count) {
-          return loadDense(frame, op.getValues(), {row, head}, first, count);
-        };
-        HeadMath math(frame, load, Norm{}, Rope{}, getSize(op.getValues(), 2),
-                      valueSplit, lane);
-        storeElements(frame, computeUnit(math, d, valueSplit),
-                      op.getValueCache(), place, head, d, valueSplit);
-      });
+    forHeads(valuePart, thread, [&](const Share &share) {
+      auto load = [&](Value d, int64_t count) {
+        return loadDense(frame, op.getValues(), {row, share.head}, d, count);
+      };
+      appendHead(load, Norm{}, Rope{}, op.getValueCache(), valuePart, place,
+                 share);
+    });
+  }
+
+  void appendHead(LoadHead load, const Norm &norm, const Rope &rope,
+                  Value cache, const Part &part, const Place &place,
+                  const Share &share) {
+    int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
+    HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
+    forUnits(part, share.lane, [&](Value d) {
+      storeElements(frame, computeUnit(math, d, part.split), cache, place,
+                    share.head, d, part.split, share.hasOwn);
     });
   }
 
@@ -286,9 +314,9 @@ private:
   OpBuilder &builder;
   Location loc;
   CacheTypeInterface type;
-  Split keySplit, valueSplit, querySplit;
-  /// Threads of a block: along heads, and of a head.
-  int64_t headThreads = 1, lanes = 1;
+  Part keyPart, valuePart, queryPart;
+  /// Threads of a block; none on the CPU.
+  SmallVector<int64_t> threads;
 };
 
 } // namespace

@@ -31,9 +31,7 @@ Plan makePlan(CopyOp op, const Frame &frame) {
                          frame.isGPU ? 16 : 64,
                          target.isQuantized() ? target.getGranularity() : 0,
                          frame.isGPU);
-  return {isBits, split,
-          getDivisorUpTo(op.getNumHeads(),
-                         std::max<int64_t>(kThreads / split.lanes, 1))};
+  return {isBits, split, split.getHeadThreads(op.getNumHeads())};
 }
 
 void copyHead(CopyOp op, const Frame &frame, const Plan &plan,

@@ -47,18 +47,12 @@ void kvcache::expand(CopyPagesOp op, const Frame &frame) {
   OpBuilder &builder = frame.builder;
   auto type = op.getCollection().getType();
   Split split = splitForCopy(frame, type);
-  int64_t heads = getDivisorUpTo(type.getNumHeads(), kThreads / split.lanes);
+  int64_t heads = split.getHeadThreads(type.getNumHeads());
   Value layers = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
                                   Extent::Layers, op.getCollection());
-  Value pageSize;
-  if (type.hasStaticPageSize()) {
-    pageSize = frame.index(type.getPageSize());
-  } else {
-    Value view = PagedViewOp::create(builder, frame.loc, Role::Key,
-                                     op.getCollection(), frame.index(0));
-    pageSize = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
-                                Extent::PageSize, view);
-  }
+  Value view = PagedViewOp::create(builder, frame.loc, Role::Key,
+                                   op.getCollection(), frame.index(0));
+  Value pageSize = frame.getPageSize(view);
   Value pairs = frame.dim(op.getPairs(), 0);
   frame.forBlocks({pairs, layers, pageSize}, {1, 1, 1}, [&](ValueRange block) {
     frame.forThreads({heads, split.lanes}, [&](ValueRange thread) {

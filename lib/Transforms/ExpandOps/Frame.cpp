@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Frame.h"
+#include "kvcache/IR/KVCache.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -74,6 +75,11 @@ Value Frame::loadSigned(Value memref, ValueRange indices) const {
                                     number);
 }
 
+Value Frame::getPageSize(Value cache) const {
+  return builder.createOrFold<ExtentOp>(loc, builder.getIndexType(),
+                                        Extent::PageSize, cache);
+}
+
 Value Frame::countRows(Value rowOffsets) const {
   return loadNumber(rowOffsets, sub(dim(rowOffsets, 0), index(1)));
 }
@@ -109,6 +115,18 @@ Value Frame::findSequence(Value rowOffsets, Value row) const {
     return loop.getResult(0);
   };
   return selectIf(isElsewhere, search, [&] { return guess; });
+}
+
+void kvcache::runIfGiven(const Frame &frame, Value condition,
+                         function_ref<void()> body) {
+  if (condition)
+    frame.runIf(condition, body);
+  else
+    body();
+}
+
+int64_t Split::getHeadThreads(int64_t heads) const {
+  return getDivisorUpTo(heads, std::max<int64_t>(kThreads / lanes, 1));
 }
 
 int64_t kvcache::getDivisorUpTo(int64_t number, int64_t most) {

@@ -44,23 +44,38 @@ public:
   Value loadNumber(Value memref, ValueRange indices) const;
   /// Loads a signed number as an index.
   Value loadSigned(Value memref, ValueRange indices) const;
+  /// The page size of a cache: a constant where its type says it.
+  Value getPageSize(Value cache) const;
   /// The sequence of a row below `row_offsets[batch]`.
   Value findSequence(Value rowOffsets, Value row) const;
   /// `row_offsets[batch]`, the number of rows that are no padding.
   Value countRows(Value rowOffsets) const;
 
+  /// Floats that a thread computes with at once: of a GPU, what it loads of 16
+  /// bytes of 16-bit ones; on the CPU, some vector registers of them.
+  int64_t getFloatsAtOnce() const { return isGPU ? 8 : 64; }
+
   const bool isGPU;
 };
+
+/// Runs `body` if the condition is not null and holds, or is null.
+void runIfGiven(const Frame &frame, Value condition, function_ref<void()> body);
+
+/// Threads of a block that expansions aim at.
+constexpr int64_t kThreads = 256;
 
 /// How the elements of a head are divided: into units, which are stored at
 /// once, and those into pieces, which are loaded and computed at once.
 struct Split {
-  int64_t piece;
-  int64_t unit;
+  int64_t piece = 1;
+  int64_t unit = 1;
   /// Units of a head: the threads that share it on a GPU.
-  int64_t lanes;
+  int64_t lanes = 0;
   /// Neighbouring threads that share a scale; 1 if each has scales of its own.
-  int64_t lanesPerGroup;
+  int64_t lanesPerGroup = 1;
+
+  /// Threads of a block along `heads` heads, of which they all take as many.
+  int64_t getHeadThreads(int64_t heads) const;
 };
 
 /// Divides a head for accesses of about `width` elements. Pieces do not cross
@@ -71,9 +86,6 @@ Split splitHead(int64_t headSize, int64_t boundary, int64_t width,
 
 /// The largest divisor of `number` that is at most `most`, at least 1.
 int64_t getDivisorUpTo(int64_t number, int64_t most);
-
-/// Threads of a block that expansions aim at.
-constexpr int64_t kThreads = 256;
 
 } // namespace mlir::kvcache
 

@@ -26,8 +26,8 @@ constexpr int64_t kHeadsInFlight = 4;
 
 struct Plan {
   Split split;
-  /// Threads of a token along its heads, and tokens of a block.
-  int64_t headThreads, tokens;
+  /// Heads of a thread, threads of a token along its heads, tokens of a block.
+  int64_t headsPerThread, headThreads, tokens;
 };
 
 Plan makePlan(GatherOp op, const Frame &frame) {
@@ -38,13 +38,11 @@ Plan makePlan(GatherOp op, const Frame &frame) {
   Split split = splitHead(size, size, frame.isGPU ? 128 / bits : 64,
                           /*granularity=*/0, frame.isGPU);
   int64_t perThread = getDivisorUpTo(type.getNumHeads(), kHeadsInFlight);
-  int64_t headThreads =
-      getDivisorUpTo(type.getNumHeads() / perThread,
-                     std::max<int64_t>(kThreads / split.lanes, 1));
+  int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);
   int64_t tokens =
       frame.isGPU ? std::max<int64_t>(kThreads / (split.lanes * headThreads), 1)
                   : 1;
-  return {split, headThreads, tokens};
+  return {split, perThread, headThreads, tokens};
 }
 
 /// Loads the heads of a thread, or zeros, and then stores them all.
@@ -76,7 +74,7 @@ void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
     scf::YieldOp::create(builder, frame.loc, values);
   };
   auto branch = scf::IfOp::create(builder, frame.loc, isUsed, load, clear);
-  frame.runIf(isInside, [&] {
+  runIfGiven(frame, isInside, [&] {
     unsigned next = 0;
     for (const Pair &pair : pairs)
       for (Value head : heads)
@@ -107,9 +105,9 @@ void kvcache::expand(GatherOp op, const Frame &frame) {
   SmallVector<Pair> pairs = {{op.getKeyCache(), op.getKeys()}};
   if (op.getValues())
     pairs.push_back({op.getValueCache(), op.getValues()});
-  int64_t heads =
-      cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads();
-  int64_t perThread = getDivisorUpTo(heads, kHeadsInFlight);
+  int64_t shares =
+      cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads() /
+      plan.headsPerThread;
   Value batch = frame.dim(op.getKeys(), 0), tokens = frame.dim(op.getKeys(), 1);
   frame.forBlocks({batch, tokens}, {1, plan.tokens}, [&](ValueRange block) {
     frame.forThreads(
@@ -119,20 +117,19 @@ void kvcache::expand(GatherOp op, const Frame &frame) {
           auto [begin, end] = getRange(op, frame, b);
           Value token = frame.add(begin, row);
           Value isUsed = frame.below(token, end);
-          Value isInside = frame.below(row, tokens);
-          if (plan.tokens == 1)
-            isInside = frame.equal(frame.index(0), frame.index(0));
-          isUsed =
-              arith::AndIOp::create(frame.builder, frame.loc, isUsed, isInside);
-          frame.forEach(
-              thread[1], heads / perThread, plan.headThreads, [&](Value first) {
-                SmallVector<Value> mine;
-                for (int64_t i = 0; i < perThread; ++i)
-                  mine.push_back(
-                      frame.add(first, frame.index(i * (heads / perThread))));
-                gatherHeads(frame, pairs, plan, b, token, isUsed, row, isInside,
-                            mine, thread[2]);
-              });
+          Value isInside;
+          if (plan.tokens > 1) {
+            isInside = frame.below(row, tokens);
+            isUsed = arith::AndIOp::create(frame.builder, frame.loc, isUsed,
+                                           isInside);
+          }
+          frame.forEach(thread[1], shares, plan.headThreads, [&](Value first) {
+            SmallVector<Value> heads;
+            for (int64_t i = 0; i < plan.headsPerThread; ++i)
+              heads.push_back(frame.add(first, frame.index(i * shares)));
+            gatherHeads(frame, pairs, plan, b, token, isUsed, row, isInside,
+                        heads, thread[2]);
+          });
         });
   });
 }

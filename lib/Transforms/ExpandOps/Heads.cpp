@@ -93,38 +93,48 @@ Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
 /// Quantizes a group that several threads share, and stores it with its scale.
 static void storeShared(const Frame &frame, Value values, Value cache,
                         const Place &place, Value head, Value d,
-                        const Split &split) {
+                        const Split &split, Value condition) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
       type.getScale(), values, Value(),
       builder.getI64IntegerAttr(split.lanesPerGroup));
-  StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
-                  place.batch, head, place.token, d, place.page);
-  Value isFirst = frame.equal(frame.rem(d, frame.index(type.getGranularity())),
-                              frame.index(0));
-  frame.runIf(isFirst, [&] {
-    StoreScaleOp::create(builder, frame.loc, quantize.getScale(), cache,
-                         place.batch, head, place.token, d, place.page);
+  runIfGiven(frame, condition, [&] {
+    StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
+                    place.batch, head, place.token, d, place.page);
+    Value isFirst = frame.equal(
+        frame.rem(d, frame.index(type.getGranularity())), frame.index(0));
+    frame.runIf(isFirst, [&] {
+      StoreScaleOp::create(builder, frame.loc, quantize.getScale(), cache,
+                           place.batch, head, place.token, d, place.page);
+    });
   });
+}
+
+/// Stores what a thread needs no other for.
+static void storeAlone(const Frame &frame, Value values, Value cache,
+                       const Place &place, Value head, Value d) {
+  OpBuilder &builder = frame.builder;
+  CacheTypeInterface type = getCacheType(cache);
+  if (type.isQuantized()) {
+    StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch,
+                             head, place.token, d, place.page, place.page,
+                             Value());
+    return;
+  }
+  values = convertLanes(frame, values, type.getElementType());
+  StoreOp::create(builder, frame.loc, values, cache, place.batch, head,
+                  place.token, d, place.page);
 }
 
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
                             const Place &place, Value head, Value d,
-                            const Split &split) {
-  CacheTypeInterface type = getCacheType(cache);
-  if (!type.isQuantized()) {
-    values = convertLanes(frame, values, type.getElementType());
-    StoreOp::create(frame.builder, frame.loc, values, cache, place.batch, head,
-                    place.token, d, place.page);
-    return;
-  }
+                            const Split &split, Value condition) {
   if (split.lanesPerGroup > 1)
-    return storeShared(frame, values, cache, place, head, d, split);
-  StoreQuantizedOp::create(frame.builder, frame.loc, values, cache, place.batch,
-                           head, place.token, d, place.page, place.page,
-                           Value());
+    return storeShared(frame, values, cache, place, head, d, split, condition);
+  runIfGiven(frame, condition,
+             [&] { storeAlone(frame, values, cache, place, head, d); });
 }
 
 //===----------------------------------------------------------------------===//

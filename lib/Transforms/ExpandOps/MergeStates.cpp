@@ -148,10 +148,9 @@ private:
 void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   auto out = cast<MemRefType>(op.getOut().getType());
   int64_t heads = out.getDimSize(1), size = out.getDimSize(2);
-  Split split = splitHead(size, size, frame.isGPU ? 8 : 64, /*granularity=*/0,
-                          frame.isGPU);
-  int64_t headThreads =
-      getDivisorUpTo(heads, std::max<int64_t>(kThreads / split.lanes, 1));
+  Split split = splitHead(size, size, frame.getFloatsAtOnce(),
+                          /*granularity=*/0, frame.isGPU);
+  int64_t headThreads = split.getHeadThreads(heads);
   Value rows = frame.dim(op.getOut(), 0);
   Value headEnd = frame.index(heads);
   frame.forBlocks({rows, headEnd}, {1, headThreads}, [&](ValueRange block) {

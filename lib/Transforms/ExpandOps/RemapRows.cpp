@@ -16,12 +16,7 @@ using namespace mlir::kvcache;
 /// The encoded row of a token: its page times the page size, and its offset.
 static Value encode(const Frame &frame, Value cache, Value batch, Value token) {
   OpBuilder &builder = frame.builder;
-  auto type = cast<CacheTypeInterface>(cache.getType());
-  Value pageSize =
-      type.hasStaticPageSize()
-          ? frame.index(type.getPageSize())
-          : ExtentOp::create(builder, frame.loc, builder.getIndexType(),
-                             Extent::PageSize, cache);
+  Value pageSize = frame.getPageSize(cache);
   Value page = PageIdOp::create(builder, frame.loc, cache, batch, token);
   return frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
 }
