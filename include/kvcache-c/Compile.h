@@ -169,6 +169,12 @@ mlirKVCacheKernelGetParameterName(MlirKVCacheKernel kernel, intptr_t index);
 /// The type, such as !llvm.ptr, i32 or index, which has 64 bits.
 MLIR_CAPI_EXPORTED MlirStringRef
 mlirKVCacheKernelGetParameterType(MlirKVCacheKernel kernel, intptr_t index);
+/// The bytes of a parameter, and those before it in the buffer of all of them
+/// that `cuLaunchKernel` may be given.
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheKernelGetParameterSize(MlirKVCacheKernel kernel, intptr_t index);
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheKernelGetParameterOffset(MlirKVCacheKernel kernel, intptr_t index);
 
 #ifdef __cplusplus
 }

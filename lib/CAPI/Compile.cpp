@@ -246,3 +246,13 @@ MlirStringRef mlirKVCacheKernelGetParameterType(MlirKVCacheKernel kernel,
                                                 intptr_t index) {
   return wrap(unwrap(kernel)->parameters[index].type);
 }
+
+int64_t mlirKVCacheKernelGetParameterSize(MlirKVCacheKernel kernel,
+                                          intptr_t index) {
+  return unwrap(kernel)->parameters[index].size;
+}
+
+int64_t mlirKVCacheKernelGetParameterOffset(MlirKVCacheKernel kernel,
+                                            intptr_t index) {
+  return unwrap(kernel)->parameters[index].offset;
+}

@@ -57,19 +57,25 @@ static llvm::json::Value toJSON(Attribute attribute) {
 }
 
 /// A source may have objects from elsewhere, so that nothing is certain.
-static CompiledKernel describeKernel(StringRef name, DictionaryAttr facts) {
+static CompiledKernel describeKernel(DictionaryAttr facts) {
   CompiledKernel kernel;
-  kernel.name = name.str();
+  if (auto name = facts.getAs<StringAttr>("name"))
+    kernel.name = name.str();
   if (auto parameters = facts.getAs<ArrayAttr>("parameters"))
     for (Attribute attribute : parameters) {
       auto parameter = dyn_cast<DictionaryAttr>(attribute);
       auto name = parameter ? parameter.getAs<StringAttr>("name") : nullptr;
       auto type = parameter ? parameter.getAs<TypeAttr>("type") : nullptr;
-      if (!name || !type)
+      auto size = parameter ? parameter.getAs<IntegerAttr>("size") : nullptr;
+      auto offset =
+          parameter ? parameter.getAs<IntegerAttr>("offset") : nullptr;
+      if (!name || !type || !size || !offset)
         continue;
       std::string text;
       llvm::raw_string_ostream(text) << type;
-      kernel.parameters.push_back({name.str(), std::move(text)});
+      kernel.parameters.push_back({name.str(), std::move(text),
+                                   size.getValue().getSExtValue(),
+                                   offset.getValue().getSExtValue()});
     }
   if (auto blockSize = facts.getAs<DenseI32ArrayAttr>("block_size"))
     kernel.blockSize.assign(blockSize.asArrayRef().begin(),
@@ -94,10 +100,10 @@ static CompiledObject describeObject(StringRef module, StringRef chip,
     properties = DictionaryAttr::get(object.getContext());
   result.properties = llvm::formatv("{0}", toJSON(properties));
   if (auto kernels =
-          properties.getAs<DictionaryAttr>(KVCacheDialect::kKernelsProperty))
-    for (NamedAttribute kernel : kernels)
-      if (auto facts = dyn_cast<DictionaryAttr>(kernel.getValue()))
-        result.kernels.push_back(describeKernel(kernel.getName(), facts));
+          properties.getAs<ArrayAttr>(KVCacheDialect::kKernelsProperty))
+    for (Attribute kernel : kernels)
+      if (auto facts = dyn_cast<DictionaryAttr>(kernel))
+        result.kernels.push_back(describeKernel(facts));
   return result;
 }
 

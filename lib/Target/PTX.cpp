@@ -110,6 +110,26 @@ void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
   passes.run(module, modules);
 }
 
+/// Each parameter has the next offset that its alignment allows (CUDA C++
+/// Programming Guide, "Driver API": the buffer of parameters).
+SmallVector<ParameterPlace> placeParameters(const llvm::Function &kernel) {
+  const llvm::DataLayout &layout = kernel.getDataLayout();
+  SmallVector<ParameterPlace> places;
+  uint64_t end = 0;
+  for (const llvm::Argument &argument : kernel.args()) {
+    llvm::Type *type = argument.getParamByValType();
+    llvm::MaybeAlign given = type ? argument.getParamAlign() : std::nullopt;
+    if (!type)
+      type = argument.getType();
+    uint64_t offset =
+        llvm::alignTo(end, given.value_or(layout.getABITypeAlign(type)));
+    uint64_t size = layout.getTypeAllocSize(type);
+    places.push_back({size, offset});
+    end = offset + size;
+  }
+  return places;
+}
+
 class ModuleToPTX : public LLVM::ModuleToObject {
 public:
   ModuleToPTX(gpu::GPUModuleOp module, NVVM::NVVMTargetAttr target,
@@ -141,6 +161,9 @@ public:
       return std::nullopt;
     }
     setDataLayoutAndTriple(*module);
+    for (const llvm::Function &function : *module)
+      if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel)
+        parameters[function.getName()] = placeParameters(function);
     auto loaded = loadBitcodeFiles(*module);
     if (!loaded || failed(linkFiles(*module, std::move(*loaded))) ||
         failed(optimizeModule(*module, optLevel)))
@@ -196,6 +219,10 @@ protected:
     return text;
   }
 
+public:
+  /// Of each kernel, once the module is translated.
+  llvm::StringMap<SmallVector<ParameterPlace>> parameters;
+
 private:
   BackEndScope scope;
   SmallVector<Attribute> libraries;
@@ -215,13 +242,14 @@ static void initializeBackEnd() {
   });
 }
 
-FailureOr<std::string> kvcache::compileToPTX(gpu::GPUModuleOp module,
-                                             NVVM::NVVMTargetAttr target,
-                                             StringRef libdevice) {
+FailureOr<PTXModule> kvcache::compileToPTX(gpu::GPUModuleOp module,
+                                           NVVM::NVVMTargetAttr target,
+                                           StringRef libdevice) {
   initializeBackEnd();
-  std::optional<SmallVector<char, 0>> text =
-      ModuleToPTX(module, target, libdevice).run();
+  ModuleToPTX compiler(module, target, libdevice);
+  std::optional<SmallVector<char, 0>> text = compiler.run();
   if (!text)
     return failure();
-  return std::string(text->begin(), text->end());
+  return PTXModule{std::string(text->begin(), text->end()),
+                   std::move(compiler.parameters)};
 }

@@ -33,27 +33,64 @@ std::optional<gpu::CompilationTarget> parseFormat(StringRef format) {
       .Default(std::nullopt);
 }
 
+/// The parameters of a kernel with their places.
+ArrayAttr describeParameters(LLVM::LLVMFuncOp kernel,
+                             ArrayRef<ParameterPlace> places) {
+  Builder builder(kernel.getContext());
+  auto given =
+      kernel->getAttrOfType<ArrayAttr>(KVCacheDialect::kParametersAttr);
+  SmallVector<Attribute> parameters;
+  for (auto [index, place] : llvm::enumerate(places)) {
+    NamedAttrList facts;
+    if (given) {
+      facts.append(cast<DictionaryAttr>(given[index]).getValue());
+    } else {
+      auto copied = kernel.getArgAttrOfType<TypeAttr>(
+          index, LLVM::LLVMDialect::getByValAttrName());
+      Type type = kernel.getArgument(index).getType();
+      facts.set("name", builder.getStringAttr(kernel.getSymName() + "_param_" +
+                                              Twine(index)));
+      facts.set("type", copied ? copied : TypeAttr::get(type));
+    }
+    facts.set("offset", builder.getI64IntegerAttr(place.offset));
+    facts.set("size", builder.getI64IntegerAttr(place.size));
+    parameters.push_back(facts.getDictionary(kernel.getContext()));
+  }
+  return builder.getArrayAttr(parameters);
+}
+
+/// The threads of a block along x, y and z where the kernel fixes them.
+Attribute describeBlock(LLVM::LLVMFuncOp kernel) {
+  for (StringRef name : {NVVM::NVVMDialect::getReqntidAttrName(),
+                         NVVM::NVVMDialect::getMaxntidAttrName()})
+    if (auto threads = kernel->getAttrOfType<DenseI32ArrayAttr>(name)) {
+      SmallVector<int32_t> sizes(threads.asArrayRef());
+      sizes.resize(3, 1);
+      return Builder(kernel.getContext()).getDenseI32ArrayAttr(sizes);
+    }
+  return {};
+}
+
 /// What others need to know of the kernels in a module in order to launch them.
-DictionaryAttr describeKernels(gpu::GPUModuleOp module) {
+ArrayAttr describeKernels(gpu::GPUModuleOp module, const PTXModule &ptx) {
   Builder builder(module.getContext());
-  SmallVector<NamedAttribute> kernels;
+  SmallVector<Attribute> kernels;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       continue;
     NamedAttrList facts;
-    if (Attribute parameters =
-            function->getAttr(KVCacheDialect::kParametersAttr))
-      facts.set("parameters", parameters);
-    if (Attribute blockSize =
-            function->getAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
+    facts.set("name", function.getSymNameAttr());
+    facts.set("parameters",
+              describeParameters(function,
+                                 ptx.parameters.lookup(function.getName())));
+    if (Attribute blockSize = describeBlock(function))
       facts.set("block_size", blockSize);
     if (Attribute bytes =
             function->getAttr(KVCacheDialect::kDynamicSharedMemoryAttr))
       facts.set("dynamic_shared_memory", bytes);
-    kernels.push_back(builder.getNamedAttr(
-        function.getSymName(), facts.getDictionary(module.getContext())));
+    kernels.push_back(facts.getDictionary(module.getContext()));
   }
-  return builder.getDictionaryAttr(kernels);
+  return builder.getArrayAttr(kernels);
 }
 
 /// A function of CUDA's libdevice that the module calls; null if there is none.
@@ -107,12 +144,11 @@ private:
     FailureOr<std::string> libdevice = findLibdevice(module);
     if (failed(libdevice))
       return failure();
-    DictionaryAttr kernels = describeKernels(module);
     SmallVector<Attribute> objects;
     for (auto target :
          module.getTargetsAttr().getAsRange<NVVM::NVVMTargetAttr>()) {
       FailureOr<gpu::ObjectAttr> object =
-          makeObject(module, target, *libdevice, kernels);
+          makeObject(module, target, *libdevice);
       if (failed(object))
         return failure();
       objects.push_back(*object);
@@ -140,18 +176,18 @@ private:
 
   FailureOr<gpu::ObjectAttr> makeObject(gpu::GPUModuleOp module,
                                         NVVM::NVVMTargetAttr target,
-                                        StringRef libdevice,
-                                        DictionaryAttr kernels) {
-    FailureOr<std::string> ptx = compileToPTX(module, target, libdevice);
+                                        StringRef libdevice) {
+    FailureOr<PTXModule> ptx = compileToPTX(module, target, libdevice);
     if (failed(ptx))
       return failure();
-    FailureOr<StringAttr> content = finish(module.getLoc(), *ptx, target);
+    FailureOr<StringAttr> content = finish(module.getLoc(), ptx->text, target);
     if (failed(content))
       return failure();
     Builder builder(&getContext());
     NamedAttribute properties[] = {
         builder.getNamedAttr("O", builder.getI32IntegerAttr(target.getO())),
-        builder.getNamedAttr(KVCacheDialect::kKernelsProperty, kernels)};
+        builder.getNamedAttr(KVCacheDialect::kKernelsProperty,
+                             describeKernels(module, *ptx))};
     return gpu::ObjectAttr::get(&getContext(), target, *parseFormat(format),
                                 *content, builder.getDictionaryAttr(properties),
                                 /*kernels=*/nullptr);

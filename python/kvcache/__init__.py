@@ -34,12 +34,11 @@ from .geometry import (
     tile_offset,
 )
 from .inputs import StepInputs
-from .kernels import CompiledModule, Kernel
+from .kernels import CompiledModule, Kernel, Parameter
 from .layouts import Layout, describe
 from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NoMemory, NumPyMemory
 from .params import KVCacheParams
-from .ptx import Parameter
 from .quantization import KVCacheQuantizationConfig
 from .runtime import JitModule, jit
 from .snapshot import (

@@ -22,8 +22,7 @@ from ._version import __version__
 from .checks import check_path
 from .descriptors import Descriptor
 from .errors import ArtifactError
-from .kernels import Binary, CompiledModule, Kernel
-from .ptx import Parameter
+from .kernels import Binary, CompiledModule, Kernel, Parameter
 from .toolchain import Resources
 
 _FORMAT = "kvcache-artifact"

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from . import _native
 from .descriptors import describe
-from .kernels import Binary, CompiledModule, Kernel
+from .kernels import Binary, CompiledModule, Kernel, Parameter
 from .libraries import LibrarySource
-from .ptx import Entry, Parameter, parse_entries
 
 _FORMATS = ("ptx", "cubin", "fatbin")
 
@@ -100,35 +98,21 @@ def _parse_targets(target: str | Iterable[str]) -> list[str]:
 
 
 def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
-    """The compiler names the parameters; their places are those of the PTX."""
-    described = properties.get("kvcache.kernels", {})
-    kernels = []
-    for entry in parse_entries(binary.ptx):
-        description = described.get(entry.name, {})
-        block_size = description.get("block_size") or entry.block_size
-        kernels.append(
-            Kernel(
-                entry.name,
-                _name_parameters(entry, description.get("parameters", [])),
-                tuple(block_size) if block_size else None,
-                description.get("dynamic_shared_memory", 0),
-                tuple(
-                    describe(parameter["name"], parameter["descriptor"])
-                    for parameter in description.get("parameters", [])
-                    if "descriptor" in parameter
-                ),
-                binary,
-            )
+    return [
+        Kernel(
+            facts["name"],
+            tuple(
+                Parameter(said["name"], said["type"], said["size"], said["offset"])
+                for said in facts["parameters"]
+            ),
+            tuple(facts["block_size"]) if "block_size" in facts else None,
+            facts.get("dynamic_shared_memory", 0),
+            tuple(
+                describe(said["name"], said["descriptor"])
+                for said in facts["parameters"]
+                if "descriptor" in said
+            ),
+            binary,
         )
-    return kernels
-
-
-def _name_parameters(
-    entry: Entry, described: list[dict[str, Any]]
-) -> tuple[Parameter, ...]:
-    if len(described) != len(entry.parameters):
-        return entry.parameters
-    return tuple(
-        replace(parameter, name=description["name"], type=description["type"])
-        for parameter, description in zip(entry.parameters, described, strict=True)
-    )
+        for facts in properties.get("kvcache.kernels", [])
+    ]

@@ -14,7 +14,16 @@ from ._native import Path
 from .checks import check_string
 from .descriptors import Descriptor
 from .libraries import LibrarySource
-from .ptx import Parameter
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter: MLIR's type of it, size and offset in bytes."""
+
+    name: str
+    type: str
+    size: int
+    offset: int
 
 
 @dataclass

@@ -75,7 +75,7 @@ static void testPTX(void) {
          contains(ptx, ".entry read("), contains(ptx, ".target sm_90a"),
          ptx.data[ptx.length - 1], ptx.data[ptx.length],
          contains(mlirKVCacheObjectGetProperties(object),
-                  "\"kvcache.kernels\":{\"read\":"),
+                  "\"kvcache.kernels\":[{"),
          (int)mlirKVCacheObjectGetNumKernels(object));
   mlirKVCacheCompileResultDestroy(result);
 }
@@ -97,8 +97,14 @@ static void testKernel(void) {
   // CHECK-NEXT: type: !llvm.ptr
   show("parameter", mlirKVCacheKernelGetParameterName(kernel, 0));
   show("type", mlirKVCacheKernelGetParameterType(kernel, 0));
+  // CHECK-NEXT: 8 bytes at 0
+  printf("%d bytes at %d\n", (int)mlirKVCacheKernelGetParameterSize(kernel, 0),
+         (int)mlirKVCacheKernelGetParameterOffset(kernel, 0));
   // CHECK-NEXT: parameter: out
   show("parameter", mlirKVCacheKernelGetParameterName(kernel, last));
+  // CHECK-NEXT: aligned 1
+  printf("aligned %d\n",
+         mlirKVCacheKernelGetParameterOffset(kernel, last) % 8 == 0);
   mlirKVCacheCompileResultDestroy(result);
 }
 

@@ -20,8 +20,8 @@
 // HOST:            gpu.launch_func @lengths_kernel::@lengths_kernel blocks in (%[[GRID]], {{[^)]*}}) threads in (%[[C16]], %[[C4]], %[[C2]])
 // HOST:          gpu.binary @lengths_kernel
 // HOST-SAME:       block_size = array<i32: 16, 4, 2>
-// HOST-SAME:       {name = "keys.blocks", type = !llvm.ptr}
-// HOST-SAME:       {name = "out", type = !llvm.ptr}
+// HOST-SAME:       {name = "keys.blocks", offset = 0 : i64, size = 8 : i64, type = !llvm.ptr}
+// HOST-SAME:       {name = "out", offset = {{[0-9]+}} : i64, size = 8 : i64, type = !llvm.ptr}
 func.func @lengths(%k: !cache {kvcache.name = "keys"}, %b: index, %out: memref<?x2x4x16xbf16> {kvcache.name = "out"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

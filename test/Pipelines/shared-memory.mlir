@@ -16,7 +16,7 @@
 // CHECK:         .visible .entry one(
 // CHECK:         .shared .align 1024 .b8 kvcache_tile_{{[0-9]+}}[32768];
 
-// BINARY:        kvcache.kernels = {one = {block_size = array<i32: 128, 1, 1>, parameters = [{{[^]]*}}]}, three = {block_size = array<i32: 128, 1, 1>, dynamic_shared_memory = 98304 : i64, parameters =
+// BINARY:        kvcache.kernels = [{block_size = array<i32: 128, 1, 1>, dynamic_shared_memory = 98304 : i64, name = "three", parameters = [{{[^]]*}}]}, {block_size = array<i32: 128, 1, 1>, name = "one", parameters =
 // BINARY:        %[[BYTES:.*]] = arith.constant 98304 : i32
 // BINARY:        gpu.launch_func @kernels::@three {{.*}} dynamic_shared_memory_size %[[BYTES]] args
 // BINARY:        gpu.launch_func @kernels::@one blocks in ({{[^)]*}}) threads in ({{[^)]*}}) args

@@ -27,6 +27,6 @@
 // BINARY:        func.func @gather_keys(
 // BINARY:          gpu.launch_func @gather_keys_kernel::@gather_keys_kernel
 // BINARY:        gpu.binary @gather_keys_kernel [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx86">
-// BINARY-SAME:     kvcache.kernels = {gather_keys_kernel = {block_size = array<i32: 16, 2, 8>, parameters = [
-// BINARY-SAME:       {name = "{{[a-z0-9_.]*}}blocks", type = !llvm.ptr}
+// BINARY-SAME:     kvcache.kernels = [{block_size = array<i32: 16, 2, 8>, name = "gather_keys_kernel", parameters = [
+// BINARY-SAME:       {name = "{{[a-z0-9_.]*}}blocks", offset = {{[0-9]+}} : i64, size = 8 : i64, type = !llvm.ptr}
 // BINARY-SAME:     assembly = "

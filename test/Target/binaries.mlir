@@ -8,7 +8,7 @@
 
 // CHECK-NOT:     gpu.module
 // CHECK:         gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx86">,
-// CHECK-SAME:      kvcache.kernels = {kernel = {block_size = array<i32: 32, 1, 1>, parameters = [{name = "arg0", type = !llvm.ptr}]}}
+// CHECK-SAME:      kvcache.kernels = [{block_size = array<i32: 32, 1, 1>, name = "kernel", parameters = [{name = "arg0", offset = 0 : i64, size = 8 : i64, type = !llvm.ptr}]}]
 // CUBIN-SAME:      bin = "\7FELF
 // FATBIN-SAME:     "P\EDU\BA
 // CHECK-SAME:      #gpu.object<#nvvm.target<O = 3, chip = "sm_100a", features = "+ptx88">,

@@ -42,7 +42,7 @@
 
 // BINARY-NOT:    gpu.module
 // BINARY:        gpu.binary @own [#gpu.object<#nvvm.target<O = 3, chip = "sm_89", features = "+ptx84">
-// BINARY-SAME:     kvcache.kernels = {first = {parameters = [{name = "arg0", type = !llvm.ptr}]}, second = {parameters = [{name = "n", type = index}]}}
+// BINARY-SAME:     kvcache.kernels = [{name = "first", parameters = [{name = "arg0", offset = 0 : i64, size = 8 : i64, type = !llvm.ptr}]}, {name = "second", parameters = [{name = "n", offset = 0 : i64, size = 8 : i64, type = index}]}]
 // BINARY-SAME:     #gpu.object<#nvvm.target<O = 3, chip = "sm_120a", features = "+ptx88">
 // BINARY:        gpu.binary @other [#gpu.object<#nvvm.target<O = 1, chip = "sm_80", features = "+ptx80">
 // BINARY-SAME:     #gpu.object<#nvvm.target<O = 1, chip = "sm_100a", features = "+ptx88">

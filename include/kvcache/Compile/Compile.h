@@ -34,6 +34,8 @@ struct CompiledKernel {
     std::string name;
     /// The type in MLIR syntax, such as `!llvm.ptr`.
     std::string type;
+    /// Bytes, and those before it in the buffer of all parameters.
+    int64_t size = 0, offset = 0;
   };
   std::string name;
   std::vector<Parameter> parameters;

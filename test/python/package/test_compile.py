@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from programs import examples
 
 import kvcache
-from kvcache import toolchain
-from kvcache.ptx import Parameter, parse_entries
+from kvcache import Parameter, toolchain
 
 
 def has_tool(name):
@@ -130,6 +129,37 @@ def test_parameters_have_names_and_places():
     )
     for name in ("blocks", "lengths", "table", "out"):
         assert gather.parameters[places[name]].type == "!llvm.ptr"
+
+
+# Kernels may be written for LLVM, with names that are PTX's.
+HAND_WRITTEN = """
+gpu.module @kernels {
+  llvm.func @f(%pointer: !llvm.ptr, %byte: i8,
+               %map: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64},
+               %value: f32, %pair: !llvm.struct<(i32, i64)>, %lanes: vector<4xf32>)
+      attributes {nvvm.kernel, nvvm.reqntid = array<i32: 64, 2>} {
+    llvm.return
+  }
+  llvm.func @empty() attributes {nvvm.kernel} {
+    llvm.return
+  }
+}
+"""
+
+
+def test_parameters_of_kernels_by_hand():
+    f, empty = kvcache.compile(HAND_WRITTEN).kernels.values()
+    assert f.block_size == (64, 2, 1)
+    assert f.parameters == (
+        Parameter("f_param_0", "!llvm.ptr", 8, 0),
+        Parameter("f_param_1", "i8", 1, 8),
+        Parameter("f_param_2", "!llvm.array<128 x i8>", 128, 64),
+        Parameter("f_param_3", "f32", 4, 192),
+        Parameter("f_param_4", "!llvm.struct<(i32, i64)>", 16, 200),
+        Parameter("f_param_5", "vector<4xf32>", 16, 224),
+    )
+    assert ".param .align 64 .b8 f_param_2[128]" in f.ptx
+    assert (empty.parameters, empty.block_size) == ((), None)
 
 
 def test_repr_shows_the_launch():
@@ -407,39 +437,6 @@ def test_bad_time_limit(monkeypatch, limit):
     monkeypatch.setenv("KVCACHE_TOOL_TIMEOUT", limit)
     with pytest.raises(kvcache.ToolchainError, match=f"positive number.*'{limit}'"):
         toolchain.assemble("", "sm_90a")
-
-
-# PTX
-
-
-def test_parameters_of_ptx():
-    (entry,) = parse_entries("""
-.visible .entry f(
-  .param .u64 .ptr .global .align 16 f_param_0, // a pointer
-  .param .u8 f_param_1,
-  .param .align 64 .b8 f_param_2[128],
-  .param .f32 f_param_3
-)
-.reqntid 64, 2
-.minnctapersm 2
-{ ret; }
-.func g(.param .b32 x) { ret; }
-""")
-    assert entry.block_size == (64, 2, 1)
-    assert entry.parameters == (
-        Parameter("f_param_0", "ptr", 8, 0),
-        Parameter("f_param_1", "u8", 1, 8),
-        Parameter("f_param_2", "b8[128]", 128, 64),
-        Parameter("f_param_3", "f32", 4, 192),
-    )
-
-
-def test_kernels_without_parameters():
-    text = ".entry a() { ret; }\n.entry b .maxntid 32, 1, 1 { ret; }"
-    assert [(e.name, e.parameters, e.block_size) for e in parse_entries(text)] == [
-        ("a", (), None),
-        ("b", (), (32, 1, 1)),
-    ]
 
 
 # Artifacts
