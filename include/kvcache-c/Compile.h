@@ -48,7 +48,7 @@ MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetBoundsChecks(MlirKVCacheCompileOptions options,
                                          bool enable);
 /// Sets the folder of the CUDA toolkit, with bin/ptxas. By default, the
-/// compiler searches PATH, CUDA_HOME, CUDA_ROOT and CUDA_PATH.
+/// compiler looks at PTXAS, CUDA_HOME, CUDA_ROOT, CUDA_PATH and PATH.
 MLIR_CAPI_EXPORTED void
 mlirKVCacheCompileOptionsSetToolkit(MlirKVCacheCompileOptions options,
                                     MlirStringRef toolkit);

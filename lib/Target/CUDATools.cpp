@@ -31,25 +31,35 @@ static std::string getPathInBin(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
+/// As `find_tool` of python/kvcache/toolchain.py, which also looks into
+/// NVIDIA's packages for Python.
 FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
                                              StringRef toolkit) {
+  using llvm::sys::Process;
   if (!toolkit.empty()) {
     std::string path = getPathInBin(toolkit, name);
     if (llvm::sys::fs::can_execute(path))
       return path;
     return emitError(loc, "expects the toolkit to have '") << path << "'";
   }
-  if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName(name))
-    return *path;
-  for (const char *variable : {"CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"})
-    if (auto folder = llvm::sys::Process::GetEnv(variable))
+  std::string variable = name.upper();
+  if (auto path = Process::GetEnv(variable); path && !path->empty()) {
+    if (llvm::sys::fs::can_execute(*path))
+      return *path;
+    return emitError(loc) << variable << " is '" << *path
+                          << "', which is not a program";
+  }
+  for (const char *home : {"CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"})
+    if (auto folder = Process::GetEnv(home); folder && !folder->empty())
       if (std::string path = getPathInBin(*folder, name);
           llvm::sys::fs::can_execute(path))
         return path;
+  if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName(name))
+    return *path;
   return emitError(loc, "'")
-         << name
-         << "' is not on PATH: pass the pipeline option 'toolkit', set "
-            "CUDA_HOME, or install the Python package nvidia-cuda-nvcc";
+         << name << "' was not found: pass the pipeline option 'toolkit', set "
+         << variable
+         << " to its path or CUDA_HOME to a CUDA toolkit, or put it on PATH";
 }
 
 //===----------------------------------------------------------------------===//

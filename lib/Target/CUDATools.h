@@ -15,9 +15,10 @@
 
 namespace mlir::kvcache {
 
-/// The path of a tool: in `toolkit`/bin if a toolkit is given, else on PATH, or
-/// in the bin of CUDA_HOME, CUDA_ROOT or CUDA_PATH. Reports at `loc` where it
-/// looked if there is none.
+/// The path of a tool: in `toolkit`/bin if a toolkit is given, else what the
+/// environment variable of its name in capitals says, else in the bin of
+/// CUDA_HOME, CUDA_ROOT or CUDA_PATH, or on PATH. Reports at `loc` if there is
+/// none.
 FailureOr<std::string> findCUDATool(Location loc, StringRef name,
                                     StringRef toolkit);
 

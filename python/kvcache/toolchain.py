@@ -51,8 +51,8 @@ def find_tool(name: str) -> Path:
     """Returns the path of ``"ptxas"``, ``"fatbinary"`` or ``"nvdisasm"``.
 
     Looks at the environment variable of the tool's name (``PTXAS``), beside the Python
-    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, and on ``PATH``.
-    Raises ``ToolchainError`` if it is nowhere, or not where the variable says.
+    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, ``CUDA_ROOT`` and
+    ``CUDA_PATH``, and on ``PATH``, as the compiler does but for the packages. Raises ``ToolchainError`` if it is nowhere, or not where the variable says.
     """
     variable = os.environ.get(name.upper())
     if variable:
@@ -78,8 +78,9 @@ def _tool_folders() -> Iterator[Path]:
     yield from (
         path / "bin" for path in sorted(packages.glob("cu[0-9]*"), reverse=True)
     )
-    if home := os.environ.get("CUDA_HOME"):
-        yield Path(home) / "bin"
+    for variable in ("CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield Path(home) / "bin"
 
 
 def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:

@@ -21,7 +21,7 @@
 // OPT-LEVEL:      error: expects opt-level to be 0 to 3, got {{7|-1}}{{$}}
 // NO-TOOLKIT:     kernel.mlir:[[#]]:[[#]]: error: expects the toolkit to have '{{.*}}nowhere/bin/ptxas'
 // UNKNOWN-OPTION: no such option speed
-// NO-PTXAS:       kernel.mlir:[[#]]:[[#]]: error: 'ptxas' is not on PATH: pass the pipeline option 'toolkit'
+// NO-PTXAS:       kernel.mlir:[[#]]:[[#]]: error: 'ptxas' was not found: pass the pipeline option 'toolkit', set PTXAS
 gpu.module @kernels {
   gpu.func @kernel(%m: memref<8xf32>) kernel {
     gpu.return

@@ -15,10 +15,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import BUILD
 from programs import examples
 
 import kvcache
 from kvcache import Parameter, toolchain
+
+KVCACHE_OPT = BUILD / "bin" / "kvcache-opt"
 
 
 def has_tool(name):
@@ -383,6 +386,40 @@ def test_formats(format):
     assert getattr(kernel, format)
     assert ".entry gather" in kernel.ptx
     assert kernel.binary.known("cubin") is not None
+
+
+PLACES = ("PTXAS", "CUDA_HOME", "CUDA_ROOT", "CUDA_PATH", "PATH")
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A ptxas in each place of the search, which prints the place's name and fails."""
+    monkeypatch.setattr(toolchain.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(toolchain.sysconfig, "get_path", lambda _: str(tmp_path))
+    for place in PLACES:
+        folder = tmp_path / place / "bin"
+        folder.mkdir(parents=True)
+        fake = folder / "ptxas"
+        fake.write_text(f"#!/bin/sh\necho from {place}\nexit 3\n")
+        fake.chmod(0o755)
+        value = {"PTXAS": fake, "PATH": folder}.get(place, folder.parent)
+        monkeypatch.setenv(place, str(value))
+    (tmp_path / "kernel.mlir").write_text(GATHER)
+    return tmp_path
+
+
+@pytest.mark.parametrize("first", range(len(PLACES)))
+def test_python_and_the_compiler_find_the_same_tool(first, places, monkeypatch):
+    for place in PLACES[:first]:
+        monkeypatch.delenv(place)
+    with pytest.raises(kvcache.ToolchainError, match=f"from {PLACES[first]}$"):
+        assert kvcache.compile(GATHER).kernels["gather"].cubin
+    options = "--kvcache-to-ptx=chip=sm_90a format=cubin"
+    run = subprocess.run(
+        [KVCACHE_OPT, places / "kernel.mlir", options], capture_output=True, text=True
+    )
+    assert run.returncode != 0
+    assert f"'ptxas' failed (exit code 3): from {PLACES[first]}" in run.stderr
 
 
 def test_missing_tool(monkeypatch):
