@@ -78,6 +78,16 @@ LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
          << cache;
 }
 
+LogicalResult kvcache::verifyPowerOfTwo(Operation *op, Type type) {
+  if (type && (type.isF32() || type.isBF16() || isa<Float8E8M0FNUType>(type)))
+    return success();
+  InFlightDiagnostic diag = op->emitOpError(
+      "expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got ");
+  if (type)
+    return diag << type;
+  return diag << "a cache without scales";
+}
+
 //===----------------------------------------------------------------------===//
 // Ranges
 //===----------------------------------------------------------------------===//

@@ -54,6 +54,9 @@ LogicalResult verifyTile(Operation *op, MemRefType tile,
 LogicalResult verifyTensorScale(Operation *op, Value tensorScale,
                                 CacheTypeInterface cache);
 
+/// Checks that scales of `type`, null for none, hold all powers of two.
+LogicalResult verifyPowerOfTwo(Operation *op, Type type);
+
 /// Whether the length of sequence `batch` provably exists: `batch` is a
 /// constant below the static size of the lengths behind `cache`.
 bool isLengthInRange(Value cache, Value batch);

@@ -81,6 +81,9 @@ LogicalResult QuantizeOp::verify() {
       return emitOpError("expects 'scale' to be one scale with 'lanes', got ")
              << scale;
   }
+  // (C4)
+  if (getPowerOfTwo())
+    return verifyPowerOfTwo(*this, getLaneType(scale));
   return success();
 }
 
@@ -155,6 +158,9 @@ LogicalResult StoreQuantizedOp::verify() {
   // (C1), (C2)
   Type value = getValue().getType();
   if (failed(verifyWidth(*this, "value", value, cache)))
+    return failure();
+  // (C5)
+  if (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, cache.getScale())))
     return failure();
   int64_t lanes = getNumLanes(value);
   if (cache.isQuantized() && lanes % cache.getGranularity() != 0 &&

@@ -200,6 +200,12 @@ LogicalResult AppendOp::verify() {
         failed(verifyNorm(*this, "query_norm", getQueryNorm(), size)))
       return failure();
   }
+  // (C8)
+  if (getPowerOfTwo())
+    for (Value of : {getKeyCache(), getValueCache()})
+      if (of && failed(verifyPowerOfTwo(
+                    *this, cast<CacheTypeInterface>(of.getType()).getScale())))
+        return failure();
   return verifyResults(*this);
 }
 

@@ -51,7 +51,8 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
       to nearest even in the scale type, or up to the next power of two for
       f8E8M0FNU, and clamps it to the positive finite numbers of the scale type.
       The scale is 1 if amax is 0, and NaN if the group has a NaN or an
-      infinity.
+      infinity. With `power_of_two`, the scale is `amax / max` or 1e-4, whichever
+      is larger, rounded up to the next power of two, and at most 2^126.
     - The quantized values: the values divided by the rounded scale times
       `tensor_scale`, saturated, and rounded to nearest even. i8 values are from
       -127 to 127. If the divisor is 0, which needs a tiny `tensor_scale`, the
@@ -69,6 +70,7 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     - (C2) the number of lanes of `value` is a multiple of that of `scale`.
     - (C3) `lanes`, if given, is a power of two up to 32, and `scale` has one
       lane.
+    - (C4) scales have the type f32, bf16 or f8E8M0FNU with `power_of_two`.
 
     Example:
 
@@ -84,7 +86,7 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
   let arguments = !con(
     (ins Arg<KVCache_UnquantizedLanes, "the values">:$value),
     KVCache_TensorScaleArgument,
-    (ins OptionalAttr<I64Attr>:$lanes));
+    (ins OptionalAttr<I64Attr>:$lanes, UnitAttr:$power_of_two));
   let results = (outs
     Res<KVCache_QuantizedLanes, "the quantized values">:$quantized,
     Res<KVCache_ScaleLanes, "the scale of each group">:$scale
@@ -199,6 +201,8 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
       `tensor_scale` and no `scale_page`.
     - (C4) `d` is a multiple of the number of values. The lowering checks
       constants, the bounds checks other values.
+    - (C5) with `power_of_two`, which is that of `quantize`, the cache has scales
+      of f32, bf16 or f8E8M0FNU.
 
     Example:
 
@@ -218,7 +222,8 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     (ins Arg<KVCache_UnquantizedLanes, "the values">:$value,
          Arg<KVCache_AnyCache, "the cache">:$cache),
     KVCache_IndexArguments, KVCache_PageArgument, KVCache_ScalePageArgument,
-    KVCache_TensorScaleArgument, KVCache_NontemporalArgument);
+    KVCache_TensorScaleArgument, KVCache_NontemporalArgument,
+    (ins UnitAttr:$power_of_two));
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`page` $page^)? (`scale_page` $scale_page^)?

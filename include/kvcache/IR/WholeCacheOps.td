@@ -52,7 +52,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
       of a token's position has R/2 cosines and then R/2 sines. Pair j is the
       elements j and `j + R/2` of these, or `2j` and `2j + 1` if `interleaved`.
       The position is `positions[r]`, or the token's number.
-    - quantization, as the type of the cache says.
+    - quantization, as the type of the cache says; `power_of_two` is that of
+      `quantize`.
 
     `queries` are normed by `query_norm`, roped and written back in place.
     `latent_rope` are the last elements of the rows of a latent cache (MLA),
@@ -71,6 +72,7 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     - (C6) `query_norm` requires `queries`, which have the head size of the keys
       unless the cache is latent.
     - (C7) `interleaved`, `rope_begin` and `positions` require `rope`.
+    - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU.
 
     Example:
 
@@ -107,7 +109,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
     DefaultValuedOptionalAttr<F32Attr, "1.0e-6f">:$epsilon,
     DefaultValuedOptionalAttr<I64Attr, "0">:$rope_begin,
-    UnitAttr:$interleaved
+    UnitAttr:$interleaved,
+    UnitAttr:$power_of_two
   );
   let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
   let assemblyFormat = [{

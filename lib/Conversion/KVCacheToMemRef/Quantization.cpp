@@ -214,6 +214,31 @@ static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
                                  upward, /*fastmath=*/nullptr);
 }
 
+/// Scales rounded up to powers of two, from that of 1e-4 to 2^126, so that
+/// their reciprocals are normal numbers; NaN where `largest` is not finite.
+static Value getPowersOfTwo(const F32Builder &b, Value scales, Value largest) {
+  scales = b.op<arith::MaxNumFOp>(scales, 1e-4f);
+  scales = b.op<arith::MinNumFOp>(scales, 0x1p126f);
+  OpBuilder &builder = b.builder;
+  Type integers = withLane(scales.getType(), builder.getI32Type());
+  auto constant = [&](int32_t bits) -> Value {
+    TypedAttr attr = builder.getI32IntegerAttr(bits);
+    if (auto vector = dyn_cast<VectorType>(integers))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(builder, b.loc, attr);
+  };
+  // A carry out of the fraction raises the exponent.
+  constexpr int32_t fraction = 0x007fffff;
+  Value bits = arith::BitcastOp::create(builder, b.loc, integers, scales);
+  bits = b.op<arith::AddIOp>(bits, constant(fraction));
+  bits = b.op<arith::AndIOp>(bits, constant(~fraction));
+  Value powers =
+      arith::BitcastOp::create(builder, b.loc, scales.getType(), bits);
+  Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
+  return b.select(arith::CmpFPredicate::OLT, largest,
+                  std::numeric_limits<float>::infinity(), powers, nan);
+}
+
 /// Scales, but 1 for groups of zeros.
 static Value replaceZeros(const F32Builder &b, Value scales, Value largest) {
   return b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
@@ -222,13 +247,17 @@ static Value replaceZeros(const F32Builder &b, Value scales, Value largest) {
 
 /// The scale of each group, from the largest magnitudes: by a division, or as
 /// those of 16 bits are divided without.
-static Value getScales(const F32Builder &b, Value largest, Value tensorScale,
-                       Type quantizedType, FloatType scaleType, bool divides) {
+static Value getScales(const F32Builder &b, Value largest,
+                       const QuantizeOptions &options, Type quantizedType,
+                       FloatType scaleType, bool divides) {
+  Value tensorScale = options.tensorScale;
   float limit = getLargestQuantized(quantizedType);
   Value scales = divides ? b.op<arith::DivFOp>(largest, limit)
                          : divideMagnitudes(b, largest, limit);
   if (tensorScale)
     scales = b.op<arith::DivFOp>(scales, b.broadcast(tensorScale, scales));
+  if (options.powerOfTwo)
+    return roundScales(b, getPowersOfTwo(b, scales, largest), scaleType);
   // Magnitudes of 16 bits are large enough to stay numbers of f32.
   if (!divides && !tensorScale && scaleType.isF32())
     return replaceZeros(b, scales, largest);
@@ -266,15 +295,16 @@ static Value roundToInt8(const F32Builder &b, Value values) {
 }
 
 Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
-                            int64_t granularity, Value tensorScale,
-                            int64_t spread, Type quantizedType,
+                            const QuantizeOptions &options, Type quantizedType,
                             Type scaleType) {
   F32Builder b(builder, loc);
+  int64_t granularity = options.granularity;
+  Value tensorScale = options.tensorScale;
   bool divides = !avoidsDivisions(builder, value);
   if (divides)
     value = convertFloat(builder, loc, value, b.f32);
-  Value largest = getLargestMagnitudes(b, value, granularity, spread);
-  Value scales = getScales(b, largest, tensorScale, quantizedType,
+  Value largest = getLargestMagnitudes(b, value, granularity, options.spread);
+  Value scales = getScales(b, largest, options, quantizedType,
                            cast<FloatType>(scaleType), divides);
 
   Value divisors = convertFloat(builder, loc, scales, b.f32);
@@ -284,13 +314,19 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
     divisors = b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
                         b.constant(divisors, 1.0f), divisors);
   }
-  // The scale of a tensor may be any number.
+  // The reciprocal of a power of two is exact. The scale of a tensor may be any
+  // number.
   Value quotients;
-  if (divides || tensorScale)
+  if (options.powerOfTwo && !tensorScale) {
+    Value factors = b.op<arith::DivFOp>(b.constant(divisors, 1.0f), divisors);
+    quotients = b.op<arith::MulFOp>(convertFloat(builder, loc, value, b.f32),
+                                    b.spread(factors, value, granularity));
+  } else if (divides || tensorScale) {
     quotients = b.op<arith::DivFOp>(convertFloat(builder, loc, value, b.f32),
                                     b.spread(divisors, value, granularity));
-  else
+  } else {
     quotients = divideByScales(b, value, divisors, granularity);
+  }
   Value quantized = isa<IntegerType>(quantizedType)
                         ? roundToInt8(b, quotients)
                         : convertFloat(builder, loc, quotients, quantizedType);

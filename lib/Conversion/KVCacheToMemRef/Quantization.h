@@ -35,11 +35,20 @@ struct Quantized {
   Value values, scales;
 };
 
-/// Quantizes groups of `granularity` lanes, the last one perhaps shorter, to
-/// the types given. A group of `spread` threads' lanes has one scale.
+/// How to quantize groups of `granularity` lanes, the last one perhaps shorter.
+struct QuantizeOptions {
+  int64_t granularity;
+  /// May be null.
+  Value tensorScale;
+  bool powerOfTwo = false;
+  /// The number of threads whose lanes share a scale.
+  int64_t spread = 1;
+};
+
+/// Quantizes `value` to the types given.
 Quantized quantize(OpBuilder &builder, Location loc, Value value,
-                   int64_t granularity, Value tensorScale, int64_t spread,
-                   Type quantizedType, Type scaleType);
+                   const QuantizeOptions &options, Type quantizedType,
+                   Type scaleType);
 
 /// The elements that `op` loads from `indices` on, multiplied by their scales.
 /// The indices of the scales differ in their page only.

@@ -24,9 +24,10 @@ struct LowerQuantize : OpConversionPattern<QuantizeOp> {
     Type scaleType = op.getScale().getType();
     int64_t granularity =
         getNumLanes(op.getValue().getType()) / getNumLanes(scaleType);
+    int64_t spread = op.getLanes().value_or(1);
     Quantized result = quantize(
-        rewriter, op.getLoc(), adaptor.getValue(), granularity,
-        adaptor.getTensorScale(), op.getLanes().value_or(1),
+        rewriter, op.getLoc(), adaptor.getValue(),
+        {granularity, adaptor.getTensorScale(), op.getPowerOfTwo(), spread},
         getLaneType(op.getQuantized().getType()), getLaneType(scaleType));
     // A vector of one scale was asked for.
     if (result.scales.getType() != scaleType)
@@ -72,8 +73,9 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
     }
     Quantized result =
         quantize(rewriter, op.getLoc(), getSingle(adaptor.getValue()),
-                 type.getGranularity(), getSingle(adaptor.getTensorScale()),
-                 /*spread=*/1, type.getElementType(), type.getScale());
+                 {type.getGranularity(), getSingle(adaptor.getTensorScale()),
+                  op.getPowerOfTwo()},
+                 type.getElementType(), type.getScale());
 
     ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
         .store(op, result.values, op.getNontemporal());

@@ -305,7 +305,8 @@ private:
     HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
     forUnits(part, share.lane, [&](Value d) {
       storeElements(frame, computeUnit(math, d, part.split), cache, place,
-                    share.head, d, part.split, share.hasOwn);
+                    share.head, d, part.split, share.hasOwn,
+                    op.getPowerOfTwo());
     });
   }
 

@@ -93,13 +93,13 @@ Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
 /// Quantizes a group that several threads share, and stores it with its scale.
 static void storeShared(const Frame &frame, Value values, Value cache,
                         const Place &place, Value head, Value d,
-                        const Split &split, Value condition) {
+                        const Split &split, Value condition, bool powerOfTwo) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
       type.getScale(), values, Value(),
-      builder.getI64IntegerAttr(split.lanesPerGroup));
+      builder.getI64IntegerAttr(split.lanesPerGroup), powerOfTwo);
   runIfGiven(frame, condition, [&] {
     StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
                     place.batch, head, place.token, d, place.page);
@@ -114,13 +114,14 @@ static void storeShared(const Frame &frame, Value values, Value cache,
 
 /// Stores what a thread needs no other for.
 static void storeAlone(const Frame &frame, Value values, Value cache,
-                       const Place &place, Value head, Value d) {
+                       const Place &place, Value head, Value d,
+                       bool powerOfTwo) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   if (type.isQuantized()) {
     StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch,
                              head, place.token, d, place.page, place.page,
-                             Value());
+                             Value(), /*nontemporal=*/false, powerOfTwo);
     return;
   }
   values = convertLanes(frame, values, type.getElementType());
@@ -130,11 +131,14 @@ static void storeAlone(const Frame &frame, Value values, Value cache,
 
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
                             const Place &place, Value head, Value d,
-                            const Split &split, Value condition) {
+                            const Split &split, Value condition,
+                            bool powerOfTwo) {
   if (split.lanesPerGroup > 1)
-    return storeShared(frame, values, cache, place, head, d, split, condition);
-  runIfGiven(frame, condition,
-             [&] { storeAlone(frame, values, cache, place, head, d); });
+    return storeShared(frame, values, cache, place, head, d, split, condition,
+                       powerOfTwo);
+  runIfGiven(frame, condition, [&] {
+    storeAlone(frame, values, cache, place, head, d, powerOfTwo);
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -38,11 +38,11 @@ Value loadElements(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane);
 
 /// Stores a unit of a head in the format of the cache: rounded, or quantized
-/// with the scales of its groups. Threads for which `condition`, where given,
-/// does not hold store nothing.
+/// with the scales of its groups, which may be powers of two. Threads for which
+/// `condition`, where given, does not hold store nothing.
 void storeElements(const Frame &frame, Value values, Value cache,
                    const Place &place, Value head, Value d, const Split &split,
-                   Value condition = {});
+                   Value condition = {}, bool powerOfTwo = false);
 
 /// Whether two caches keep values in the same bits.
 bool haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs);

@@ -110,6 +110,16 @@ func.func @c3_lanes_of_another_width(%v: vector<8xbf16>) {
 
 // -----
 
+// (C4) of quantize
+
+func.func @c4_power_of_two_in_f16(%v: vector<8xbf16>) {
+  // expected-error @below {{expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got 'f16'}}
+  %w, %s = kvcache.quantize %v {power_of_two} : vector<8xbf16> -> vector<8xf8E4M3FN>, f16
+  return
+}
+
+// -----
+
 // Types and syntax of quantize
 
 func.func @quantize_of_narrow_floats(%v: vector<8xf8E4M3FN>) {

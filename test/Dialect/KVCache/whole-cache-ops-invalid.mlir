@@ -136,3 +136,15 @@ func.func @results_of_tensors(%cache: !cache, %out: tensor<?x?x8x128xbf16>) {
   kvcache.gather %cache outs(%out) : !cache, tensor<?x?x8x128xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C8) of append
+func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got a cache without scales}}
+  kvcache.append %k to %cache rows %n {power_of_two} : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}

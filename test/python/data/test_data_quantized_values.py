@@ -47,6 +47,11 @@ GROUPINGS = (
 OPTIMIZED = (("f8E4M3FN", "bf16"), ("i8", "f16"), ("f4E2M1FN", "f8E4M3FN"))
 
 
+# Scale types that hold all powers of two, and what is quantized with them.
+POWERS = ("f32", "bf16", "f8E8M0FNU")
+POWER_CASES = (("f32", 72, 3), ("bf16", 16, 1))
+
+
 class Values:
     """A module of loops that quantize and dequantize rows of lanes."""
 
@@ -60,7 +65,7 @@ class Values:
         ]
         self.text = ""
 
-    def add(self, op, wide, width, scales, tensor_scale=False):
+    def add(self, op, wide, width, scales, tensor_scale=False, power_of_two=False):
         """A function (wide, elements, scales[, tensor_scale]) over all rows."""
         element, scale = self.element, self.scale
         columns, groups = max(width, 1), max(scales, 1)
@@ -76,6 +81,8 @@ class Values:
         w = ("%elements", memrefs["%elements"])
         s = ("%scales", memrefs["%scales"])
         given = " tensor_scale %tensor_scale" if tensor_scale else ""
+        if power_of_two:
+            given += " {power_of_two}"
         if op == "quantize":
             body = (
                 f"{take('%x', x, wide_type, '%at')}"
@@ -94,6 +101,8 @@ class Values:
         if tensor_scale:
             parameters += ", %tensor_scale: f32"
         name = self.name(op, wide, width, scales, tensor_scale)
+        if power_of_two:
+            name += "_power"
         self.text += f"""func.func @{name}({parameters}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -146,7 +155,7 @@ def cases_of(values, wides):
             yield ("bf16", 80, 2, tensor_scale)
 
 
-def run_quantize(program, values, case, inputs):
+def run_quantize(program, values, case, inputs, suffix=""):
     """Encodings of elements and scales for rows of values in their own dtype."""
     wide, width, scales, tensor_scale = case
     element, scale = ELEMENTS[values.element], SCALES[values.scale]
@@ -155,7 +164,7 @@ def run_quantize(program, values, case, inputs):
     elements = place(np.zeros((rows, inputs.shape[1] // per_byte), np.uint8))
     out = place(np.zeros((rows, max(scales, 1)), scale.uint))
     program.call(
-        values.name("quantize", wide, width, scales, tensor_scale is not None),
+        values.name("quantize", wide, width, scales, tensor_scale is not None) + suffix,
         place(inputs).ravel(),
         elements.ravel().view(QUANTIZED_DTYPES[values.element]),
         out.ravel().view(SCALE_DTYPES[values.scale]),
@@ -164,7 +173,7 @@ def run_quantize(program, values, case, inputs):
     return unpack(elements) if per_byte == 2 else elements, out
 
 
-def check_quantize(program, values, case, inputs):
+def check_quantize(program, values, case, inputs, power_of_two=False):
     """``inputs`` are rows of f32 values, which are rounded to the type of the case."""
     wide, _, scales, tensor_scale = case
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,8 +181,8 @@ def check_quantize(program, values, case, inputs):
         exact = inputs.astype(np.float32)
     element, scale = ELEMENTS[values.element], SCALES[values.scale]
     granularity = inputs.shape[1] // max(scales, 1)
-    expected = quantize(exact, granularity, element, scale, tensor_scale)
-    got = run_quantize(program, values, case, inputs)
+    expected = quantize(exact, granularity, element, scale, tensor_scale, power_of_two)
+    got = run_quantize(program, values, case, inputs, "_power" if power_of_two else "")
     check_encodings(scale, got[1], expected[1])
     check_encodings(element, got[0], expected[0])
 
@@ -266,6 +275,30 @@ def test_quantize(element, scale):
         with np.errstate(over="ignore"):
             groups = np.concatenate([groups, with_ties, random]).astype(np.float32)
         check_quantize(program, values, case, rows_of(groups, width, scales))
+
+
+FORMATS_OF_POWERS = [formats for formats in FORMATS_OF_CACHES if formats[1] in POWERS]
+
+
+@pytest.mark.parametrize(
+    ("formats", "target"),
+    [*((formats, "cpu") for formats in FORMATS_OF_POWERS), *devices.spread(FORMATS_OF_POWERS[::4])],
+)
+def test_quantize_with_powers_of_two(formats, target):
+    element, scale = formats
+    values = Values(element, scale)
+    for case in POWER_CASES:
+        values.add("quantize", *case, power_of_two=True)
+    program = devices.jit(values.text, target, opt_level=0)
+    for wide, width, scales in POWER_CASES:
+        size = width // scales
+        groups = special_groups(size, element)
+        near = np.zeros((0, size))
+        for exponent in (-14, -13, -3, 0, 20):  # 1e-4 lies between the first two.
+            numbers = near_numbers(np.float32(2.0**exponent * ELEMENTS[element].largest()))
+            near = np.concatenate([near, np.repeat(np.array(numbers)[:, None], size, 1)])
+        rows = rows_of(np.concatenate([groups, near]).astype(np.float32), width, scales)
+        check_quantize(program, values, (wide, width, scales, None), rows, power_of_two=True)
 
 
 @each_format

@@ -116,15 +116,25 @@ def dequantize(elements, scales, scale_format, result_format, tensor_scale=None)
     return result_format.round(product_format.round(elements * scales))
 
 
-def quantize(values, granularity, element_format, scale_format, tensor_scale=None):
+def round_up_to_power(values):
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(1.0, exponent - (fraction == 0.5))
+
+
+def quantize(
+    values, granularity, element_format, scale_format, tensor_scale=None, power_of_two=False
+):
     """Elements and scales of groups along the last dimension of f32 ``values``."""
     starts = np.arange(0, values.shape[-1], granularity)
     largest = np.maximum.reduceat(np.abs(values), starts, axis=-1)
     scales = divide_f32(largest, element_format.largest())
     if tensor_scale is not None:
         scales = divide_f32(scales, tensor_scale)
-    scales = np.clip(scales, scale_format.smallest(), scale_format.largest())
-    scales = np.where(largest == 0, 1, scales)
+    if power_of_two:
+        scales = round_up_to_power(np.clip(scales, np.float32(1e-4), 2.0**126))
+    else:
+        scales = np.clip(scales, scale_format.smallest(), scale_format.largest())
+        scales = np.where(largest == 0, 1, scales)
     scales = scale_format.round(np.where(np.isfinite(largest), scales, np.nan))
     divisors = scales
     if tensor_scale is not None:
