@@ -18,7 +18,7 @@ class Descriptor:
     A descriptor that the compiler added describes a view of the cache in another
     argument. Its sizes and strides may be names of values that only the host knows:
     ``"rows"``, from the first row of the view to the last (``kvcache.num_kv_rows``),
-    ``"pages"``, and ``"page_stride"``, in elements. ``"rows"`` takes pages whose
+    ``"pages"``, and ``"page_stride"`` and ``"head_stride"``, in elements. ``"rows"`` takes pages whose
     distance is a whole number of rows, which the host has to check. For a descriptor that the source
     declares, only ``box`` and the attributes after it are known.
 
@@ -26,7 +26,8 @@ class Descriptor:
         parameter: The name of the kernel's parameter.
         view: The argument of the cache, as ``cache``, or as the ``collection`` or its
             ``blocks`` with ``role`` and ``layer``: a number, or the name of an argument.
-            Empty if the source declares the descriptor.
+            ``blocks`` alone are those of one layer's keys or values. Empty if the source
+            declares the descriptor.
         kind: The kind of ``kvcache.descriptor_fields``; None if the source declares the
             descriptor.
         dims: Sizes, innermost first.
@@ -51,7 +52,7 @@ class Descriptor:
     l2_promotion: int
 
     def fields(self, **extents: int) -> DescriptorFields:
-        """The fields for a view of the given ``rows``, ``pages`` and ``page_stride``.
+        """The fields for a view of the given extents, such as ``rows`` and ``pages``.
 
         Raises ``ValueError`` if an extent that the descriptor needs is missing, for one
         that is not positive, and for a descriptor that the source declares; ``TypeError``

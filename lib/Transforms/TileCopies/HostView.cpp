@@ -138,6 +138,17 @@ static Attribute describeIndex(gpu::GPUFuncOp kernel, Value value) {
   return getArgumentName(kernel, value);
 }
 
+/// Adds `blocks`, of which an op makes `cache`.
+static bool describeBlocks(gpu::GPUFuncOp kernel, Value cache,
+                           NamedAttrList &description) {
+  auto bundle = cache.getDefiningOp<BundleOpInterface>();
+  Attribute name =
+      bundle ? getArgumentName(kernel, bundle.getBlocks()) : Attribute();
+  if (name)
+    description.set("blocks", name);
+  return bool(name);
+}
+
 /// Adds `collection` or the `blocks` that it is made of.
 static bool describeCollection(gpu::GPUFuncOp kernel, Value collection,
                                NamedAttrList &description) {
@@ -145,12 +156,7 @@ static bool describeCollection(gpu::GPUFuncOp kernel, Value collection,
     description.set("collection", name);
     return true;
   }
-  auto bundle = collection.getDefiningOp<BundleOpInterface>();
-  Attribute name =
-      bundle ? getArgumentName(kernel, bundle.getBlocks()) : Attribute();
-  if (name)
-    description.set("blocks", name);
-  return bool(name);
+  return describeBlocks(kernel, collection, description);
 }
 
 template <typename OpTy>
@@ -173,6 +179,10 @@ DictionaryAttr HostView::describe(gpu::GPUFuncOp kernel) const {
     return describeView(kernel, paged);
   if (auto continuous = view.getDefiningOp<ContinuousViewOp>())
     return describeView(kernel, continuous);
+  // A view of one layer's tensor.
+  NamedAttrList description;
+  if (describeBlocks(kernel, view, description))
+    return description.getDictionary(kernel.getContext());
   return {};
 }
 

@@ -99,3 +99,36 @@ func.func @rows(%k: !rows, %b: index, %t: index) -> index {
   %r = kvcache.page_id %k[%b, %t] : !rows
   return %r : index
 }
+
+// The names of the arguments say which are more than those of packed rows with a
+// dense table.
+
+!open_scaled = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 64, layout = [token = 132, head = ?], scale_layout = [token = 33, head = ?]>
+
+// CHECK-LABEL: func.func @names(
+// CHECK-SAME:    kvcache.name = "o.blocks"},
+// CHECK-SAME:    kvcache.name = "o.num_pages"},
+// CHECK-SAME:    index {kvcache.name = "o.page_stride"},
+// CHECK-SAME:    index {kvcache.name = "o.head_stride"},
+// CHECK-SAME:    kvcache.name = "o.cache_lengths"},
+// CHECK-SAME:    kvcache.name = "o.batch"},
+// CHECK-SAME:    kvcache.name = "o.lookup_table"},
+// CHECK-SAME:    kvcache.name = "o.table_columns"},
+// CHECK-SAME:    kvcache.name = "o.table_stride"},
+// CHECK-SAME:    kvcache.name = "o.max_seq_length"},
+// CHECK-SAME:    kvcache.name = "o.max_cache_length"},
+// CHECK-SAME:    kvcache.name = "o.scales"},
+// CHECK-SAME:    index {kvcache.name = "o.scale_page_stride"},
+// CHECK-SAME:    index {kvcache.name = "o.scale_head_stride"}
+// CHECK-SAME:    kvcache.name = "c.lookup_table"},
+// CHECK-SAME:    i32 {kvcache.name = "c.table_columns"},
+// CHECK-SAME:    memref<i32, strided<[], offset: ?>> {kvcache.name = "c.table_starts"},
+// CHECK-SAME:    kvcache.name = "c.max_seq_length"},
+// CHECK-SAME:    kvcache.name = "r.table_columns"},
+// CHECK-SAME:    i32 {kvcache.name = "r.table_stride"},
+// CHECK-SAME:    memref<i32, strided<[], offset: ?>> {kvcache.name = "r.table_rows"},
+// CHECK-SAME:    i32 {kvcache.name = "r.num_table_rows"},
+// CHECK-SAME:    kvcache.name = "r.max_seq_length"},
+func.func @names(%o: !open_scaled {kvcache.name = "o"}, %c: !csr {kvcache.name = "c"}, %r: !rows {kvcache.name = "r"}) {
+  return
+}
