@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import dtypes, ir
-from .layouts import Distances
+from .layouts import Distances, Layout
 
 _PLAIN = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
 _QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
@@ -55,9 +55,14 @@ class CacheFormat:
 
     @classmethod
     def of(cls, type: ir.CacheType) -> CacheFormat:
-        """The format of a type. Raises ``ValueError`` for a dynamic page size."""
+        """The format of a type.
+
+        Raises ``ValueError`` for a dynamic page size, and for tables that are not dense.
+        """
         if type.page_size == ir.DYNAMIC:
             raise ValueError(f"expects a type with a number for page_size, got {type}")
+        if type.table != ir.Table.DENSE:
+            raise ValueError(f"expects a type with a dense table, got {type}")
         return cls(
             dtype=type.dtype,
             n_kv_heads=type.params.num_heads,
@@ -66,6 +71,8 @@ class CacheFormat:
             page_size=type.page_size,
             scale_dtype=type.scale,
             granularity=type.granularity,
+            layout=_to_distances(type.layout),
+            scale_layout=_to_distances(type.scale_layout),
         )
 
     def _check_sizes(self) -> None:
@@ -199,3 +206,15 @@ class CacheFormat:
             head = width
         distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
         return f"memref<{said}, strided<[{distances}], offset: ?>>"
+
+
+def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
+    if layout is None:
+        return None
+    head = layout.head_stride
+    return Distances(layout.token_stride, None if head == ir.DYNAMIC else head)
+
+
+def to_layout(distances: Distances | None) -> Layout | None:
+    """The layout that says no more than the distances."""
+    return None if distances is None else Layout(None, *distances)

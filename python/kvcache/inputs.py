@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import check_integer
 from .memory import Memory
 from .tables import Sequence, SequenceTable
 from .tokens import TOKEN
@@ -45,6 +46,60 @@ class StepInputs:
     blocks: tuple[Any, ...]
     scales: tuple[Any, ...]
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        blocks: Any,
+        lengths: Any,
+        lut: Any,
+        row_offsets: Any,
+        scales: Any = (),
+        max_seq_length: int | None = None,
+        max_cache_length: int | None = None,
+    ) -> StepInputs:
+        """The inputs of a step of an engine that has pages of its own.
+
+        ``tokens`` are empty, and ``requests`` are the numbers of the sequences.
+
+        Args:
+            blocks: The tensor of the device, or a tuple of those of all devices.
+            lengths: Tokens in the cache before this step, i32 or uint32 [batch].
+            lut: The page of each of a sequence's page numbers, i32 or uint32
+                [batch, columns].
+            row_offsets: Where each sequence's new tokens begin, i32 or uint32 [batch + 1].
+            scales: As ``blocks``, for a quantized cache.
+            max_seq_length: An upper bound of the new tokens of a sequence. Unless given,
+                it is read from ``row_offsets``, which must be in host memory then.
+            max_cache_length: The same of ``lengths``.
+
+        Raises:
+            ValueError: The sizes contradict each other, or offsets decrease.
+        """
+        blocks = blocks if isinstance(blocks, tuple) else (blocks,)
+        scales = scales if isinstance(scales, tuple) else (scales,)
+        batch = _check_sizes(blocks, lengths, lut, row_offsets, scales)
+        starts, counts = _read(row_offsets), _read(lengths)
+        new, positions = None, np.empty(0, np.int64)
+        if starts is not None:
+            new = np.diff(starts)
+            if new.min(initial=0) < 0 or starts[0] != 0:
+                raise ValueError("expects 'row_offsets' to begin with 0 and not to decrease")
+        if new is not None and starts is not None and counts is not None:
+            positions = np.arange(starts[-1]) + (counts - starts[:-1]).repeat(new)
+        return cls(
+            requests=tuple(range(batch)),
+            tokens=np.empty(0, np.int64),
+            positions=positions,
+            row_offsets=row_offsets,
+            lengths=lengths,
+            lut=lut,
+            max_seq_length=_get_bound("max_seq_length", max_seq_length, new),
+            max_cache_length=_get_bound("max_cache_length", max_cache_length, counts),
+            blocks=blocks,
+            scales=scales,
+        )
+
     def collection(self, device: int = 0) -> tuple[Any, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.
 
@@ -53,6 +108,39 @@ class StepInputs:
         maxima = self.max_seq_length, self.max_cache_length
         scales = self.scales[device : device + 1]
         return self.blocks[device], self.lengths, self.lut, *maxima, *scales
+
+
+def _check_sizes(
+    blocks: tuple[Any, ...], lengths: Any, lut: Any, row_offsets: Any, scales: tuple[Any, ...]
+) -> int:
+    """The number of sequences."""
+    ranks = {"lengths": (lengths, 1), "lut": (lut, 2), "row_offsets": (row_offsets, 1)}
+    for name, (array, rank) in ranks.items():
+        if len(array.shape) != rank:
+            raise ValueError(f"expects {name!r} with {rank} dimensions, got {array.shape}")
+    batch = lengths.shape[0]
+    for name, sized, size in (("lut", lut, batch), ("row_offsets", row_offsets, batch + 1)):
+        if sized.shape[0] != size:
+            raise ValueError(
+                f"expects {name!r} of {size} for {batch} sequences, got {sized.shape[0]}"
+            )
+    if scales and len(scales) != len(blocks):
+        raise ValueError(f"expects 'scales' for {len(blocks)} devices, got {len(scales)}")
+    return int(batch)
+
+
+def _read(array: Any) -> np.ndarray | None:
+    """The numbers in host memory; None for an array of a device."""
+    return np.asarray(array).astype(np.int64) if isinstance(array, np.ndarray) else None
+
+
+def _get_bound(name: str, bound: int | None, numbers: np.ndarray | None) -> int:
+    if bound is not None:
+        check_integer(**{name: bound})
+        return int(bound)
+    if numbers is None:
+        raise ValueError(f"expects {name!r} for arrays that are not NumPy's")
+    return int(numbers.max(initial=0))
 
 
 def gather_inputs(

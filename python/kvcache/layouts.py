@@ -125,6 +125,30 @@ class Layout:
             return None
         return math.prod(sizes[name] for name in inner)
 
+    def find_order(self, sizes: dict[str, int]) -> tuple[str, ...]:
+        """The order of the dimensions, from the slowest to the fastest.
+
+        For distances without an order, it is that of a named layout which has them.
+
+        Args:
+            sizes: As for ``distances``.
+
+        Raises:
+            ValueError: No named layout has these distances.
+        """
+        if self.order is not None:
+            return self.order
+        width, heads = sizes["element"], sizes["head"]
+        given = Distances(self.distances(sizes)[0], None if heads == 1 else self.head)
+        for order in _ORDERS.values():
+            token, head = Layout(order).distances(sizes)
+            if given == Distances(token, None if heads == 1 else head):
+                return order
+        raise ValueError(
+            f"no named layout has tokens {self.token} and heads {self.head} elements "
+            f"apart, for heads of {width}: there is no tensor to allocate"
+        )
+
     def of_rows(self, kinds: int, tokens: int, heads: int, width: int) -> Distances | None:
         """The distances for rows of these sizes; None for packed rows.
 
@@ -142,22 +166,6 @@ class Layout:
 
     # --- Tensors --------------------------------------------------------------------
 
-    def storage_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape in memory of a tensor whose dimensions are those of ``DIMS``."""
-        return tuple(shape[DIMS.index(dim)] for dim in self._need_order())
-
-    def collection_axes(self) -> tuple[int, ...]:
-        """The axes of a tensor in memory, in the order of ``DIMS``."""
-        order = self._need_order()
-        return tuple(order.index(dim) for dim in DIMS)
-
-    def _need_order(self) -> tuple[str, ...]:
-        if self.order is None:
-            raise ValueError(
-                "a layout that was read off a tensor says no order to allocate one by"
-            )
-        return self.order
-
     def collection(self, tensor: Any) -> Any:
         """The tensor that ``describe`` read as blocks of a collection, without a copy.
 
@@ -169,8 +177,7 @@ class Layout:
             raise ValueError("only a layout of 'describe' knows the dimensions of a tensor")
         _check_rank(tensor, self.dims)
         present = [dim for dim in DIMS if dim in self.dims]
-        axes = tuple(self.dims.index(dim) for dim in present)
-        moved = tensor.permute(axes) if hasattr(tensor, "permute") else tensor.transpose(axes)
+        moved = permute(tensor, [self.dims.index(dim) for dim in present])
         return moved[tuple(slice(None) if dim in self.dims else None for dim in DIMS)]
 
     def view(self, tensor: Any, *, layer: int = 0, role: int = 0) -> Any:
@@ -216,6 +223,13 @@ def describe(tensor: Any, dims: str) -> Layout:
         )
     head = strides["head"] if sizes.get("head", 1) > 1 else None
     return Layout(token=strides["token"], head=head, dims=names)
+
+
+def permute(tensor: Any, axes: Sequence[int]) -> Any:
+    """The tensor with its dimensions in another order, without a copy."""
+    if hasattr(tensor, "permute"):  # PyTorch
+        return tensor.permute(tuple(axes))
+    return tensor.transpose(tuple(axes))
 
 
 def _check_rank(tensor: Any, dims: Sequence[str]) -> None:

@@ -55,7 +55,8 @@ class PagedKVCacheManager:
         memory: Where the tensors lie; NumPy's memory if not given.
 
     Raises:
-        ValueError: The cache is not paged, or there is not room for one page.
+        ValueError: The cache is not paged, there is not room for one page, or the
+            parameters have a layout that no name of ``Layout.from_name`` has.
     """
 
     def __init__(

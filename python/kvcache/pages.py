@@ -13,6 +13,7 @@ import numpy as np
 
 from . import dtypes
 from .checks import check_positive
+from .layouts import DIMS, Layout, permute
 from .memory import Memory, NumPyMemory
 from .params import KVCacheParams
 from .prefixes import Prefix
@@ -43,7 +44,10 @@ class Page:
 
 
 class PageStore:
-    """One tensor's pages: on the device, followed by the null page, and on the host."""
+    """One tensor's pages: on the device, followed by the null page, and on the host.
+
+    On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
+    """
 
     def __init__(
         self,
@@ -52,9 +56,15 @@ class PageStore:
         dtype: np.dtype,
         num_pages: int,
         num_host_pages: int,
+        order: tuple[str, ...] = DIMS,
     ) -> None:
         self._memory = memory
-        self.tensor = memory.allocate((num_pages + 1, *shape), dtype)
+        whole = (num_pages + 1, *shape)
+        if order == DIMS:
+            self.tensor = memory.allocate(whole, dtype)
+        else:
+            stored = memory.allocate(tuple(whole[DIMS.index(dim)] for dim in order), dtype)
+            self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
         self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
 
     def copy(self, source: PageAddress, target: PageAddress) -> None:
@@ -93,18 +103,20 @@ def allocate_stores(
 ) -> tuple[list[PageStore], list[PageStore]]:
     """The blocks and the scales of each device."""
 
-    def allocate(shape: list[int], dtype: Any) -> list[PageStore]:
+    def allocate(shape: list[int], dtype: Any, layout: Layout | None) -> list[PageStore]:
         element = dtypes.dtype(dtype)
+        order = params.order_of(layout, shape[-1])
         return [
-            PageStore(memory, tuple(shape), element, num_pages, num_host_pages)
+            PageStore(memory, tuple(shape), element, num_pages, num_host_pages, order)
             for _ in range(params.n_devices_per_stage)
         ]
 
-    blocks = allocate(params.shape_per_block, params.storage_dtype)
+    blocks = allocate(params.shape_per_block, params.storage_dtype, params.layout)
     config = params.kvcache_quant_config
     if not config:
         return blocks, []
-    return blocks, allocate(params.shape_per_scale_block, config.scale_dtype)
+    scales = allocate(params.shape_per_scale_block, config.scale_dtype, params.scale_layout)
+    return blocks, scales
 
 
 class PagePool:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, ir
-from .cache_types import CacheFormat
+from .cache_types import CacheFormat, to_layout
 from .checks import check_flag, check_integer, check_positive, check_positive_real
 from .dtypes import DTypeLike
-from .layouts import Distances, Layout, check_layouts
+from .layouts import DIMS, Distances, Layout, check_layouts
 from .quantization import KVCacheQuantizationConfig, cached_dtype
 from .strategy import KVCacheStrategy
 
@@ -102,6 +102,9 @@ class KVCacheParams:
     def from_type(cls, type: ir.CacheType | str, **fields: Any) -> KVCacheParams:
         """The parameters of a cache with a given type.
 
+        A type has the distances in a page, but no order of all dimensions: its layout
+        equals that of a name in what it says of pages, and ``layout`` can give the name.
+
         Args:
             type: The type of a collection or a view, or its text without aliases, such
                 as ``collection_type``.
@@ -110,8 +113,8 @@ class KVCacheParams:
 
         Raises:
             CompileError: The text is not that of a type.
-            ValueError: The type is not that of a cache, the fields contradict it, or a
-                latent cache has several heads.
+            ValueError: The type is not that of a cache with a dense table, the fields
+                contradict it, or a latent cache has several heads.
             TypeError: As for the constructor.
         """
         said = CacheFormat.of(_to_cache_type(type))
@@ -130,6 +133,8 @@ class KVCacheParams:
                 "page_size": said.page_size,
                 "cache_strategy": strategy,
                 "kvcache_quant_config": config,
+                "layout": to_layout(said.layout),
+                "scale_layout": to_layout(said.scale_layout),
                 **fields,
             }
         )
@@ -368,6 +373,22 @@ class KVCacheParams:
         if self.scale_layout is not None:
             scale_layout = self._get_distances(self.scale_layout, packed, packed.n_groups)
         return replace(packed, layout=layout, scale_layout=scale_layout)
+
+    def order_of(self, layout: Layout | None, width: int) -> tuple[str, ...]:
+        """The order in memory of the dimensions of ``layouts.DIMS``.
+
+        Args:
+            layout: That of the elements or of the scales.
+            width: Stored elements, or scales, of a head.
+
+        Raises:
+            ValueError: No named layout has the distances of ``layout``.
+        """
+        if layout is None:
+            return DIMS
+        kinds, _, tokens, heads, _ = self.shape_per_block
+        sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
+        return layout.find_order(sizes)
 
     @staticmethod
     def _get_distances(layout: Layout, format: CacheFormat, width: int) -> Distances | None:

@@ -1,0 +1,206 @@
+"""Managers of caches in the layouts of engines, against NumPy views of the same bytes."""
+
+import numpy as np
+import pytest
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, Layout, PagedKVCacheManager, StepInputs
+
+LAYERS, HEADS, WIDTH, TOKENS, PAGES = 3, 2, 16, 4, 12
+NAMES = ["NHD", "HND", "LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC"]
+SWAPPING = {"enable_kvcache_swapping_to_host": True, "host_kvcache_swap_space_gb": 0.001}
+each_name = pytest.mark.parametrize("name", NAMES)
+
+
+def make_params(name, dtype="bf16", scales=None, **fields):
+    layout = Layout.from_name(name)
+    params = KVCacheParams(
+        dtype, HEADS, WIDTH, page_size=TOKENS, total_num_layers=LAYERS, enable_prefix_caching=True,
+        kvcache_quant_config=scales, **fields,
+    )  # fmt: skip
+    return params.with_layout(layout, layout if scales else None)
+
+
+def make_manager(params, **options):
+    return PagedKVCacheManager(params, max_batch_size=4, max_seq_len=64, num_pages=PAGES, **options)
+
+
+def packed_like(name, shape, dtype):
+    """NumPy's own array in the order of a layout, as ``[page, role, layer, token, head, element]``."""
+    if name in ("NHD", "HND"):
+        axes = (0, 1, 2, 3, 4, 5) if name == "NHD" else (0, 1, 2, 4, 3, 5)
+    else:  # Behind each token of vLLM's there are a key and a value.
+        axes = (*({"B": 0, "L": 2, "N": 3, "H": 4}[letter] for letter in name[:-1]), 1, 5)
+    return np.zeros([shape[axis] for axis in axes], dtype).transpose(np.argsort(axes))
+
+
+@each_name
+@pytest.mark.parametrize("scales", [None, KVCacheQuantizationConfig("f32", 8)], ids=["plain", "scaled"])
+def test_tensors_have_the_strides_of_the_layout(name, scales):
+    params = make_params(name, "f8E4M3FN" if scales else "bf16", scales)
+    manager = make_manager(params)
+    tensors = [(manager.blocks[0], params.shape_per_block)]
+    if scales:
+        tensors.append((manager.scales[0], params.shape_per_scale_block))
+    for tensor, shape in tensors:
+        expected = packed_like(name, (PAGES + 1, *shape), tensor.dtype)
+        assert tensor.shape == expected.shape
+        assert tensor.strides == expected.strides
+
+
+@each_name
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+def test_tokens_are_appended_where_the_table_says(name, target):
+    params = make_params(name)
+    manager = make_manager(params)
+    manager.claim("a", range(6))
+    manager.claim("b", range(50, 53))
+    inputs = manager.inputs(["a", "b"])
+    rng = np.random.default_rng(5)
+    keys, values = rng.integers(0, 2**15, (2, 9, HEADS, WIDTH), np.uint16).view(params.dtype)
+    kvcache.ops.append(params, target)(inputs, 1, keys, values)
+    blocks = manager.blocks[0].view(np.uint16)
+    expected = np.zeros_like(blocks)
+    for row, (b, t) in enumerate([(0, t) for t in range(6)] + [(1, t) for t in range(3)]):
+        at = inputs.lut[b, t // TOKENS], slice(None), 1, t % TOKENS
+        expected[at] = np.stack([keys[row], values[row]]).view(np.uint16)
+    np.testing.assert_array_equal(blocks, expected)
+
+
+@each_name
+def test_pages_are_copied_and_swapped(name):
+    manager = make_manager(make_params(name, **SWAPPING))
+    blocks = manager.blocks[0].view(np.uint16)
+    blocks[...] = np.random.default_rng(6).integers(0, 2**16, blocks.shape, np.uint16)
+    manager.claim("a", range(6))
+    manager.inputs(["a"])
+    manager.step(["a"])
+    manager.fork("a", "b")
+    manager.grow("a", [6])
+    lut = manager.inputs(["a"]).lut[0, :2]
+    manager.grow("b", [7])
+    other = manager.inputs(["b"]).lut[0, :2]
+    assert lut[0] == other[0] and lut[1] != other[1]
+    np.testing.assert_array_equal(blocks[lut[1]], blocks[other[1]])
+    manager.step(["a", "b"])
+    content = blocks[lut].copy()
+    manager.swap_out("a")
+    manager.release("b")
+    manager.swap_in("a")
+    manager.grow("a", [8])
+    np.testing.assert_array_equal(blocks[manager.inputs(["a"]).lut[0, :2]], content)
+
+
+@each_name
+def test_types_with_layouts_come_back(name):
+    for scales in (None, KVCacheQuantizationConfig("f32", 8)):
+        params = make_params(name, "f8E4M3FN" if scales else "bf16", scales)
+        fields = {"total_num_layers": LAYERS, "enable_prefix_caching": True}
+        for text in (params.collection_type, params.cache_type):
+            again = KVCacheParams.from_type(text, **fields)
+            assert again.cache_type == params.cache_type
+            assert again.blocks_type == params.blocks_type
+            layout = params.layout
+            assert KVCacheParams.from_type(
+                text, layout=layout, scale_layout=params.scale_layout, **fields
+            ) == params
+        # An order with these distances in a page.
+        tensor = make_manager(again).blocks[0]
+        expected = make_manager(params).blocks[0]
+        assert tensor.strides[3:] == expected.strides[3:] or "head = ?" in params.cache_type
+
+
+def test_contradicting_layouts():
+    text = make_params("HND").cache_type
+    with pytest.raises(ValueError, match="no parameters with these fields make"):
+        KVCacheParams.from_type(text, layout=Layout.from_name("LBHNC"))
+
+
+@pytest.mark.parametrize("table", ["csr", "rows"])
+def test_types_with_other_tables(table):
+    text = make_params("HND").cache_type.removesuffix(">") + f", table = {table}>"
+    with pytest.raises(ValueError, match="expects a type with a dense table, got"):
+        KVCacheParams.from_type(text)
+
+
+def test_distances_that_no_tensor_has():
+    params = make_params("NHD").with_layout(Layout(token=24, head=128))
+    message = "no named layout has tokens 24 and heads 128 elements apart, for heads of 16"
+    with pytest.raises(ValueError, match=message):
+        make_manager(params)
+
+
+# Inputs without a manager
+
+
+def test_inputs_of_another_engine_are_those_of_a_manager():
+    params = make_params("HND", "f8E4M3FN", KVCacheQuantizationConfig("f32", 8))
+    manager = make_manager(params)
+    manager.claim("a", range(6))
+    manager.step(["a"])
+    manager.grow("a", [6])
+    manager.claim("b", range(50, 53))
+    expected = manager.inputs(["a", "b"])
+    inputs = StepInputs.of(
+        blocks=manager.blocks[0],
+        lengths=expected.lengths,
+        lut=expected.lut,
+        row_offsets=expected.row_offsets,
+        scales=manager.scales[0],
+    )
+    assert inputs.requests == (0, 1) and inputs.tokens.size == 0
+    np.testing.assert_array_equal(inputs.positions, expected.positions)
+    assert inputs.collection()[3:5] == expected.collection()[3:5] == (3, 6)
+    rows = np.random.default_rng(1).normal(size=(2, 4, HEADS, WIDTH)).astype("float32")
+    append = kvcache.ops.append(params, dtype="f32")
+    append(expected, 2, *rows)
+    bits = [tensor.view(np.uint8).copy() for tensor in (manager.blocks[0], manager.scales[0])]
+    for tensor in (manager.blocks[0], manager.scales[0]):
+        tensor.view(np.uint8)[...] = 0
+    append(inputs, 2, *rows)
+    for before, tensor in zip(bits, (manager.blocks[0], manager.scales[0])):
+        assert before.any()
+        np.testing.assert_array_equal(before, tensor.view(np.uint8))
+
+
+class OnDevice:
+    """An array that is not in host memory."""
+
+    def __init__(self, array):
+        self.shape = array.shape
+
+
+GIVEN = {
+    "blocks": np.zeros((3, 2, 1, 4, 2, 8), np.float32),
+    "lengths": np.array([3, 0], np.int32),
+    "lut": np.zeros((2, 8), np.int32),
+    "row_offsets": np.array([0, 1, 5], np.int32),
+}
+
+
+def test_bounds_of_inputs():
+    inputs = StepInputs.of(**GIVEN)
+    assert (inputs.max_seq_length, inputs.max_cache_length) == (4, 3)
+    bounds = {"max_seq_length": 9, "max_cache_length": 100}
+    elsewhere = {name: OnDevice(array) for name, array in GIVEN.items()}
+    inputs = StepInputs.of(**elsewhere, **bounds)
+    assert (inputs.max_seq_length, inputs.max_cache_length) == (9, 100)
+    assert inputs.positions.size == 0
+    with pytest.raises(ValueError, match="expects 'max_seq_length' for arrays that are not NumPy's"):
+        StepInputs.of(**elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"lut": np.zeros((3, 8), np.int32)}, "expects 'lut' of 2 for 2 sequences, got 3"),
+        ({"lut": np.zeros(8, np.int32)}, "expects 'lut' with 2 dimensions"),
+        ({"row_offsets": np.array([0, 1])}, "expects 'row_offsets' of 3 for 2 sequences, got 2"),
+        ({"row_offsets": np.array([0, 2, 1])}, "to begin with 0 and not to decrease"),
+        ({"row_offsets": np.array([1, 2, 3])}, "to begin with 0 and not to decrease"),
+        ({"scales": (0, 0)}, "expects 'scales' for 1 devices, got 2"),
+    ],
+)
+def test_inputs_that_contradict_each_other(changed, message):
+    with pytest.raises(ValueError, match=message):
+        StepInputs.of(**{**GIVEN, **changed})
