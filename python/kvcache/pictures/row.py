@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from .. import dtypes
 from ..checks import check_instance, check_positive
 from ..params import KVCacheParams
+from ..rows import RowLayout
+from .layout import draw_fields, draw_page
 from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 
 MAX_HEAD_BYTES = 8192
@@ -91,10 +93,11 @@ class _Layout:
 
 
 def draw_row(
-    params: KVCacheParams,
+    params: KVCacheParams | RowLayout,
     *,
     padded_depth: int | None = None,
     rope_columns: int | None = None,
+    page_size: int | None = None,
 ) -> Picture:
     """Draws the bytes that a token has in a layer of a cache, on one device.
 
@@ -102,18 +105,30 @@ def draw_row(
     them the scales, each under what it covers. Then come the first 16 bytes, magnified,
     and the bytes of a row, a token and a page.
 
+    With a layout, the bytes of a token need not lie side by side: the picture has those
+    of a page, in the order in which they lie in memory.
+
     Args:
-        params: Of the cache.
+        params: Of the cache, or rows of fields of ``Layout.from_name``.
         padded_depth: Bytes of the content of an MLA row of one-byte elements, behind
             which there is a rope in bf16.
         rope_columns: Elements of that rope; both are given or none is.
+        page_size: Tokens of a page, for rows of fields only; 64 unless given.
 
     Raises:
         TypeError: For sizes of a rope that are no integers.
-        ValueError: For a rope in a cache that can't have one, sizes of the rope that
+        ValueError: For a rope in a cache that can't have one, or with a layout, sizes of the rope that
             don't make up ``head_dim``, and heads of more than 8,192 bytes.
     """
+    if isinstance(params, RowLayout):
+        _check_no_rope(padded_depth, rope_columns)
+        return draw_fields(params, 64 if page_size is None else page_size)
     check_instance(KVCacheParams, params=params)
+    if page_size is not None:
+        raise ValueError("expects 'page_size' only for rows of fields")
+    if params.layout is not None or params.scale_layout is not None:
+        _check_no_rope(padded_depth, rope_columns)
+        return draw_page(params)
     _check_rope(params, padded_depth, rope_columns)
     layout = _Layout(params, padded_depth, rope_columns)
     if layout.head_bytes > MAX_HEAD_BYTES:
@@ -131,6 +146,11 @@ def draw_row(
         _draw_magnified(canvas, layout, part)
     _draw_totals(canvas, layout)
     return canvas.finish()
+
+
+def _check_no_rope(padded_depth: int | None, rope_columns: int | None) -> None:
+    if padded_depth is not None or rope_columns is not None:
+        raise ValueError("expects 'padded_depth' and 'rope_columns' only for packed rows")
 
 
 def _check_rope(

@@ -142,3 +142,81 @@ def test_rows_that_cannot_be_are_errors(params, rope, message):
 def test_sizes_of_a_rope_are_integers():
     with pytest.raises(TypeError, match=r"^expects 'rope_columns' to be an integer, got 64\.0$"):
         draw_row(kvcache.KVCacheParams(**MLA), padded_depth=512, rope_columns=64.0)
+
+
+# Layouts: the bytes of a page
+
+PLACE = re.compile(r"(?:(key|value) )?(\w+) of (?:head (\d+))?(?:, )?(?:token (\d+))?: bytes ([\d,]+)–([\d,]+)$")
+
+
+def boxes_of(root):
+    """Kind, head, token, first and last byte of each box."""
+    for tip in tips(root, "box"):
+        role, kind, head, token, first, last = PLACE.match(tip).groups()
+        numbers = [int(number.replace(",", "")) for number in (head or "0", token or "0", first, last)]
+        yield role or kind, *numbers
+
+
+@pytest.mark.parametrize("name", ["HND", "LBHNC", "LBNHC", "BLHNC", "BLNHC", "BHLNC"])
+def test_bytes_of_a_page_are_where_the_layout_has_them(name):
+    cache = kvcache.KVCacheParams("bf16", 3, 16, page_size=4, total_num_layers=2)
+    cache = cache.with_layout(kvcache.Layout.from_name(name))
+    tensor = kvcache.PagedKVCacheManager(cache, max_batch_size=1, max_seq_len=4, num_pages=1).blocks[0]
+    place = {"key": 0, "value": 1}
+    found = list(boxes_of(parse(draw_row(cache))))
+    assert {kind for kind, *_ in found} == ({"key"} if name == "HND" else {"key", "value"})
+    assert len(found) == (12 if name == "HND" else 24)
+    for kind, head, token, first, last in found:
+        element = tensor[0, place[kind], 0, token, head]
+        assert first == element.ctypes.data - tensor[0, 0, 0, 0, 0].ctypes.data
+        assert last - first + 1 == element.nbytes
+
+
+def test_distances_that_pages_decide_have_no_bytes():
+    cache = kvcache.KVCacheParams("bf16", 3, 16, page_size=4, total_num_layers=2)
+    root = parse(draw_row(cache.with_layout(kvcache.Layout.from_name("LHBNC"))))
+    assert texts(root).count("known at run time") == 2
+    assert "key of head 1, token 0: 32 bytes" in tips(root, "box")
+
+
+def test_scales_have_lines_of_their_own():
+    hnd = kvcache.Layout.from_name("HND")
+    cache = kvcache.KVCacheParams(**{**QUANTIZED, "page_size": 4}).with_layout(hnd, hnd)
+    found = [box for box in boxes_of(parse(draw_row(cache))) if box[0] == "scales"]
+    assert found[:2] == [("scales", 0, 0, 0, 15), ("scales", 0, 1, 16, 31)]
+    assert ("scales", 1, 0, 64, 79) in found
+
+
+@pytest.mark.parametrize("name", ["FlashMLA-V3.2", "FlashMLA-V4"])
+def test_fields_of_rows_are_where_their_arrays_are(name):
+    layout = kvcache.Layout.from_name(name)
+    data = np.zeros((1, layout.page_bytes(4)), np.uint8)
+    views = layout.views(data, page_size=4)
+    boxes = list(boxes_of(parse(draw_row(layout, page_size=4))))
+    assert len(boxes) == 12
+    for kind, _, token, first, last in boxes:
+        field = views[kind].array[0, token, 0]
+        assert first == field.ctypes.data - data.ctypes.data
+        assert last - first + 1 == field.nbytes
+
+
+def test_long_pages_are_left_out_in_the_middle():
+    names = [text for text in texts(parse(draw_row(kvcache.Layout.from_name("FlashMLA-V4")))) if text.startswith(("token ", "…"))]
+    assert names[:6] == ["token 0", "token 1", "token 2", "token 3", "…", "token 63"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "options", "message"),
+    [
+        (kvcache.KVCacheParams(**LLAMA), {"page_size": 4}, "expects 'page_size' only for rows of fields"),
+        (
+            kvcache.Layout.from_name("FlashMLA-V4"),
+            {"padded_depth": 512, "rope_columns": 64},
+            "expects 'padded_depth' and 'rope_columns' only for packed rows",
+        ),
+        (kvcache.Layout.from_name("FlashMLA-V4"), {"page_size": 0}, "expects 'page_size' to be positive, got 0"),
+    ],
+)
+def test_wrong_pages(subject, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        draw_row(subject, **options)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pictures of the bytes of a page, in the order in which they lie in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .. import dtypes
+from ..layouts import DIMS
+from ..params import KVCacheParams
+from ..rows import Field, RowLayout
+from .svg import INK, MARGIN, RIGHT, Canvas, Picture, count
+
+_START = 150  # behind the names of the lines
+_HEIGHT = 26
+_MAX_LINES = 6  # before those in the middle are left out
+_MAX_BOXES = 8
+_GAP = 26  # the width of what is left out
+_COLORS = {
+    "key": "#a9cbf5",
+    "value": "#cdb8f0",
+    "row": "#a9cbf5",
+    "content": "#a9cbf5",
+    "rope": "#7fcfb0",
+    "scales": "#f6c581",
+}
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Bytes that lie side by side, of one kind."""
+
+    kind: str
+    name: str
+    start: int | None
+    size: int
+
+    @property
+    def tip(self) -> str:
+        if self.start is None:
+            return f"{self.name}: {count(self.size, 'byte')}"
+        return f"{self.name}: bytes {self.start:,}–{self.start + self.size - 1:,}"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Boxes in a row of the picture; None stands for those that are left out."""
+
+    name: str
+    boxes: list[_Box | None]
+
+
+def draw_page(params: KVCacheParams) -> Picture:
+    """Draws a page of one layer of a cache with a layout, on one device."""
+    said = params.cache_type.partition("layout = ")[2].removesuffix(">")
+    title = f"A page of {count(params.shape_per_block[2], 'token')} in one layer"
+    canvas = Canvas(title, f"layout = {said}")
+    canvas.heading(title, f"layout = {said}; bytes from the first key of the layer in this page")
+    kinds = ("row",) if params.is_mla else ("key", "value")
+    order = params.order_of(params.layout, params.shape_per_block[-1])
+    size = params.storage_dtype.itemsize
+    _draw_lines(canvas, _list_lines(params.shape_per_block, order, size, kinds))
+    if config := params.kvcache_quant_config:
+        shape = params.shape_per_scale_block
+        order = params.order_of(params.scale_layout, shape[-1])
+        name = dtypes.mlir_name(config.scale_dtype)
+        canvas.y += 14
+        canvas.heading("its scales", f"{name}, a tensor of their own")
+        size = dtypes.dtype(config.scale_dtype).itemsize
+        _draw_lines(canvas, _list_lines(shape, order, size, ("scales",) * len(kinds)))
+    canvas.y += MARGIN - 8
+    return canvas.finish()
+
+
+def draw_fields(layout: RowLayout, page_size: int) -> Picture:
+    """Draws a page whose rows have fields."""
+    total = layout.page_bytes(page_size)
+    title = f"{layout.name}: a page of {count(page_size, 'token')}"
+    canvas = Canvas(title, f"{total:,} bytes")
+    fields = "; ".join(f"{f.name}: {f.columns} {f.dtype}" for f in layout.fields)
+    canvas.heading(title, f"{total:,} bytes; {fields}")
+    _draw_lines(canvas, _list_rows(layout, page_size))
+    canvas.y += MARGIN - 8
+    return canvas.finish()
+
+
+# --- Lines --------------------------------------------------------------------------
+
+
+def _list_lines(
+    shape: Sequence[int], order: tuple[str, ...], item: int, kinds: tuple[str, ...]
+) -> list[_Line | None]:
+    """The heads of a page, by the slowest of the dimensions that the page has.
+
+    Args:
+        shape: Of a page, from roles to elements.
+        order: Of the dimensions in memory.
+        item: Bytes of an element.
+        kinds: What roles are.
+    """
+    sizes = dict(zip(DIMS[1:], shape, strict=True))
+    strides = {dim: _find_stride(order, order.index(dim), sizes, item) for dim in DIMS}
+    inner = [dim for dim in order if dim in ("token", "head") and sizes[dim] > 1]
+    first = order.index(inner[0]) if inner else len(order)
+    # Values that lie elsewhere have pages of their own, which look alike.
+    if order.index("role") > first and len(kinds) > 1:
+        inner = [dim for dim in order if dim in (*inner, "role")]
+    if not inner:
+        inner = ["token"]
+    width = sizes["element"] * item
+
+    def make_box(at: dict[str, int]) -> _Box:
+        kind = kinds[at.get("role", 0)]
+        names = [f"{dim} {at[dim]}" for dim in ("head", "token") if dim in at]
+        steps = [strides[dim] for dim in at if at[dim]]
+        start = None
+        if None not in steps:
+            start = sum(index * (strides[dim] or 0) for dim, index in at.items())
+        role = f"{('key', 'value')[at['role']]} " if "role" in at and kind == "scales" else ""
+        return _Box(kind, f"{role}{kind} of " + ", ".join(names), start, width)
+
+    def list_boxes(index: int) -> Iterator[_Box]:
+        line = {inner[0]: index}
+        rest = inner[1:]
+        for flat in range(math.prod(sizes[dim] for dim in rest)):
+            at = dict(line)
+            for dim in reversed(rest):
+                flat, at[dim] = divmod(flat, sizes[dim])
+            yield make_box(at)
+
+    return [
+        None if index is None else _Line(f"{inner[0]} {index}", _shorten(list_boxes(index)))
+        for index in _shorten_range(sizes[inner[0]], _MAX_LINES)
+    ]
+
+
+def _find_stride(
+    order: tuple[str, ...], index: int, sizes: dict[str, int], item: int
+) -> int | None:
+    """Bytes from one to the next; None where the number of pages decides."""
+    inner = order[index + 1 :]
+    if "page" in inner:
+        return None
+    return item * math.prod(sizes[dim] for dim in inner)
+
+
+def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
+    """The rows of tokens, and then the fields that lie behind all rows."""
+    own = [field for field in layout.fields if not field.offset_per_token]
+    behind = [field for field in layout.fields if field.offset_per_token]
+
+    def make_box(field: Field, token: int) -> _Box:
+        start = field.offset + field.offset_per_token * page_size + field.pitch * token
+        size = field.columns * dtypes.dtype(field.dtype).itemsize
+        return _Box(field.name, f"{field.name} of token {token}", start, size)
+
+    lines: list[_Line | None] = [
+        None
+        if token is None
+        else _Line(f"token {token}", [make_box(field, token) for field in own])
+        for token in _shorten_range(page_size, _MAX_LINES)
+    ]
+    for field in behind:
+        boxes = (make_box(field, token) for token in range(page_size))
+        lines.append(_Line(field.name, _shorten(boxes)))
+    return lines
+
+
+def _shorten_range(size: int, most: int) -> list[int | None]:
+    if size <= most:
+        return list(range(size))
+    return [*range(most - 2), None, size - 1]
+
+
+def _shorten(boxes: Iterator[_Box]) -> list[_Box | None]:
+    every = list(boxes)
+    return [
+        None if index is None else every[index]
+        for index in _shorten_range(len(every), _MAX_BOXES)
+    ]
+
+
+# --- Drawing ------------------------------------------------------------------------
+
+
+def _draw_lines(canvas: Canvas, lines: list[_Line | None]) -> None:
+    for line in lines:
+        if line is None:
+            canvas.text(MARGIN, canvas.y + 10, "…")
+            canvas.y += 22
+            continue
+        canvas.text(MARGIN, canvas.y + 12, line.name)
+        first = line.boxes[0]
+        where = "known at run time"
+        if first and first.start is not None:
+            where = f"byte {first.start:,}"
+        canvas.text(MARGIN, canvas.y + 25, where, "small soft")
+        _draw_boxes(canvas, line.boxes)
+        canvas.y += _HEIGHT + 10
+
+
+def _draw_boxes(canvas: Canvas, boxes: list[_Box | None]) -> None:
+    gaps = sum(box is None for box in boxes)
+    whole = sum(box.size for box in boxes if box)
+    scale = (RIGHT - _START - gaps * _GAP) / whole
+    x = float(_START)
+    for box in boxes:
+        if box is None:
+            canvas.text(x + _GAP / 2, canvas.y + 17, "…", "", "middle")
+            x += _GAP
+            continue
+        width = box.size * scale
+        with canvas.group("box", box.tip):
+            sizes = x, canvas.y, max(width - 2, 1.0), _HEIGHT
+            canvas.rect(*sizes, fill=_COLORS[box.kind], rx=3, stroke=INK, stroke_opacity=0.25)
+            for label in (box.tip, box.name, box.name.partition(" of ")[2]):
+                if len(label) * 6.2 + 6 <= width:
+                    canvas.text(x + width / 2, canvas.y + 17, label, "small", "middle")
+                    break
+        x += width
