@@ -19,6 +19,7 @@
 //   Matrices.h         ldmatrix, stmatrix, mma
 //   Math.h             conversions of floats, approximations
 //   Control.h          printing, assertions, traps, clocks
+//   Poison.h           values that nobody has written
 //
 // Pointers of all address spaces are addresses of the host. A function whose
 // operands break a rule of the instruction ends the launch with an error, and
@@ -59,6 +60,13 @@ typedef struct KVCacheThread {
   uint32_t sharedBytes, dynamicSharedBytes;
   /// How often the thread has gone back in a loop (`kvcacheEmulatorManyLoops`).
   uint32_t numLoops;
+  /// Of the last access with KVCacheAccessPoisons: the origin of bytes that
+  /// nobody has written, or 0, and 0xff for each of them, in the first
+  /// KVCachePoisonBytes (Poison.h). Of an instruction by which lanes exchange
+  /// values (Warps.h): the origin and the poisoned bits of the lane's own value
+  /// before it, and of the result behind it.
+  uint32_t origin, exchangedPoison;
+  const char *poison;
 } KVCacheThread;
 
 /// A variable in the shared memory of a block.
@@ -135,8 +143,14 @@ enum {
   /// Towards all threads of the device, not only those of the block.
   KVCacheAccessDevice = 64,
   /// Like an atomic access that orders none. PTX ISA, "ld.volatile".
-  KVCacheAccessVolatile = 128
+  KVCacheAccessVolatile = 128,
+  /// Bytes may be read that nobody has written: the thread's `poison` tells
+  /// which. Without it, that is an error.
+  KVCacheAccessPoisons = 256
 };
+
+/// The bytes of an access that the thread's `poison` has.
+enum { KVCachePoisonBytes = 64 };
 
 /// Announces that the thread is about to access `bytes` at `pointer`, in any
 /// memory, in one instruction that wants the pointer to be a multiple of

@@ -26,6 +26,11 @@ extern "C" {
 /// of an instruction. Elements are packed from the low bits of a register.
 typedef struct KVCacheMatrixRegisters {
   uint32_t a[4], b[2], c[4], d[4];
+  /// Where the module is sanitized: the origin of poison in operands, and then
+  /// in the result, or 0; if it is not, the poisoned bits (Poison.h). Those of
+  /// the result are there in any case.
+  uint32_t origin;
+  uint32_t poisonA[4], poisonB[2], poisonC[4], poisonD[4];
 } KVCacheMatrixRegisters;
 
 /// How the bytes of rows in memory go to registers.
@@ -50,7 +55,7 @@ void kvcacheEmulatorLoadMatrix(KVCacheThread *thread, const KVCacheSite *site,
 /// stmatrix: stores `count` matrices from `a`.
 void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
                                 void *row, uint32_t count, uint32_t layout,
-                                const KVCacheMatrixRegisters *registers);
+                                KVCacheMatrixRegisters *registers);
 
 /// The elements of a matrix.
 enum {

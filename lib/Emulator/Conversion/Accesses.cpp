@@ -73,8 +73,7 @@ static TypeAttr getByValue(Value base) {
       argument.getArgNumber(), LLVM::LLVMDialect::getByValAttrName());
 }
 
-/// Variables of a thread, and parameters in memory, are nobody else's.
-static bool isPrivate(Value base) {
+bool kvcache::isPrivate(Value base) {
   return base.getDefiningOp<LLVM::AllocaOp>() || getByValue(base);
 }
 
@@ -96,12 +95,17 @@ namespace {
 class Announcer {
 public:
   Announcer(gpu::GPUModuleOp module, EmulatorCalls &calls)
-      : layout(module), calls(calls) {}
+      : layout(module), calls(calls) {
+    if (calls.isSanitized)
+      poisoned = trackPoison(module, calls);
+  }
 
   void announceLoad(LLVM::LoadOp op) {
     uint32_t flags = KVCacheAccessRead | getAtomicFlags(op);
     if (isInvariant(op))
       flags |= KVCacheAccessInvariant;
+    if (poisoned.contains(op))
+      flags |= KVCacheAccessPoisons;
     announceAligned(op, op.getAddr(), op.getType(), flags);
   }
 
@@ -233,6 +237,8 @@ private:
 
   DataLayout layout;
   EmulatorCalls &calls;
+  /// The loads of what nobody may have written.
+  llvm::DenseSet<Operation *> poisoned;
 };
 
 } // namespace
@@ -311,11 +317,12 @@ static void declareParameters(LLVM::LLVMFuncOp function, Announcer &announcer) {
 
 LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
                                         EmulatorCalls &calls) {
-  Announcer announcer(module, calls);
   SmallVector<Operation *> ops;
   module.walk([&](LLVM::LLVMFuncOp function) {
     function.walk([&](Operation *op) { ops.push_back(op); });
   });
+  // Shadows are in memory that needs no checks.
+  Announcer announcer(module, calls);
   for (Operation *op : ops) {
     if (auto variable = dyn_cast<LLVM::AllocaOp>(op))
       announcer.declareVariable(variable, op->getNextNode());

@@ -30,7 +30,13 @@ EmulatorCalls::EmulatorCalls(RuntimeCalls &runtime, const Chip &chip,
 Value EmulatorCalls::call(Operation *op, StringRef function, Type resultType,
                           ValueRange operands) {
   OpBuilder builder(op);
-  SmallVector<Value> all{getThread(op), getSite(op)};
+  return call(builder, op, function, resultType, operands);
+}
+
+Value EmulatorCalls::call(OpBuilder &builder, Operation *op, StringRef function,
+                          Type resultType, ValueRange operands) {
+  SmallVector<Value> all{getThread(op), getSite(builder, op->getLoc(),
+                                                op->getName().getStringRef())};
   for (Value operand : operands) {
     // Pointers are addresses of the host, whatever they point to.
     if (auto type = dyn_cast<LLVM::LLVMPointerType>(operand.getType());

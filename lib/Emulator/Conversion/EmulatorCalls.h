@@ -28,6 +28,9 @@ public:
   /// i64, f32 and f64. Returns the result, null for none.
   Value call(Operation *op, StringRef function, Type resultType,
              ValueRange operands);
+  /// The same at another place.
+  Value call(OpBuilder &builder, Operation *op, StringRef function,
+             Type resultType, ValueRange operands);
 
   /// Replaces an op by such a call; the result type is the op's own.
   void replaceByCall(Operation *op, StringRef function, ValueRange operands);

@@ -12,6 +12,7 @@
 #include "EmulatorCalls.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -47,6 +48,16 @@ FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
 /// Announces every access of memory before it happens, if the module is
 /// sanitized or metered, and asks the host for no alignment.
 LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
+
+/// Whether the memory at a base (`getBasePointer`) is nobody else's: a variable
+/// of a thread, or a parameter in memory.
+bool isPrivate(Value base);
+
+/// Follows values that depend on bytes that nobody has written, and ends the
+/// launch where they are used. Returns the loads that may give such values,
+/// which must be announced with `KVCacheAccessPoisons`.
+llvm::DenseSet<Operation *> trackPoison(gpu::GPUModuleOp module,
+                                        EmulatorCalls &calls);
 
 /// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
 /// fence makes, in a scope of the chip.

@@ -8,6 +8,7 @@
 
 #include "kvcache/Emulator/Matrices.h"
 #include "Families.h"
+#include "Matrices.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -21,63 +22,52 @@ using namespace mlir::kvcache;
 // Registers
 //===----------------------------------------------------------------------===//
 
-namespace {
+MatrixRegisters::MatrixRegisters(Operation *op, EmulatorCalls &calls)
+    : op(op), calls(calls), slot(findSlot()) {}
 
-/// The KVCacheMatrixRegisters that the matrix instructions of a function share:
-/// each writes its operands there and reads its result.
-class Registers {
-public:
-  Registers(Operation *op, EmulatorCalls &calls)
-      : op(op), builder(op), calls(calls), slot(findSlot()) {}
+void MatrixRegisters::store(ValueRange values, size_t offset) {
+  OpBuilder builder(op);
+  for (auto [index, value] : llvm::enumerate(values))
+    LLVM::StoreOp::create(
+        builder, op->getLoc(), value,
+        getAddress(builder, offset + index * sizeof(uint32_t)),
+        /*alignment=*/sizeof(uint32_t));
+}
 
-  /// Stores values of 32 bits, one per register.
-  void store(ValueRange values, size_t offset) {
-    for (auto [index, value] : llvm::enumerate(values))
-      LLVM::StoreOp::create(builder, op->getLoc(), value,
-                            getAddress(offset + index * sizeof(uint32_t)),
-                            /*alignment=*/sizeof(uint32_t));
+Value MatrixRegisters::load(OpBuilder &builder, Type type, size_t offset) {
+  return LLVM::LoadOp::create(builder, op->getLoc(), type,
+                              getAddress(builder, offset),
+                              /*alignment=*/sizeof(uint32_t));
+}
+
+Value MatrixRegisters::getAddress(OpBuilder &builder, size_t offset) {
+  return LLVM::GEPOp::create(
+      builder, op->getLoc(), calls.pointerType, calls.i8, slot,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+}
+
+/// Kernels have many such instructions, and small stacks.
+Value MatrixRegisters::findSlot() {
+  constexpr StringLiteral mark = "matrix_registers";
+  Block &entry = op->getParentOfType<FunctionOpInterface>().front();
+  for (Operation &other : entry) {
+    if (!isa<LLVM::AllocaOp, LLVM::ConstantOp>(other))
+      break;
+    if (other.hasAttr(mark))
+      return other.getResult(0);
   }
+  Value made = calls.createSlot(
+      op, LLVM::LLVMArrayType::get(calls.i8, sizeof(KVCacheMatrixRegisters)));
+  made.getDefiningOp()->setAttr(mark, UnitAttr::get(op->getContext()));
+  return made;
+}
 
-  /// The op's result, whose parts have 32 bits each.
-  Value loadResult() {
-    return LLVM::LoadOp::create(builder, op->getLoc(),
-                                op->getResult(0).getType(),
-                                getAddress(offsetof(KVCacheMatrixRegisters, d)),
-                                /*alignment=*/sizeof(uint32_t));
-  }
-
-  Value get() const { return slot; }
-
-private:
-  Value getAddress(size_t offset) {
-    return LLVM::GEPOp::create(
-        builder, op->getLoc(), calls.pointerType, calls.i8, slot,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
-  }
-
-  /// Kernels have many such instructions, and small stacks.
-  Value findSlot() {
-    constexpr StringLiteral mark = "matrix_registers";
-    Block &entry = op->getParentOfType<FunctionOpInterface>().front();
-    for (Operation &other : entry) {
-      if (!isa<LLVM::AllocaOp, LLVM::ConstantOp>(other))
-        break;
-      if (other.hasAttr(mark))
-        return other.getResult(0);
-    }
-    Value made = calls.createSlot(
-        op, LLVM::LLVMArrayType::get(calls.i8, sizeof(KVCacheMatrixRegisters)));
-    made.getDefiningOp()->setAttr(mark, builder.getUnitAttr());
-    return made;
-  }
-
-  Operation *op;
-  OpBuilder builder;
-  EmulatorCalls &calls;
-  Value slot;
-};
-
-} // namespace
+/// The op's result, whose parts have 32 bits each.
+static Value loadResult(Operation *op, MatrixRegisters &registers) {
+  OpBuilder builder(op);
+  return registers.load(builder, op->getResult(0).getType(),
+                        offsetof(KVCacheMatrixRegisters, d));
+}
 
 //===----------------------------------------------------------------------===//
 // ldmatrix, stmatrix
@@ -113,11 +103,11 @@ static LogicalResult lowerLoad(NVVM::LdMatrixOp op, EmulatorCalls &calls) {
       getLayout(op.getShape(), op.getEltType(), op.getLayout());
   if (!layout)
     return failForm(op, op.getShape(), op.getEltType());
-  Registers registers(op, calls);
+  MatrixRegisters registers(op, calls);
   calls.call(op, "kvcacheEmulatorLoadMatrix", Type(),
              {op.getPtr(), calls.getI32(op, op.getNum()),
               calls.getI32(op, *layout), registers.get()});
-  op.getRes().replaceAllUsesWith(registers.loadResult());
+  op.getRes().replaceAllUsesWith(loadResult(op, registers));
   op.erase();
   return success();
 }
@@ -127,7 +117,7 @@ static LogicalResult lowerStore(NVVM::StMatrixOp op, EmulatorCalls &calls) {
       getLayout(op.getShape(), op.getEltType(), op.getLayout());
   if (!layout)
     return failForm(op, op.getShape(), op.getEltType());
-  Registers registers(op, calls);
+  MatrixRegisters registers(op, calls);
   registers.store(op.getSources(), offsetof(KVCacheMatrixRegisters, a));
   calls.replaceByCall(op, "kvcacheEmulatorStoreMatrix",
                       {op.getPtr(), calls.getI32(op, op.getSources().size()),
@@ -238,13 +228,13 @@ static LogicalResult lowerMma(Operation *op, const Mma &mma,
           record.set(field, calls.i32, static_cast<int64_t>(index));
       });
   OpBuilder builder(op);
-  Registers registers(op, calls);
+  MatrixRegisters registers(op, calls);
   registers.store(mma.operandsA, offsetof(KVCacheMatrixRegisters, a));
   registers.store(mma.operandsB, offsetof(KVCacheMatrixRegisters, b));
   registers.store(mma.operandsC, offsetof(KVCacheMatrixRegisters, c));
   Value formAddress = LLVM::AddressOfOp::create(builder, loc, form);
   calls.call(op, "kvcacheEmulatorMma", Type(), {formAddress, registers.get()});
-  op->getResult(0).replaceAllUsesWith(registers.loadResult());
+  op->getResult(0).replaceAllUsesWith(loadResult(op, registers));
   op->erase();
   return success();
 }
@@ -288,9 +278,8 @@ static bool parseShape(StringRef text, Mma &mma) {
 }
 
 /// mma of fp8, which has no op: llvm.nvvm.mma.<shape>.row.col.<d>.<a>.<b>.<c>.
-/// False for the names of other intrinsics.
-static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
-                                      EmulatorCalls &calls) {
+/// None for other intrinsics.
+static std::optional<Mma> parseIntrinsic(LLVM::CallIntrinsicOp op) {
   SmallVector<StringRef> parts;
   op.getIntrin().split(parts, '.');
   constexpr size_t numParts = 10;
@@ -298,7 +287,7 @@ static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
   if (parts.size() != numParts || parts[0] != "llvm" || parts[1] != "nvvm" ||
       parts[2] != "mma" || parts[4] != "row" || parts[5] != "col" ||
       !parseShape(parts[3], mma))
-    return false;
+    return std::nullopt;
   mma.d = parts[6];
   mma.a = parts[7];
   mma.b = parts[8];
@@ -317,11 +306,38 @@ static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
   mma.operandsB = take(mma.k, mma.n, mma.b);
   mma.operandsC = take(mma.m, mma.n, mma.c);
   if (!rest.empty() || op->getNumResults() != 1)
-    return false;
+    return std::nullopt;
   mma.results = getParts(op->getResult(0).getType());
-  if (failed(lowerMma(op, mma, calls)))
+  return mma;
+}
+
+static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
+                                      EmulatorCalls &calls) {
+  std::optional<Mma> mma = parseIntrinsic(op);
+  if (!mma)
+    return false;
+  if (failed(lowerMma(op, *mma, calls)))
     return failure();
   return true;
+}
+
+std::optional<MmaOperands> kvcache::getMmaOperands(Operation *op) {
+  constexpr size_t mostA = 4, mostB = 2, mostC = 4;
+  MmaOperands operands;
+  if (auto mma = dyn_cast<NVVM::MmaOp>(op)) {
+    operands = {mma.getOperandA(), mma.getOperandB(), mma.getOperandC()};
+  } else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
+    std::optional<Mma> mma = parseIntrinsic(call);
+    if (!mma)
+      return std::nullopt;
+    operands = {mma->operandsA, mma->operandsB, mma->operandsC};
+  } else {
+    return std::nullopt;
+  }
+  // What has more is not one that the emulator knows.
+  bool fits = operands.a.size() <= mostA && operands.b.size() <= mostB &&
+              operands.c.size() <= mostC;
+  return fits ? std::optional(operands) : std::nullopt;
 }
 
 FailureOr<bool> kvcache::lowerMatrixOp(Operation *op, EmulatorCalls &calls) {

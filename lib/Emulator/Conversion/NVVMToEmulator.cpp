@@ -111,6 +111,9 @@ private:
     FailureOr<int64_t> localBytes = getLocalBytes(module);
     if (failed(localBytes))
       return failure();
+    // Shadows of variables and values are as large.
+    if (sanitize)
+      *localBytes *= 2;
     EmulatorCalls calls(runtime, *chip, sanitize, meter);
     SharedLayout layout(module, /*hasRedZones=*/sanitize);
     SmallVector<KernelFacts, 0> kernels =

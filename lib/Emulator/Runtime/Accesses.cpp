@@ -18,42 +18,44 @@ struct Access {
 };
 } // namespace
 
-static void accessShared(Thread &thread, const KVCacheSite *site,
-                         const Access &access) {
+static Poison accessShared(Thread &thread, const KVCacheSite *site,
+                           const Access &access) {
   Block &block = *thread.block;
   uint32_t offset =
       block.getSharedOffset(thread, site, access.pointer, access.bytes);
-  block.sanitizer.access(thread, site,
-                         {offset, static_cast<uint32_t>(access.bytes)},
-                         access.flags);
+  Poison poison = block.sanitizer.access(
+      thread, site, {offset, static_cast<uint32_t>(access.bytes)},
+      access.flags);
   block.meter.accessShared(thread, site, offset, access.bytes, access.flags,
                            access.alignment);
+  return poison;
 }
 
-static void accessGlobal(Thread &thread, const KVCacheSite *site,
-                         const Access &access) {
+static Poison accessGlobal(Thread &thread, const KVCacheSite *site,
+                           const Access &access) {
   Block &block = *thread.block;
-  block.sanitizer.accessGlobal(thread, site, access.pointer, access.bytes,
-                               access.flags);
+  Poison poison = block.sanitizer.accessGlobal(thread, site, access.pointer,
+                                               access.bytes, access.flags);
   block.meter.accessGlobal(thread, site,
                            reinterpret_cast<uintptr_t>(access.pointer),
                            access.bytes, access.flags, access.alignment);
+  return poison;
 }
 
-static void accessAny(Thread &thread, const KVCacheSite *site,
-                      const Access &access) {
+static Poison accessAny(Thread &thread, const KVCacheSite *site,
+                        const Access &access) {
   if (thread.block->isShared(access.pointer))
-    accessShared(thread, site, access);
-  else
-    accessGlobal(thread, site, access);
+    return accessShared(thread, site, access);
+  return accessGlobal(thread, site, access);
 }
 
-static void accessAtomically(Thread &thread, const KVCacheSite *site,
-                             const Access &access) {
+static Poison accessAtomically(Thread &thread, const KVCacheSite *site,
+                               const Access &access) {
   Sanitizer &sanitizer = thread.block->sanitizer;
   sanitizer.acquireAtomic(thread, access.pointer, access.flags);
-  accessAny(thread, site, access);
+  Poison poison = accessAny(thread, site, access);
   sanitizer.releaseAtomic(thread, access.pointer, access.flags);
+  return poison;
 }
 
 void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
@@ -64,6 +66,9 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
   constexpr uint32_t strong = KVCacheAccessAtomic | KVCacheAccessVolatile;
   if (flags & strong)
     block.spin(thread, site);
+  bool poisons = flags & KVCacheAccessPoisons;
+  if (poisons)
+    thread.setPoison({});
   // A masked lane accesses nothing, and its pointer may be anything.
   if (bytes == 0)
     return;
@@ -71,8 +76,8 @@ void kvcacheEmulatorAccess(KVCacheThread *self, const KVCacheSite *site,
     return accessStack(thread, site, pointer, bytes, flags);
   block.checkAlignment(thread, site, pointer, alignment);
   Access access{pointer, bytes, alignment, flags};
-  if (flags & strong)
-    accessAtomically(thread, site, access);
-  else
-    accessAny(thread, site, access);
+  Poison poison = flags & strong ? accessAtomically(thread, site, access)
+                                 : accessAny(thread, site, access);
+  if (poisons && poison.origin)
+    thread.setPoison(poison);
 }

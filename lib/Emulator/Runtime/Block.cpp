@@ -440,6 +440,8 @@ void Block::beginThread(uint32_t index) {
   thread.variables.clear();
   thread.copies.clear();
   thread.fiber = nullptr;
+  thread.exchangedPoison = 0;
+  thread.setPoison({});
 }
 
 void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {

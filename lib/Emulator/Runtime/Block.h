@@ -69,6 +69,11 @@ struct Thread : KVCacheThread {
   std::string printed;
   Fiber *fiber = nullptr;
   Variables variables;
+  /// What `poison` points to where there is any.
+  char poisonedBytes[KVCachePoisonBytes];
+
+  /// Tells compiled code what nobody has written of what it reads.
+  void setPoison(const Poison &read);
 
   /// The thread that compiled code runs as.
   static Thread &get(KVCacheThread *thread) {

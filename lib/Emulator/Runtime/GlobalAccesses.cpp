@@ -48,9 +48,13 @@ void Sanitizer::checkInitialized(const Access &access) {
     takeTurn();
     missing = findMissing(access.begin, access.bytes);
   }
-  if (missing < end)
-    fail(access, missing / kGranuleBytes, 1u << missing % kGranuleBytes,
-         "nobody has written");
+  for (; missing < end; missing = findMissing(missing + 1, end - missing - 1)) {
+    uint64_t index = missing / kGranuleBytes;
+    uint16_t mask = 1u << missing % kGranuleBytes;
+    if (!access.poisons)
+      fail(access, index, mask, "nobody has written");
+    notePoison(access, index, mask);
+  }
 }
 
 /// Fails unless there is memory for an access; says whether all of it counts as
@@ -83,18 +87,18 @@ void Sanitizer::checkInvariant(const Access &access, uint64_t index,
          "the kernel writes, as memory that stays the same (ld.global.nc)");
 }
 
-void Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
-                             const void *pointer, int64_t bytes,
-                             uint32_t flags) {
+Poison Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
+                               const void *pointer, int64_t bytes,
+                               uint32_t flags) {
   if (!isOn)
-    return;
+    return {};
   checkRewrites();
   bool isInitialized = checkPlace(thread, site, pointer, bytes, flags);
   bool reads = flags & KVCacheAccessRead;
   bool matters = launch && ((flags & KVCacheAccessWrite) ||
                             launch->mayChange(getAddress(pointer)));
   if (!matters && (isInitialized || !reads))
-    return;
+    return {};
   Access access{thread,
                 site,
                 getAddress(pointer),
@@ -107,10 +111,14 @@ void Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
   access.isOfDevice = isAtomic(access.kind) && (flags & KVCacheAccessDevice);
   access.isVolatile = flags & KVCacheAccessVolatile;
   access.isInvariant = flags & KVCacheAccessInvariant;
+  access.poisons = flags & KVCacheAccessPoisons;
+  poison = {};
   if (reads && !isInitialized)
     checkInitialized(access);
+  Poison read = poison;
   if (matters)
     touch(access);
+  return read;
 }
 
 Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,

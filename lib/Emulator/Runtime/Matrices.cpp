@@ -29,8 +29,8 @@ constexpr uint32_t kRowBytes = 16;
 struct MatrixLane : WarpLane {
   char *row = nullptr;
   uint32_t count = 0, layout = 0;
-  /// Where the matrices go, or come from.
-  uint32_t *registers = nullptr;
+  /// Where the matrices go, or come from, and what of them is poisoned.
+  uint32_t *registers = nullptr, *poison = nullptr, *origin = nullptr;
 };
 
 /// Where in a matrix a byte of a register is.
@@ -91,6 +91,10 @@ static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
   return word >> first % 8 & ((1u << bits) - 1);
 }
 
+static bool isSanitized(const Block &block) {
+  return block.getGrid().module->isSanitized;
+}
+
 /// Checks and counts the rows, of which each lane gives the address of one.
 static void checkRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
                       uint32_t flags) {
@@ -106,6 +110,24 @@ static void checkRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
     block.meter.accessMatrixRow(*meeting.get<MatrixLane>(number).thread,
                                 meeting.site, number / rowsAtOnce,
                                 offsets[number], flags);
+}
+
+namespace {
+/// Bytes of a register.
+struct RegisterBytes {
+  uint32_t begin, end;
+};
+} // namespace
+
+/// Some bytes of a register are from `numRead` bytes of memory, of which nobody
+/// has written all. Elements of less than a byte share theirs.
+static void notePoison(MatrixLane &lane, uint32_t reg, RegisterBytes bytes,
+                       uint32_t numRead, const Poison &read) {
+  bool isByByte = numRead == bytes.end - bytes.begin;
+  for (uint32_t byte = bytes.begin; byte < bytes.end; ++byte)
+    if (!isByByte || read.mask >> (byte - bytes.begin) & 1)
+      lane.poison[reg] |= 0xffu << byte * 8;
+  *lane.origin = read.origin;
 }
 
 /// Notes the bytes of rows that a lane's register is made of, in pieces that
@@ -133,8 +155,15 @@ static void accessRegister(Block &block, WarpMeeting &meeting, uint32_t number,
     uint32_t begin = first.column * bits / 8;
     uint32_t last = ((first.column + end - byte) * bits - 1) / 8;
     auto offset = static_cast<uint32_t>(row + begin - block.shared);
-    block.sanitizer.access(*lane.thread, meeting.site,
-                           {offset, last - begin + 1}, flags);
+    SharedRange range{offset, last - begin + 1};
+    Poison read =
+        block.sanitizer.access(*lane.thread, meeting.site, range, flags);
+    if (read.origin)
+      notePoison(lane, reg, {byte, end}, range.bytes, read);
+    if ((flags & KVCacheAccessWrite) && *lane.origin)
+      block.sanitizer.poisonShared(
+          range, reinterpret_cast<const char *>(&lane.poison[reg]) + byte,
+          *lane.origin);
     byte = end;
   }
 }
@@ -142,8 +171,13 @@ static void accessRegister(Block &block, WarpMeeting &meeting, uint32_t number,
 static void accessRows(Block &block, WarpMeeting &meeting, uint32_t count,
                        const MatrixShape &shape, uint32_t flags) {
   checkRows(block, meeting, count * shape.rows, flags);
-  if (!block.getGrid().module->isSanitized)
+  if (!isSanitized(block))
     return;
+  if (flags & KVCacheAccessRead)
+    meeting.forEach<MatrixLane>([&](uint32_t, MatrixLane &lane) {
+      std::fill_n(lane.poison, count * shape.registers, 0);
+      *lane.origin = 0;
+    });
   for (uint32_t number = 0; number < kWarpSize; ++number)
     for (uint32_t reg = 0; reg < count * shape.registers; ++reg)
       accessRegister(block, meeting, number, reg, shape, flags);
@@ -197,7 +231,8 @@ static void loadMatrices(Block &block, WarpMeeting &meeting) {
   const MatrixLane &first = meeting.get<MatrixLane>(0);
   MatrixShape shape = getShape(first.layout, /*isStore=*/false);
   uint32_t layout = first.layout;
-  accessRows(block, meeting, first.count, shape, KVCacheAccessRead);
+  accessRows(block, meeting, first.count, shape,
+             KVCacheAccessRead | KVCacheAccessPoisons);
   if (layout == KVCacheMatrixB16)
     return loadRows(meeting, first.count);
   if (layout == KVCacheMatrixB16Transposed)
@@ -220,29 +255,34 @@ static void storeMatrices(Block &block, WarpMeeting &meeting) {
               });
 }
 
-static void moveMatrices(KVCacheThread *self, const KVCacheSite *site,
-                         WarpWork work, const void *row, uint32_t count,
-                         uint32_t layout, const uint32_t *registers) {
+void kvcacheEmulatorLoadMatrix(KVCacheThread *self, const KVCacheSite *site,
+                               const void *row, uint32_t count, uint32_t layout,
+                               KVCacheMatrixRegisters *registers) {
   Thread &thread = Thread::get(self);
   MatrixLane lane;
   lane.row = static_cast<char *>(const_cast<void *>(row));
   lane.count = count;
   lane.layout = layout;
-  lane.registers = const_cast<uint32_t *>(registers);
-  thread.block->warps.meet(thread, site, kAllLanes, work, lane,
+  lane.registers = registers->d;
+  lane.poison = registers->poisonD;
+  lane.origin = &registers->origin;
+  thread.block->warps.meet(thread, site, kAllLanes, loadMatrices, lane,
                            WarpRule::AllLanes);
 }
 
-void kvcacheEmulatorLoadMatrix(KVCacheThread *thread, const KVCacheSite *site,
-                               const void *row, uint32_t count, uint32_t layout,
-                               KVCacheMatrixRegisters *registers) {
-  moveMatrices(thread, site, loadMatrices, row, count, layout, registers->d);
-}
-
-void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
+void kvcacheEmulatorStoreMatrix(KVCacheThread *self, const KVCacheSite *site,
                                 void *row, uint32_t count, uint32_t layout,
-                                const KVCacheMatrixRegisters *registers) {
-  moveMatrices(thread, site, storeMatrices, row, count, layout, registers->a);
+                                KVCacheMatrixRegisters *registers) {
+  Thread &thread = Thread::get(self);
+  MatrixLane lane;
+  lane.row = static_cast<char *>(row);
+  lane.count = count;
+  lane.layout = layout;
+  lane.registers = registers->a;
+  lane.poison = registers->poisonA;
+  lane.origin = &registers->origin;
+  thread.block->warps.meet(thread, site, kAllLanes, storeMatrices, lane,
+                           WarpRule::AllLanes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -464,8 +504,53 @@ static void multiplyFloats(WarpMeeting &meeting, const KVCacheMma &form) {
     all.storeD(Pack<32, encodeF32>());
 }
 
-static void multiplyAll(Block &, WarpMeeting &meeting) {
+/// The bits of a register that an element of C or D has, of two at most.
+static uint32_t getHalf(uint32_t element, uint32_t index) {
+  constexpr uint32_t half = 0xffff;
+  return element == KVCacheElementF16 ? half << index % 2 * 16 : ~0u;
+}
+
+/// An element of D is poisoned with the one of C, and with any of its row of A
+/// or of its column of B: a factor of 0 doesn't help where the other may be a
+/// NaN.
+static void poisonProducts(WarpMeeting &meeting, const KVCacheMma &form) {
+  uint32_t rows = 0, columns = 0, origin = 0;
+  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+    const KVCacheMatrixRegisters &registers = *lane.registers;
+    if (!registers.origin)
+      return;
+    origin = registers.origin;
+    uint32_t step = form.m / 8;
+    for (uint32_t reg = 0; reg < 4; ++reg)
+      if (registers.poisonA[reg])
+        rows |= 1u << (number / 4 + reg % step * 8);
+    if (registers.poisonB[0] || registers.poisonB[1])
+      columns |= 1u << number / 4;
+  });
+  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
+    KVCacheMatrixRegisters &registers = *lane.registers;
+    bool hasOwn = registers.origin != 0, isAny = false;
+    std::fill(std::begin(registers.poisonD), std::end(registers.poisonD), 0);
+    for (uint32_t i = 0; i < form.m / 4; ++i) {
+      uint32_t perC = form.c == KVCacheElementF16 ? 2 : 1;
+      uint32_t perD = form.d == KVCacheElementF16 ? 2 : 1;
+      bool isPoisoned =
+          rows >> (number / 4 + i / 2 * 8) & 1 ||
+          columns >> (number % 4 * 2 + i % 2) & 1 ||
+          (hasOwn && registers.poisonC[i / perC] & getHalf(form.c, i));
+      if (isPoisoned)
+        registers.poisonD[i / perD] |= getHalf(form.d, i);
+      isAny |= isPoisoned;
+    }
+    if (!hasOwn)
+      registers.origin = isAny ? origin : 0;
+  });
+}
+
+static void multiplyAll(Block &block, WarpMeeting &meeting) {
   const KVCacheMma &form = *meeting.get<MmaLane>(0).form;
+  if (isSanitized(block))
+    poisonProducts(meeting, form);
   if (form.d == KVCacheElementS32)
     multiplyIntegers(meeting, form);
   else

@@ -26,6 +26,9 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
   hasTurn = hasGlobalFence = false;
   global.reset();
   rewrites.clear();
+  poison = {};
+  origins.clear();
+  stored.clear();
   order.begin(numThreads);
   pool.reset();
   atomics.clear();
@@ -182,11 +185,11 @@ void Sanitizer::checkGranule(const Access &access, const Granule &granule,
   if (uint16_t bytes = granule.barrier & mask)
     fail(access, index, bytes, "is part of an mbarrier");
   uint16_t missing = mask & ~granule.initialized;
-  if (access.reads && missing && !access.isGlobal)
-    fail(access, index, missing,
-         hasCopies ? "never arrived: nobody has written them, and no copy has "
-                     "been issued that does"
-                   : "nobody has written");
+  if (access.reads && missing && !access.isGlobal) {
+    if (!access.poisons)
+      fail(access, index, missing, describeMissing(access, index, missing));
+    notePoison(access, index, missing);
+  }
   checkList(access, granule.writes, Kind::Write, index, mask);
   if (isWrite(access.kind))
     checkList(access, granule.reads, Kind::Read, index, mask);
@@ -292,10 +295,10 @@ void Sanitizer::touch(const Access &access) {
                  });
 }
 
-void Sanitizer::access(Thread &thread, const KVCacheSite *site,
-                       SharedRange range, uint32_t flags) {
+Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
+                         SharedRange range, uint32_t flags) {
   if (!isOn)
-    return;
+    return {};
   checkRewrites();
   Access access{thread,
                 site,
@@ -306,7 +309,10 @@ void Sanitizer::access(Thread &thread, const KVCacheSite *site,
                 /*isAsync=*/false,
                 std::nullopt};
   access.isVolatile = flags & KVCacheAccessVolatile;
+  access.poisons = flags & KVCacheAccessPoisons;
+  poison = {};
   touch(access);
+  return poison;
 }
 
 //===----------------------------------------------------------------------===//

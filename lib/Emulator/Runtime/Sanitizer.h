@@ -11,6 +11,7 @@
 
 #include "LaunchShadow.h"
 #include "Order.h"
+#include "Poison.h"
 #include "Shadow.h"
 #include "kvcache/Emulator/ABI.h"
 
@@ -57,12 +58,22 @@ public:
   void begin(bool isOn, uint32_t numThreads, uint32_t sharedBytes,
              LaunchShadow *launch, uint64_t number);
 
-  /// An access by a thread, with the flags of `kvcacheEmulatorAccess`.
-  void access(Thread &thread, const KVCacheSite *site, SharedRange range,
-              uint32_t flags);
+  /// An access by a thread, with the flags of `kvcacheEmulatorAccess`. Returns
+  /// what it reads that nobody has written, where that is no error.
+  Poison access(Thread &thread, const KVCacheSite *site, SharedRange range,
+                uint32_t flags);
   /// The same, of global memory.
-  void accessGlobal(Thread &thread, const KVCacheSite *site,
-                    const void *pointer, int64_t bytes, uint32_t flags);
+  Poison accessGlobal(Thread &thread, const KVCacheSite *site,
+                      const void *pointer, int64_t bytes, uint32_t flags);
+
+  //===--- Values that nobody has written ---===//
+
+  /// Those of the range are poisoned again that are not 0 in `bytes`, behind an
+  /// access that writes them.
+  void poisonShared(SharedRange range, const char *bytes, uint32_t origin);
+  /// Fails for a thread that uses a poisoned value, such as "branches on".
+  [[noreturn]] void failUse(const Thread &thread, const KVCacheSite *site,
+                            const std::string &use, uint32_t origin) const;
 
   //===--- Order ---===//
 
@@ -179,6 +190,8 @@ private:
     std::optional<Copy> copy;
     bool isGlobal = false, isOfDevice = false;
     bool isInvariant = false, isVolatile = false;
+    /// Whether to read what nobody has written gives poison.
+    bool poisons = false;
   };
   struct Rules;
   /// A store that is about to write what another thread has just written: fine
@@ -210,6 +223,9 @@ private:
   bool checkPlace(const Thread &thread, const KVCacheSite *site,
                   const void *pointer, int64_t bytes, uint32_t flags) const;
   void checkInitialized(const Access &access);
+  void notePoison(const Access &access, uint64_t index, uint16_t missing);
+  uint32_t getStoredOrigin(const Access &access, uint64_t index,
+                           uint16_t missing) const;
   void checkInvariant(const Access &access, uint64_t index,
                       uint16_t mask) const;
   uint64_t findMissing(uint64_t begin, uint64_t bytes) const;
@@ -243,6 +259,9 @@ private:
                                Kind kind) const;
   std::string describePlace(uint64_t begin, bool isGlobal) const;
   std::string describePast(const PastAccess &past, bool isAtomic) const;
+  std::string describeOrigin(uint32_t number) const;
+  std::string describeMissing(const Access &access, uint64_t index,
+                              uint16_t missing) const;
   std::string describe(const Access &access, uint64_t index, uint16_t mask,
                        const std::string &what) const;
   [[noreturn]] void fail(const Access &access, uint64_t index, uint16_t mask,
@@ -260,6 +279,11 @@ private:
   bool hasGlobalFence = false;
   GranuleTable global;
   std::vector<Rewrite> rewrites;
+  /// Of the access that is looked at.
+  Poison poison;
+  Origins origins;
+  /// By granule.
+  std::unordered_map<uint64_t, StoredPoison> stored;
   std::unique_ptr<Granule[]> granules;
   uint32_t numGranules = 0;
   CellPool pool;

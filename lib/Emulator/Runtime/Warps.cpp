@@ -212,6 +212,37 @@ uint32_t kvcacheEmulatorElect(KVCacheThread *self, const KVCacheSite *site,
 }
 
 //===----------------------------------------------------------------------===//
+// Poison of what lanes exchange
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The poisoned bits of a value, and their origin, or 0.
+struct Exchanged {
+  uint32_t bits = 0, origin = 0;
+};
+} // namespace
+
+static Exchanged getExchanged(const WarpLane &lane) {
+  return {lane.thread->exchangedPoison, lane.thread->origin};
+}
+
+static void setExchanged(WarpLane &lane, const Exchanged &value) {
+  lane.thread->exchangedPoison = value.bits;
+  lane.thread->origin = value.origin;
+}
+
+/// All results depend on the values of all lanes.
+static void mixExchanged(WarpMeeting &meeting) {
+  Exchanged mixed;
+  meeting.forEach<WarpLane>([&](uint32_t, WarpLane &lane) {
+    Exchanged value = getExchanged(lane);
+    mixed = {mixed.bits | value.bits, std::max(mixed.origin, value.origin)};
+  });
+  meeting.forEach<WarpLane>(
+      [&](uint32_t, WarpLane &lane) { setExchanged(lane, mixed); });
+}
+
+//===----------------------------------------------------------------------===//
 // shfl.sync
 //===----------------------------------------------------------------------===//
 
@@ -252,10 +283,13 @@ static uint32_t findSource(uint32_t number, ShuffleLane &lane) {
 
 static void shuffle(Block &block, WarpMeeting &meeting) {
   bool isSanitized = block.getGrid().module->isSanitized;
+  Exchanged exchanged[kWarpSize] = {};
   meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
     uint32_t source = findSource(number, lane);
     if (meeting.has(source)) {
-      lane.result = meeting.get<ShuffleLane>(source).value;
+      ShuffleLane &other = meeting.get<ShuffleLane>(source);
+      lane.result = other.value;
+      exchanged[number] = getExchanged(other);
       return;
     }
     // What it reads is not defined.
@@ -267,6 +301,9 @@ static void shuffle(Block &block, WarpMeeting &meeting) {
               (meeting.mask >> source & 1
                    ? "has ended or is not in the block"
                    : "is not in the mask " + describeMask(meeting.mask)));
+  });
+  meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
+    setExchanged(lane, exchanged[number]);
   });
 }
 
@@ -292,6 +329,7 @@ uint32_t kvcacheEmulatorShuffle(KVCacheThread *self, const KVCacheSite *site,
 
 /// All lanes get the lanes whose value is not 0.
 static void vote(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   uint32_t ballot = 0;
   meeting.forEach<ValueLane>([&](uint32_t number, ValueLane &lane) {
     ballot |= uint32_t{lane.value != 0} << number;
@@ -301,6 +339,7 @@ static void vote(Block &, WarpMeeting &meeting) {
 }
 
 static void voteAll(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   bool all = true;
   meeting.forEach<ValueLane>(
       [&](uint32_t, ValueLane &lane) { all &= lane.value != 0; });
@@ -309,6 +348,7 @@ static void voteAll(Block &, WarpMeeting &meeting) {
 }
 
 static void voteUni(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   bool any = false, all = true;
   meeting.forEach<ValueLane>([&](uint32_t, ValueLane &lane) {
     any |= lane.value != 0;
@@ -338,6 +378,7 @@ struct MatchLane : WarpLane {
 } // namespace
 
 static void matchAny(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
     meeting.forEach<MatchLane>([&](uint32_t number, MatchLane &other) {
       lane.result |= uint32_t{lane.value == other.value} << number;
@@ -355,6 +396,7 @@ uint32_t kvcacheEmulatorMatchAny(KVCacheThread *self, const KVCacheSite *site,
 }
 
 static void matchAll(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   uint64_t first = meeting.get<MatchLane>(__builtin_ctz(meeting.reached)).value;
   uint32_t result = meeting.reached;
   meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
@@ -412,6 +454,7 @@ static uint32_t combine(uint32_t a, uint32_t b, uint32_t kind) {
 }
 
 static void reduce(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   uint32_t first = __builtin_ctz(meeting.reached);
   uint32_t result = meeting.get<ReduceLane>(first).value;
   meeting.forEach<ReduceLane>([&](uint32_t number, ReduceLane &lane) {
@@ -448,6 +491,7 @@ static float getCanonicalNaN() {
 }
 
 static void reduceFloats(Block &, WarpMeeting &meeting) {
+  mixExchanged(meeting);
   const float nan = getCanonicalNaN();
   float result = nan;
   bool hasNaN = false;

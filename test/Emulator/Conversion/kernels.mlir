@@ -16,18 +16,28 @@
 // CHECK-LABEL: llvm.func @kvcacheEmulatorAccess(!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i32)
 // CHECK-LABEL: llvm.func internal @kernels_scale(
 // CHECK-SAME:    %[[THREAD:.*]]: !llvm.ptr, %[[DATA:.*]]: !llvm.ptr, %[[FACTOR:.*]]: f32, %{{.*}}: i8, %{{.*}}: !llvm.ptr) {
-// CHECK-NEXT:    %[[FIELD:.*]] = llvm.getelementptr %[[THREAD]][0]
+// CHECK:         %[[SHADOW:.*]] = llvm.alloca %{{.*}} x vector<4xi32>
+// CHECK:         %[[FIELD:.*]] = llvm.getelementptr %[[THREAD]][0]
 // CHECK-NEXT:    %[[TID:.*]] = llvm.load %[[FIELD]] invariant : !llvm.ptr -> i32
 // CHECK-NEXT:    %[[PLACE:.*]] = llvm.getelementptr %[[DATA]][%[[TID]]]
 // CHECK:         %[[BYTES:.*]] = llvm.mlir.constant(16 : i64)
 // CHECK:         %[[ALIGNMENT:.*]] = llvm.mlir.constant(16 : i64)
-// CHECK:         %[[READS:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         %[[READS:.*]] = llvm.mlir.constant(257 : i32)
 // CHECK:         %[[SITE:.*]] = llvm.mlir.addressof @kvcache_site
 // CHECK:         llvm.call @kvcacheEmulatorAccess(%[[THREAD]], %[[SITE]], %[[PLACE]], %[[BYTES]], %[[ALIGNMENT]], %[[READS]])
 // CHECK-NEXT:    llvm.load %[[PLACE]] {alignment = 1 : i64} : !llvm.ptr -> vector<4xf32>
+// What of it nobody has written, and so of each lane of the sum.
+// CHECK:         %[[ORIGIN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
+// CHECK:         %[[BYTES_OF_POISON:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+// CHECK:         %[[POISON:.*]] = llvm.load %[[BYTES_OF_POISON]] {alignment = 1 : i64} : !llvm.ptr -> vector<4xi32>
+// CHECK:         %[[LANES:.*]] = llvm.icmp "ne" %[[POISON]], %{{.*}} : vector<4xi32>
+// CHECK:         %[[POISON_OF_SUM:.*]] = llvm.sext %{{.*}} : vector<4xi1> to vector<4xi32>
 // CHECK:         %[[WRITES:.*]] = llvm.mlir.constant(2 : i32)
 // CHECK:         llvm.call @kvcacheEmulatorAccess({{.*}}, %[[WRITES]])
 // CHECK-NEXT:    llvm.store {{.*}} {alignment = 1 : i64} : vector<4xf32>, !llvm.ptr
+// CHECK:         llvm.store %[[POISON_OF_SUM]], %[[SHADOW]]
+// CHECK:         llvm.select %{{.*}}, %[[ORIGIN]], %{{.*}} : i1, i32
+// CHECK:         llvm.call @kvcacheEmulatorStorePoison(%[[THREAD]], %{{.*}}, %[[PLACE]], %{{.*}}, %[[SHADOW]],
 // CHECK-LABEL: llvm.func internal @kernels_scale_thread(
 // CHECK-SAME:    %[[THREAD:.*]]: !llvm.ptr, %[[PARAMS:.*]]: !llvm.ptr) {
 // CHECK:         %[[SLOT0:.*]] = llvm.getelementptr %[[PARAMS]][0]
@@ -43,6 +53,7 @@
 // CHECK-SAME:    #gpu.object<#nvvm.target<chip = "sm_90a">, properties = {kvcache.emulated = @kernels_emulated}, offload = "">
 
 // PLAIN-NOT: kvcacheEmulatorAccess
+// PLAIN-NOT: Poison
 
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   llvm.func @scale(%data: !llvm.ptr {llvm.noalias}, %factor: f32, %flag: i8,

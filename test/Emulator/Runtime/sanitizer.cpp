@@ -345,7 +345,8 @@ void Program::runStep(Block &block, const Step &step,
   };
   switch (step.op) {
   case Step::Access:
-    return sanitizer.access(thread, &site, step.range, step.flags);
+    sanitizer.access(thread, &site, step.range, step.flags);
+    return;
   case Step::Issue:
     flying.push_back(
         step.flags & KVCacheAccessWrite

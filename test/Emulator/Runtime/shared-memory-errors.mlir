@@ -114,9 +114,12 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @__wg_not_written_0, which nobody has written
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on byte 0 of shared @__wg_not_written_0, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
     %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
-    memref.store %v, %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
+    %is_one = arith.cmpi eq, %v, %one : i32
+    scf.if %is_one {
+      memref.store %one, %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
     gpu.return
   }
 
@@ -126,9 +129,12 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @__wg_partly_written_0, which nobody has written; the first of these bytes is byte 4 of shared @__wg_partly_written_0
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on byte 4 of shared @__wg_partly_written_0, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
     %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
-    vector.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
+    %first = vector.extract %v[0] : i32 from vector<4xi32>
+    %second = vector.extract %v[1] : i32 from vector<4xi32>
+    %before = memref.atomic_rmw addi %second, %tile[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
+    memref.store %first, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
 

@@ -1,0 +1,54 @@
+//===- Poison.h - Values that nobody has written ----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Only in modules that are sanitized. A load of bytes that nobody has written
+// gives a poisoned value, and what is computed from it is poisoned as well: the
+// compiled code knows the poisoned bits of each value, and a number for their
+// origin, which is not 0. Functions here end the launch where such a value is
+// used.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_EMULATOR_POISON_H
+#define KVCACHE_EMULATOR_POISON_H
+
+#include "kvcache/Emulator/ABI.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/// What a value is used for.
+enum {
+  KVCacheUseBranch = 0,
+  KVCacheUseAddress = 1,
+  KVCacheUseOperand = 2,
+  KVCacheUseCall = 3
+};
+
+/// Uses a value whose poison comes from `origin`, or one that is not poisoned,
+/// with 0.
+void kvcacheEmulatorUse(KVCacheThread *thread, const KVCacheSite *site,
+                        uint32_t origin, uint32_t use);
+
+/// The thread has announced a store of `bytes` at `pointer`. Unless `origin` is
+/// 0, those are poisoned for which `poison` has a byte that is not 0: in shared
+/// memory they stay as if nobody had written them, elsewhere this is a use.
+void kvcacheEmulatorStorePoison(KVCacheThread *thread, const KVCacheSite *site,
+                                const void *pointer, int64_t bytes,
+                                const void *poison, uint32_t origin);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // KVCACHE_EMULATOR_POISON_H

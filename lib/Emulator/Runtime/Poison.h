@@ -1,0 +1,61 @@
+//===- Poison.h - Bytes that nobody has written, and their reads - C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_POISON_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_POISON_H
+
+#include "kvcache/Emulator/ABI.h"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+/// What of an access nobody has written.
+struct Poison {
+  /// A bit for each of the first 64 bytes.
+  uint64_t mask = 0;
+  /// 0 if all bytes have been written.
+  uint32_t origin = 0;
+};
+
+/// Where poisoned values of a block come from.
+class Origins {
+public:
+  /// The first byte of an access that nobody had written.
+  struct Origin {
+    const KVCacheSite *site;
+    uint64_t begin;
+    bool isGlobal, mayArrive;
+  };
+
+  void clear() {
+    origins.clear();
+    numbers.clear();
+  }
+  /// The number of an origin, which is not 0.
+  uint32_t add(const Origin &origin);
+  const Origin &get(uint32_t number) const { return origins[number - 1]; }
+
+private:
+  std::vector<Origin> origins;
+  std::map<std::pair<const KVCacheSite *, uint64_t>, uint32_t> numbers;
+};
+
+/// Of some bytes of a granule of shared memory that poisoned values have been
+/// stored to.
+struct StoredPoison {
+  uint16_t mask = 0;
+  uint32_t origin = 0;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_POISON_H
