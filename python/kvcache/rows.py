@@ -73,6 +73,9 @@ class RowLayout:
     def views(self, data: Any, page_size: int | None = None) -> dict[str, FieldView]:
         """The fields as arrays over the same bytes, and their types.
 
+        ``"row"`` is a token's bytes that lie side by side, as elements of one byte: a
+        gather through it copies several fields at once.
+
         Args:
             data: Bytes, uint8 [pages, tokens, row bytes] or [pages, page bytes]; pages may
                 be further apart.
@@ -100,7 +103,18 @@ class RowLayout:
                 f"expects pages of {needed:,} bytes for {page_size} tokens, got "
                 f"{pages.shape[1]:,}"
             )
-        return {field.name: self._view(field, pages, page_size) for field in self.fields}
+        fields = (self._row, *self.fields)
+        return {field.name: self._view(field, pages, page_size) for field in fields}
+
+    @property
+    def _row(self) -> Field:
+        """All fields of a token but those behind all rows."""
+        inside = [field for field in self.fields if not field.offset_per_token]
+        size = max(
+            field.offset + field.columns * dtypes.dtype(field.dtype).itemsize
+            for field in inside
+        )
+        return Field("row", "f8E4M3FN", size, inside[0].pitch, 0)
 
     @property
     def _pitch(self) -> int:
