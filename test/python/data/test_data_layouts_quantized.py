@@ -1,7 +1,7 @@
 """Elements and scales of any layout against NumPy views of the same bytes."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from programs import DTYPES, place
 from quantization import ELEMENTS, SCALES, VALUES, check_encodings, dequantize, pack, quantize, unpack
 from quantized_programs import QUANTIZED_DTYPES, SCALE_DTYPES, give_elements
 
-HEADS, HEAD_SIZE, PAGE_SIZE, BATCH, COLUMNS = 3, 16, 3, 2, 2
+HEADS, HEAD_SIZE, BATCH, COLUMNS = 3, 16, 2, 2
 PAGES = BATCH * COLUMNS + 1
 
 
@@ -25,10 +25,10 @@ class Window:
     head: int
     page: int
 
-    def view(self, memory, uint, width):
+    def view(self, memory, uint, width, page_size):
         """Encodings ``[page, token, head, width]``."""
         size = uint.itemsize
-        shape = (PAGES, PAGE_SIZE, HEADS, width)
+        shape = (PAGES, page_size, HEADS, width)
         strides = (self.page, self.token, self.head, size)
         items = memory[self.start : self.start + memory[self.start :].size // size * size]
         return np.lib.stride_tricks.as_strided(items.view(uint), shape, strides)
@@ -46,13 +46,19 @@ class Case:
     scale: str = "f32"
     granularity: int = 8
     is_open: bool = False
+    page_size: int = 3
+    is_page_open: bool = False
 
     def __str__(self):
-        return self.name
+        return f"{self.name}-p{self.page_size}{'-open' if self.is_page_open else ''}"
 
     @property
     def per_byte(self):
         return 2 if self.dtype == "f4E2M1FN" else 1
+
+    @property
+    def scale_bytes(self):
+        return np.dtype(SCALE_DTYPES[self.scale]).itemsize
 
     @property
     def groups(self):
@@ -72,12 +78,14 @@ class Case:
             "?" if self.is_open else self.scales.head // bytes,
         )
 
+        page_size = "?" if self.is_page_open else self.page_size
+
         def memref(distances, width, dtype):
             token, head = distances
-            sizes = f"?x{PAGE_SIZE}x{HEADS}x{width}x{dtype}"
+            sizes = f"?x{page_size}x{HEADS}x{width}x{dtype}"
             return f"memref<{sizes}, strided<[?, {token}, {head}, 1], offset: ?>>"
 
-        return f"""!cache = !kvcache.paged<{self.dtype}, {kv}, page_size = {PAGE_SIZE},
+        return f"""!cache = !kvcache.paged<{self.dtype}, {kv}, page_size = {page_size},
     scale = {self.scale}, granularity = {self.granularity},
     layout = [token = {elements[0]}, head = {elements[1]}],
     scale_layout = [token = {scales[0]}, head = {scales[1]}]>
@@ -86,10 +94,11 @@ class Case:
 """
 
     def read_elements(self, memory):
-        return self.elements.view(memory, np.dtype(np.uint8), HEAD_SIZE // self.per_byte)
+        width = HEAD_SIZE // self.per_byte
+        return self.elements.view(memory, np.dtype(np.uint8), width, self.page_size)
 
     def read_scales(self, memory):
-        return self.scales.view(memory, SCALES[self.scale].uint, self.groups)
+        return self.scales.view(memory, SCALES[self.scale].uint, self.groups, self.page_size)
 
     @functools.cached_property
     def table(self):
@@ -117,27 +126,37 @@ def behind_heads(token, head, page, scales_at):
     return Window(0, token, head, page), Window(scales_at, token, head, page)
 
 
-def heads_first(width, start=0):
+def heads_first(width, page_size, start=0):
     """The tokens of a head follow each other."""
-    head = PAGE_SIZE * width
+    head = page_size * width
     return Window(start, width, head, -(-HEADS * head // 16) * 16)
 
 
-INLINE = behind_heads(32, 32 * PAGE_SIZE, 32 * PAGE_SIZE * HEADS, scales_at=16)
-TIGHT = behind_heads(24, 24 * PAGE_SIZE, 24 * PAGE_SIZE * HEADS, scales_at=16)
-ROWS = behind_heads(24 * HEADS, 24, 24 * HEADS * PAGE_SIZE, scales_at=16)
-SPACE = PAGES * 32 * PAGE_SIZE * HEADS
-CASES = [
-    Case("inline", *INLINE, SPACE),
-    Case("inline-tight", *TIGHT, SPACE),
-    Case("inline-rows", *ROWS, SPACE),
-    Case("inline-open", *INLINE, SPACE, is_open=True),
-    Case("hnd", heads_first(16), heads_first(8, start=SPACE), 2 * SPACE),
-    Case("hnd-open", heads_first(16), heads_first(8, start=SPACE), 2 * SPACE, is_open=True),
-    Case("i8", *INLINE, SPACE, "i8", "bf16"),
-    Case("nvfp4", heads_first(8), heads_first(1, start=SPACE), 2 * SPACE, "f4E2M1FN", "f8E4M3FN", 16),
-    Case("mx", *INLINE, SPACE, "f8E5M2", "f8E8M0FNU", 4),
-]
+def make_cases(page_size, is_page_open=False):
+    """Scales behind each head, or in an allocation of their own, for every element type."""
+    inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, scales_at=16)
+    tight = behind_heads(24, 24 * page_size, 24 * page_size * HEADS + 8 * (page_size * HEADS % 2), 16)
+    rows = behind_heads(24 * HEADS, 24, (24 * HEADS * page_size + 15) // 16 * 16, scales_at=16)
+    space = PAGES * 32 * page_size * HEADS + 32
+    apart = heads_first(16, page_size), heads_first(8, page_size, start=space)
+    cases = [
+        Case("inline", *inline, space),
+        Case("inline-tight", *tight, space),
+        Case("inline-rows", *rows, space),
+        Case("inline-open", *inline, space, is_open=True),
+        Case("hnd", *apart, 2 * space),
+        Case("hnd-open", *apart, 2 * space, is_open=True),
+        Case("i8", *inline, space, "i8", "bf16"),
+        Case(
+            "nvfp4", heads_first(8, page_size), heads_first(1, page_size, start=space), 2 * space,
+            "f4E2M1FN", "f8E4M3FN", 16,
+        ),
+        Case("mx", *inline, space, "f8E5M2", "f8E8M0FNU", 4),
+    ]  # fmt: skip
+    return [replace(case, page_size=page_size, is_page_open=is_page_open) for case in cases]
+
+
+CASES = [*make_cases(3), *make_cases(16), *make_cases(1)[::2], *make_cases(64)[1::2], *make_cases(4, True)[::3]]
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 HEADER = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
@@ -151,6 +170,21 @@ HEADER = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
 }}
 """
 AT = "%k[%b, %h, %t, %d]"
+HEADER_OF_QUERY = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
+    %table: memref<?x?xi32>, %scales: !scales, %b: index, %t: index) -> index {{
+  %zero = arith.constant 0 : i32
+  %k = kvcache.paged_cache %elements, %lengths, %table, %zero, %zero scales %scales
+      : !elements, memref<?xi32>, memref<?x?xi32>, !scales -> !cache
+  %r = kvcache.{op} : !cache
+  return %r : index
+}}
+"""
+QUERIES = {
+    "row_index": "row_index %k[%b, %t]",
+    "num_kv_rows": "num_kv_rows %k",
+    "scale_row_index": "scale_row_index %k[%b, %t]",
+    "num_scale_rows": "num_scale_rows %k",
+}
 
 
 def program_of(case):
@@ -186,6 +220,26 @@ def program_of(case):
         "f32",
         f"{take('%v', io('f32'), wide)}  kvcache.store_quantized %v, {AT} : {wide}, !cache\n",
     )
+    if case.is_page_open:
+        return text
+    width = HEAD_SIZE // case.per_byte
+    tiles = {
+        "tile": (case.elements.token, width, case.stored_dtype, "block_tile"),
+        "scales_tile": (case.scales.token // case.scale_bytes, case.groups, case.scale, "scales_block_tile"),
+    }
+    for name, (token, columns, dtype, op) in tiles.items():
+        tile = f"memref<{case.page_size}x{columns}x{dtype}, strided<[{token}, 1], offset: ?>>"
+        add(
+            name,
+            dtype,
+            f"  %m = kvcache.{op} {AT} : !cache -> {tile}\n"
+            f"  %i = arith.constant {case.page_size - 1} : index\n"
+            f"  %v = vector.load %m[%i, %c0] : {tile}, vector<{columns}x{dtype}>\n"
+            f"  vector.store %v, %io[%c0] : memref<?x{dtype}>, vector<{columns}x{dtype}>\n",
+        )
+    for name, op in QUERIES.items():
+        text += HEADER_OF_QUERY.format(name=name, op=op)
+    return text
     return text
 
 
@@ -198,10 +252,11 @@ def check(case, target, places):
     program = compiled(case, target)
     element, scale = ELEMENTS[case.dtype], SCALES[case.scale]
     rng = np.random.default_rng(9)
-    for b, h, t in places:
+    for b, h, token in places:
+        t = token % (COLUMNS * case.page_size)
         memory = case.make_memory()
         arguments = (*case.arguments(memory), b, h, t, 0)
-        at = (int(case.table[b, t // PAGE_SIZE]), t % PAGE_SIZE, h)
+        at = (int(case.table[b, t // case.page_size]), t % case.page_size, h)
         stored = case.read_elements(memory)[at].copy()
         encodings = unpack(stored) if case.per_byte == 2 else stored
         scales = case.read_scales(memory)[at].copy()
@@ -232,7 +287,46 @@ def check(case, target, places):
         np.testing.assert_array_equal(memory, model)
 
 
-PLACES = [(0, 0, 0), (1, 2, 5), (0, 1, 4), (1, 0, 2)]
+PLACES = [(0, 0, 0), (1, 2, 5), (0, 1, 127), (1, 0, 66)]
+
+
+def check_tiles(case, target):
+    """The last row of the tile of a page of one head."""
+    program = compiled(case, target)
+    memory = case.make_memory()
+    dtypes = {"tile": QUANTIZED_DTYPES[case.dtype], "scales_tile": SCALE_DTYPES[case.scale]}
+    for b, h in ((0, 2), (1, 1)):
+        for name, all_rows in (("tile", case.read_elements(memory)), ("scales_tile", case.read_scales(memory))):
+            expected = all_rows[case.table[b, 1], case.page_size - 1, h]
+            out = np.zeros_like(expected)
+            arguments = (*case.arguments(memory), b, h, case.page_size, 0)
+            program.call(name, *arguments, out.view(dtypes[name]))
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_page_open], ids=str)
+def test_tiles(case):
+    check_tiles(case, "cpu")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_page_open], ids=str)
+def test_rows_of_elements_and_scales(case):
+    """Rows are as far apart as tokens, those of scales by a distance of their own."""
+    program = compiled(case, "cpu")
+    memory = case.make_memory()
+    for window, row, number in (
+        (case.elements, "row_index", "num_kv_rows"),
+        (case.scales, "scale_row_index", "num_scale_rows"),
+    ):
+        if window.page % window.token:
+            continue
+        distance = window.page // window.token
+        for b, t in ((0, 0), (1, 2 * case.page_size - 1)):
+            page = int(case.table[b, t // case.page_size])
+            found = program.call(row, *case.arguments(memory), b, t)
+            assert found == page * distance + t % case.page_size
+        found = program.call(number, *case.arguments(memory), 0, 0)
+        assert found == (PAGES - 1) * distance + case.page_size
 
 
 @each_case
