@@ -35,24 +35,31 @@ def get_strides(page_size, padding):
 
 @functools.cache
 def compile_copies(
-    page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None, said="nhd"
-):
+    page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None, said="nhd",
+    table="dense",
+):  # fmt: skip
     """`load` and `gather` of the values of layer 1, and the tile's bytes.
 
     ``kinds`` are those of the two copies, if the compiler does not choose them.
     """
+    table_type = "memref<?xi32>" if table == "csr" else "memref<?x?xi32, strided<[?, 1]>>"
+    if table == "dense":
+        table_type = "memref<?x?xi32>"
+    index, of_index, index_type = "", "", ""
+    if table != "dense":
+        index, of_index, index_type = " %index: memref<?xi32>,", " index %index", " index memref<?xi32>"
     load, gather = (f" {{copy = #kvcache.copy<{kind}>}}" for kind in kinds) if kinds else ("", "")
     blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16{layout and f', {layout}'}>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
-    arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+    arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: {table_type},{index}
     %raw: memref<{BYTES}xi8>, %h: index, %d: index"""
     begin = f"""
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %bytes = arith.constant {BYTES} : index
   %zero = arith.constant 0 : i32
-  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
-      : {blocks}, memref<?xi32>, memref<?x?xi32> -> !collection
+  %collection = kvcache.paged_collection %blocks, %lengths, %lut{of_index}, %zero, %zero
+      : {blocks}, memref<?xi32>, {table_type}{index_type} -> !collection
   %k = kvcache.paged_view value %collection[%c1] : !collection
   %tile = kvcache.alloc_tile : !tile"""
     end = f"""
@@ -66,8 +73,8 @@ def compile_copies(
 }}"""
     source = f"""
 #kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}, layout = {said}>
-!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}, layout = {said}>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}, layout = {said}, table = {table}>
+!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}, layout = {said}, table = {table}>
 !tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
 func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
   %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile{load} : !cache, !tile{end}
@@ -426,10 +433,42 @@ def make_cache_of(name, page_size):
 
 @targets
 @pytest.mark.parametrize("swizzle", ["none", "128b"])
-@pytest.mark.parametrize("page_size", [3, 16])
+@pytest.mark.parametrize(
+    "page_size", [3, 16, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 64))]
+)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_tiles_of_any_layout(name, page_size, swizzle, target):
     cache, said, layout = make_cache_of(name, page_size)
     program = compile_copies(page_size, swizzle, target, layout=layout, said=said)
     check_load(program, cache, page_size, swizzle)
     check_gather(program, cache, page_size, swizzle)
+
+
+class Indexed:
+    """A program whose lookup table is not dense, for callers that have a dense one."""
+
+    def __init__(self, program, kind):
+        self.program, self.kind = program, kind
+
+    def call(self, name, blocks, lengths, lut, *arguments):
+        batch, columns = lut.shape
+        if self.kind == "csr":
+            starts = np.arange(batch + 1, dtype=np.uint32) * columns + 3
+            table = np.r_[[np.uint32(2**31)] * 3, lut.ravel()], starts
+        else:
+            rows = np.full((batch + 2, -(-columns // 8) * 8), 2**31, np.uint32)
+            index = np.arange(batch, dtype=np.uint32)[::-1] + np.uint32(1)
+            rows[index, :columns] = lut
+            table = rows[:, :columns], index
+        return self.program.call(name, blocks, lengths, *table, *arguments)
+
+
+@targets
+@pytest.mark.parametrize("page_size", [1, 16])
+@pytest.mark.parametrize("name", ["hnd", "BHLNC"])
+@pytest.mark.parametrize("table", ["csr", "rows"])
+def test_tiles_through_other_tables(table, name, page_size, target):
+    cache, said, layout = make_cache_of(name, page_size)
+    program = compile_copies(page_size, "128b", target, layout=layout, said=said, table=table)
+    check_load(Indexed(program, table), cache, page_size, "128b")
+    check_gather(Indexed(program, table), cache, page_size, "128b")
