@@ -34,6 +34,7 @@ class _Box:
 
     kind: str
     name: str
+    short: str  # the name in its line
     start: int | None
     size: int
 
@@ -118,8 +119,11 @@ def _list_lines(
         start = None
         if None not in steps:
             start = sum(index * (strides[dim] or 0) for dim, index in at.items())
-        role = f"{('key', 'value')[at['role']]} " if "role" in at and kind == "scales" else ""
-        return _Box(kind, f"{role}{kind} of " + ", ".join(names), start, width)
+        role = ("key", "value")[at["role"]] if "role" in at else ""
+        own = next((f"{dim} {at[dim]}" for dim in inner[1:] if dim != "role"), names[0])
+        short = f"{role}, {own}" if role else own
+        of = f"{role} {kind}" if role and role != kind else kind
+        return _Box(kind, f"{of} of " + ", ".join(names), short, start, width)
 
     def list_boxes(index: int) -> Iterator[_Box]:
         line = {inner[0]: index}
@@ -154,7 +158,8 @@ def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
     def make_box(field: Field, token: int) -> _Box:
         start = field.offset + field.offset_per_token * page_size + field.pitch * token
         size = field.columns * dtypes.dtype(field.dtype).itemsize
-        return _Box(field.name, f"{field.name} of token {token}", start, size)
+        name = f"{field.name} of token {token}"
+        return _Box(field.name, name, f"token {token}", start, size)
 
     lines: list[_Line | None] = [
         None
@@ -215,8 +220,8 @@ def _draw_boxes(canvas: Canvas, boxes: list[_Box | None]) -> None:
         with canvas.group("box", box.tip):
             sizes = x, canvas.y, max(width - 2, 1.0), _HEIGHT
             canvas.rect(*sizes, fill=_COLORS[box.kind], rx=3, stroke=INK, stroke_opacity=0.25)
-            for label in (box.tip, box.name, box.name.partition(" of ")[2]):
-                if len(label) * 6.2 + 6 <= width:
+            for label in (box.tip, box.name, box.short):
+                if len(label) * 6.1 + 4 <= width:
                     canvas.text(x + width / 2, canvas.y + 17, label, "small", "middle")
                     break
         x += width
