@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 
 import sass
-from kvcache import ptx as ptx_text
 from kvcache import toolchain
 
 
@@ -35,14 +34,14 @@ def gather(ptx: str, chip: str, dynamic_shared: int) -> Facts:
         ToolchainError: ptxas or nvdisasm fails, or is missing.
         ValueError: The module has no kernel, or several.
     """
-    names = [entry.name for entry in ptx_text.parse_entries(ptx)]
-    if len(names) != 1:
-        raise ValueError(f"expects one kernel in the module, got {', '.join(names) or 'none'}")
     assembly = toolchain.assemble(ptx, chip)
-    resources = assembly.resources[names[0]]
+    if len(assembly.resources) != 1:
+        names = ", ".join(assembly.resources) or "none"
+        raise ValueError(f"expects one kernel in the module, got {names}")
+    ((name, resources),) = assembly.resources.items()
     return Facts(
         count_ptx_instructions(ptx),
-        sass.read(toolchain.disassemble(assembly.cubin)[names[0]]),
+        sass.read(toolchain.disassemble(assembly.cubin)[name]),
         resources.registers,
         resources.spill_bytes,
         resources.stack_bytes,
