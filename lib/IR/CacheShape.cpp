@@ -14,6 +14,20 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+// The enums have the same cases, in the order of their spans.
+static_assert(static_cast<int>(Swizzle::None) ==
+                  static_cast<int>(tma::Swizzle::None) &&
+              static_cast<int>(Swizzle::Span32) ==
+                  static_cast<int>(tma::Swizzle::Span32) &&
+              static_cast<int>(Swizzle::Span64) ==
+                  static_cast<int>(tma::Swizzle::Span64) &&
+              static_cast<int>(Swizzle::Span128) ==
+                  static_cast<int>(tma::Swizzle::Span128));
+
+tma::Swizzle kvcache::toTMA(Swizzle swizzle) {
+  return static_cast<tma::Swizzle>(swizzle);
+}
+
 tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
   tma::CacheShape shape;
   shape.elementBytes = cache.getStorageType().getIntOrFloatBitWidth() / 8;

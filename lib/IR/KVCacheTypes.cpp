@@ -495,8 +495,7 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects rows of a multiple of 16 bytes, got "
                        << columns * bytes;
   // (C4)
-  tma::TileLayout layout{rows, columns, bytes,
-                         static_cast<tma::Swizzle>(swizzle)};
+  tma::TileLayout layout{rows, columns, bytes, toTMA(swizzle)};
   if (layout.getNumChunks() > 1 && rows % 8 != 0)
     return emitError() << "expects a multiple of 8 rows for several chunks of "
                        << layout.getChunkColumns() << " columns, got " << rows;
@@ -533,7 +532,7 @@ LogicalResult TMATileType::verify(EmitError emitError, ArrayRef<int64_t> box,
   // (C1), (C3): use valid sizes and strides, which the type does not have.
   tma::OpenTensorMap map;
   map.elementBytes = elementType.getIntOrFloatBitWidth() / 8;
-  map.swizzle = static_cast<tma::Swizzle>(swizzle);
+  map.swizzle = toTMA(swizzle);
   for (int64_t side : box)
     map.add(/*dim=*/1, /*stride=*/map.rank == 0 ? 1 : 16, side);
   if (std::optional<std::string> broken = tma::findBrokenLimit(map))
@@ -803,10 +802,9 @@ SmallVector<Part> RowIndicesType::getParts() const {
 //===----------------------------------------------------------------------===//
 
 tma::TileLayout TileType::getLayout() const {
-  // The enums have the same cases.
   return {getRows(), getColumns(),
           static_cast<int64_t>(getElementType().getIntOrFloatBitWidth()) / 8,
-          static_cast<tma::Swizzle>(getSwizzle())};
+          toTMA(getSwizzle())};
 }
 
 MemRefType TileType::getMemoryType() const {

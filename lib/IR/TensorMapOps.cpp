@@ -16,11 +16,6 @@ using namespace mlir::kvcache;
 // Common to all descriptors of views
 //===----------------------------------------------------------------------===//
 
-/// The enums have the same cases.
-static tma::Swizzle toTMA(Swizzle swizzle) {
-  return static_cast<tma::Swizzle>(swizzle);
-}
-
 /// Infers the type of a descriptor, and checks the hardware limits (C1).
 static LogicalResult inferDescriptor(StringRef name,
                                      std::optional<Location> loc,

@@ -21,13 +21,13 @@ Value IndexBuilder::i32(int64_t value) const {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 Value IndexBuilder::add(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs);
+  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs, flags);
 }
 Value IndexBuilder::sub(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs);
+  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs, flags);
 }
 Value IndexBuilder::mul(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs);
+  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs, flags);
 }
 Value IndexBuilder::div(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
@@ -53,11 +53,32 @@ Value IndexBuilder::less(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
                                              lhs, rhs);
 }
+Value IndexBuilder::constantLike(Value value, int64_t constant) const {
+  return value.getType().isIndex() ? index(constant) : i32(constant);
+}
+Value IndexBuilder::mul(Value lhs, int64_t rhs) const {
+  return mul(lhs, constantLike(lhs, rhs));
+}
+Value IndexBuilder::div(Value lhs, int64_t rhs) const {
+  return div(lhs, constantLike(lhs, rhs));
+}
+Value IndexBuilder::rem(Value lhs, int64_t rhs) const {
+  return rem(lhs, constantLike(lhs, rhs));
+}
 Value IndexBuilder::toI32(Value value) const {
-  return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
-                                                  value);
+  // Signed or not, the low bits are those of the value before.
+  Operation *op = value.getDefiningOp();
+  if (isa_and_present<arith::IndexCastOp, arith::IndexCastUIOp>(op) &&
+      op->getOperand(0).getType().isInteger(32))
+    return op->getOperand(0);
+  if (value.getType().isInteger(32))
+    return value;
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
+                                                    value);
 }
 Value IndexBuilder::fromI32(Value value) const {
+  if (value.getType().isIndex())
+    return value;
   return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
                                                     value);
 }

@@ -84,7 +84,7 @@ gpu.module @kernels {
   // CHECK100:         scf.for %[[IV:.*]] = %c0_i32 to %c64_i32 step %c4_i32 : i32 {
   // CHECK100:           %[[FIRST:.*]] = arith.index_castui %[[IV]]
   // CHECK100:           %[[LANE:.*]] = arith.divui %[[FIRST]], %c2
-  // CHECK100:           %[[LANE_I32:.*]] = arith.index_cast %[[LANE]]
+  // CHECK100:           %[[LANE_I32:.*]] = arith.index_castui %[[LANE]]
   // CHECK100-COUNT-4:   nvvm.shfl.sync
   // CHECK100:           scf.if
   // CHECK100:             kvcache.tma_gather4 {{.*}} at %[[FIRST]] :
@@ -130,10 +130,10 @@ gpu.module @kernels {
   // CHECK100:         %[[PAGES:.*]] = kvcache.extent pages
   // CHECK100:         %[[ROWS:.*]] = arith.muli %[[PAGES]], %c16
   // CHECK100:         %[[LIMIT:.*]] = arith.minsi %[[ROWS]], %c2147483648
-  // CHECK100:         %[[LIMIT_I32:.*]] = arith.index_cast %[[LIMIT]] : index to i32
+  // CHECK100:         %[[LIMIT_I32:.*]] = arith.index_castui %[[LIMIT]] : index to i32
   // CHECK100:         %[[IS_ROW:.*]] = arith.cmpi ult, %[[ID_I32]], %[[LIMIT_I32]]
   // CHECK100:         %[[ROW:.*]] = arith.select %[[IS_ROW]], %[[TMA_ROW]], %c-1
-  // CHECK100:         %[[OWN:.*]] = arith.index_cast %[[ROW]] : index to i32
+  // CHECK100:         %[[OWN:.*]] = arith.index_castui %[[ROW]] : index to i32
   // CHECK100:         %[[SHARED:.*]] = nvvm.shfl.sync  idx %c-1_i32, %[[OWN]], %c0_i32
   // CHECK100:         %[[R0:.*]] = arith.index_cast %[[SHARED]]
   // CHECK100:         %[[BEFORE:.*]] = arith.muli %[[H]], %c128
@@ -284,7 +284,7 @@ gpu.module @kernels {
   // A row by its id needs no more of the page than that.
   // CHECK80-LABEL: @pages_of_any_size(
   // CHECK80:         %[[SIZE:.*]] = kvcache.extent page_size
-  // CHECK80:         %[[NARROW:.*]] = arith.index_cast %[[SIZE]] : index to i32
+  // CHECK80:         %[[NARROW:.*]] = arith.index_castui %[[SIZE]] : index to i32
   // CHECK80:         arith.remui %{{.*}}, %[[NARROW]] : i32
   // CHECK80:         arith.divui %{{.*}}, %[[NARROW]] : i32
   // CHECK80:         nvvm.cp.async.shared.global

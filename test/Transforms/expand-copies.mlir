@@ -38,7 +38,7 @@ func.func @load(%k: !cache, %kt: !kt, %b: index, %h: index, %t: index, %d: index
 // CHECK-DAG:     %[[PAGES:.*]] = kvcache.extent pages
 // CHECK-DAG:     %[[ROWS:.*]] = arith.muli %[[PAGES]], %c16
 // CHECK-DAG:     %[[LEAST:.*]] = arith.minsi %[[ROWS]], %c2147483648
-// CHECK-DAG:     %[[LIMIT:.*]] = arith.index_cast %[[LEAST]] : index to i32
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.index_castui %[[LEAST]] : index to i32
 // CHECK-DAG:     %[[IS_ROW:.*]] = arith.cmpi ult, %[[ID]], %[[LIMIT]] : i32
 // CHECK-DAG:     %[[ROW:.*]] = arith.select %[[IS_ROW]], %[[ID]], %c0_i32
 // CHECK-DAG:     %[[TOKEN_I32:.*]] = arith.remui %[[ROW]], %c16_i32

@@ -17,6 +17,9 @@ namespace mlir::kvcache {
 /// strides between pages, layers and roles if the rows have it.
 constexpr int64_t kPromisedAlignment = 16;
 
+/// The swizzle of a type as geometry that needs no MLIR has it.
+tma::Swizzle toTMA(Swizzle swizzle);
+
 /// Tokens and heads of a page, and the stored elements, or scales, of a head.
 struct PageShape {
   /// `ShapedType::kDynamic` if it is known only at run time.

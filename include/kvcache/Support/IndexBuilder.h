@@ -9,6 +9,7 @@
 #ifndef KVCACHE_SUPPORT_INDEXBUILDER_H
 #define KVCACHE_SUPPORT_INDEXBUILDER_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir::kvcache {
@@ -16,15 +17,25 @@ namespace mlir::kvcache {
 /// Builds index arithmetic with a fixed builder and location.
 class IndexBuilder {
 public:
-  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+  /// `flags` are those of sums, differences and products.
+  IndexBuilder(OpBuilder &builder, Location loc,
+               arith::IntegerOverflowFlags flags = {})
+      : builder(builder), loc(loc), flags(flags) {}
 
   Value index(int64_t value) const;
   Value i32(int64_t value) const;
+  /// A constant of the type of `value`, which is an index or an i32.
+  Value constantLike(Value value, int64_t constant) const;
   Value add(Value lhs, Value rhs) const;
   Value sub(Value lhs, Value rhs) const;
   Value mul(Value lhs, Value rhs) const;
+  Value mul(Value lhs, int64_t rhs) const;
+  /// Unsigned quotient and remainder. Powers of two become shifts and masks,
+  /// other constants multiply-high, in LLVM.
   Value div(Value lhs, Value rhs) const;
+  Value div(Value lhs, int64_t rhs) const;
   Value rem(Value lhs, Value rhs) const;
+  Value rem(Value lhs, int64_t rhs) const;
   Value min(Value lhs, Value rhs) const;
   Value max(Value lhs, Value rhs) const;
   Value equal(Value lhs, Value rhs) const;
@@ -32,8 +43,9 @@ public:
   Value below(Value lhs, Value rhs) const;
   /// `lhs < rhs`, signed.
   Value less(Value lhs, Value rhs) const;
+  /// The low 32 bits of an index.
   Value toI32(Value value) const;
-  /// Casts an unsigned 32-bit value to an index.
+  /// An unsigned 32-bit value as an index.
   Value fromI32(Value value) const;
 
   /// `then()` if the condition holds, else `otherwise()`. Both values have the
@@ -48,6 +60,9 @@ public:
 
   OpBuilder &builder;
   Location loc;
+
+private:
+  arith::IntegerOverflowFlags flags;
 };
 
 } // namespace mlir::kvcache

@@ -17,83 +17,20 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
-// IntegerBuilder
+// AddressBuilder
 //===----------------------------------------------------------------------===//
 
-/// No overflow, signed or unsigned: all our offsets are non-negative and below
-/// 2^31 in 32 bits, 2^63 in 64.
-static constexpr arith::IntegerOverflowFlags kNoWrap =
-    arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
-
-Value IntegerBuilder::index(int64_t value) const {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-Value IntegerBuilder::i32(int64_t value) const {
-  return arith::ConstantIntOp::create(builder, loc, value, 32);
-}
-
-Value IntegerBuilder::constantLike(Value value, int64_t constant) const {
-  return value.getType().isIndex() ? index(constant) : i32(constant);
-}
-
-Value IntegerBuilder::extend(Value value) const {
-  if (value.getType().isIndex())
-    return value;
-  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(),
-                                                    value);
-}
-
-Value IntegerBuilder::truncate(Value value) const {
-  if (value.getType().isInteger(32))
-    return value;
-  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
-                                                    value);
-}
-
-Value IntegerBuilder::add(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs, kNoWrap);
-}
-
-Value IntegerBuilder::sub(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::SubIOp>(loc, lhs, rhs, kNoWrap);
-}
-
-Value IntegerBuilder::mul(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs, kNoWrap);
-}
-
-Value IntegerBuilder::mul(Value lhs, int64_t rhs) const {
-  return mul(lhs, constantLike(lhs, rhs));
-}
-
-Value IntegerBuilder::addSigned(Value lhs, Value rhs) const {
+Value AddressBuilder::addSigned(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::AddIOp>(loc, lhs, rhs,
                                              arith::IntegerOverflowFlags::nsw);
 }
 
-Value IntegerBuilder::mulSigned(Value lhs, Value rhs) const {
+Value AddressBuilder::mulSigned(Value lhs, Value rhs) const {
   return builder.createOrFold<arith::MulIOp>(loc, lhs, rhs,
                                              arith::IntegerOverflowFlags::nsw);
 }
 
-Value IntegerBuilder::div(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::DivUIOp>(loc, lhs, rhs);
-}
-
-Value IntegerBuilder::rem(Value lhs, Value rhs) const {
-  return builder.createOrFold<arith::RemUIOp>(loc, lhs, rhs);
-}
-
-Value IntegerBuilder::div(Value lhs, int64_t rhs) const {
-  return div(lhs, constantLike(lhs, rhs));
-}
-
-Value IntegerBuilder::rem(Value lhs, int64_t rhs) const {
-  return rem(lhs, constantLike(lhs, rhs));
-}
-
-std::pair<Value, Value> IntegerBuilder::takeApart(Value pointer) const {
+std::pair<Value, Value> AddressBuilder::takeApart(Value pointer) const {
   // Most pointers have been put together a moment before.
   if (auto cast = pointer.getDefiningOp<memref::ReinterpretCastOp>())
     if (auto type = dyn_cast<MemRefType>(cast.getSource().getType());
@@ -105,7 +42,7 @@ std::pair<Value, Value> IntegerBuilder::takeApart(Value pointer) const {
   return {metadata.getBaseBuffer(), metadata.getOffset()};
 }
 
-Value IntegerBuilder::advance(Value pointer, Value offset) const {
+Value AddressBuilder::advance(Value pointer, Value offset) const {
   auto [buffer, start] = takeApart(pointer);
   return memref::ReinterpretCastOp::create(
       builder, loc, cast<MemRefType>(pointer.getType()), buffer,
@@ -113,7 +50,7 @@ Value IntegerBuilder::advance(Value pointer, Value offset) const {
       ArrayRef<OpFoldResult>());
 }
 
-Value IntegerBuilder::window(Value pointer, Value size) const {
+Value AddressBuilder::window(Value pointer, Value size) const {
   auto [buffer, start] = takeApart(pointer);
   auto type = MemRefType::get(
       {ShapedType::kDynamic},
@@ -129,7 +66,7 @@ Value IntegerBuilder::window(Value pointer, Value size) const {
 //===----------------------------------------------------------------------===//
 
 Bundle::Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values)
-    : IntegerBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
+    : AddressBuilder(builder, loc), type(cast<ExpandableTypeInterface>(type)),
       cache(dyn_cast<CacheTypeInterface>(type)), values(values) {}
 
 Bundle Bundle::getScales() const {
@@ -182,7 +119,7 @@ Value Bundle::getIndex(PartKind kind) const {
   if (auto truncated = count.getDefiningOp<arith::IndexCastUIOp>();
       truncated && truncated.getIn().getType().isIndex())
     return truncated.getIn();
-  return extend(count);
+  return fromI32(count);
 }
 
 Value Bundle::getLengths() const {
@@ -207,14 +144,14 @@ Value Bundle::getTableStart(Value batch) const {
   Value size = getIndex(PartKind::Batch);
   if (more)
     size = add(size, index(more));
-  return extend(
+  return fromI32(
       memref::LoadOp::create(builder, loc, window(get(kind), size), batch));
 }
 
 Value Bundle::getTableIndex(Value batch, Value token) const {
   if (!cache.isPaged())
     return batch;
-  Value column = extend(getColumn(token));
+  Value column = fromI32(getColumn(token));
   if (cache.getTable() == TableKind::CSR)
     return add(getTableStart(batch), column);
   Value row =
@@ -246,7 +183,7 @@ Value Bundle::getPageSize() const {
 }
 
 Value Bundle::getColumn(Value token) const {
-  token = truncate(token);
+  token = toI32(token);
   return cache.hasStaticPageSize() ? div(token, cache.getPageSize())
                                    : div(token, get(PartKind::PageSize));
 }
@@ -256,16 +193,16 @@ Value Bundle::getPage(Value batch, Value token, Value known) const {
     return known;
   Value entry = memref::LoadOp::create(builder, loc, getTable(),
                                        getTableIndex(batch, token));
-  return extend(entry);
+  return fromI32(entry);
 }
 
 Value Bundle::getRowInPage(Value token) const {
   if (!cache.isPaged())
     return token;
   if (cache.hasStaticPageSize())
-    return rem(truncate(token), cache.getPageSize());
+    return rem(toI32(token), cache.getPageSize());
   // One division for the column and the row.
-  return sub(truncate(token), mul(getColumn(token), get(PartKind::PageSize)));
+  return sub(toI32(token), mul(getColumn(token), get(PartKind::PageSize)));
 }
 
 Value Bundle::getNumRows() const {
@@ -282,7 +219,7 @@ Value Bundle::getRowsPerPage() const {
 }
 
 Value Bundle::getRow(Value page, Value rowInPage) const {
-  rowInPage = extend(rowInPage);
+  rowInPage = fromI32(rowInPage);
   return add(mul(page, getRowsPerPage()), rowInPage);
 }
 
@@ -295,7 +232,7 @@ Value Bundle::getStoredElement(Value element) const {
 
 Value Bundle::getHeadOffset(Value head) const {
   if (cache.hasOpenHeadStride())
-    return mul(extend(head), get(PartKind::HeadStride));
+    return mul(fromI32(head), get(PartKind::HeadStride));
   return mul(head, cache.getHeadStride());
 }
 
@@ -321,25 +258,25 @@ Value Bundle::getInPage(Value head, Value rowInPage, Value element) const {
   if (isNarrow || !cache.isPaged()) {
     Value inPage = mul(rowInPage, getRowPitch());
     inPage = add(inPage, getHeadOffset(head));
-    return extend(add(inPage, getStoredElement(element)));
+    return fromI32(add(inPage, getStoredElement(element)));
   }
   // The element joins a sum of 32 bits, if there is one.
   Value ofToken =
-      mul(areTokensNarrow ? rowInPage : extend(rowInPage), getRowPitch());
-  Value ofHead = getHeadOffset(areHeadsNarrow ? head : extend(head));
+      mul(areTokensNarrow ? rowInPage : fromI32(rowInPage), getRowPitch());
+  Value ofHead = getHeadOffset(areHeadsNarrow ? head : fromI32(head));
   element = getStoredElement(element);
   Value &joined = areHeadsNarrow || !areTokensNarrow ? ofHead : ofToken;
-  joined = add(joined, joined.getType().isIndex() ? extend(element) : element);
-  return add(extend(ofToken), extend(ofHead));
+  joined = add(joined, joined.getType().isIndex() ? fromI32(element) : element);
+  return add(fromI32(ofToken), fromI32(ofHead));
 }
 
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,
                          Value knownPage) const {
   // Offsets inside a block of a continuous cache may take 64 bits.
   if (cache.isPaged()) {
-    head = truncate(head);
-    token = truncate(token);
-    element = truncate(element);
+    head = toI32(head);
+    token = toI32(token);
+    element = toI32(element);
   }
   Value inPage = getInPage(head, getRowInPage(token), element);
   Value page = getPage(batch, token, knownPage);

@@ -16,40 +16,25 @@
 #define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H
 
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Support/IndexBuilder.h"
 
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::kvcache {
 
-/// Builds arithmetic at a location; constants fold away.
-class IntegerBuilder {
+/// Builds the arithmetic of offsets and addresses.
+class AddressBuilder : public IndexBuilder {
 public:
-  IntegerBuilder(OpBuilder &builder, Location loc)
-      : builder(builder), loc(loc) {}
+  /// Offsets are not negative, and below 2^31 in 32 bits and 2^63 in 64.
+  AddressBuilder(OpBuilder &builder, Location loc)
+      : IndexBuilder(builder, loc,
+                     arith::IntegerOverflowFlags::nsw |
+                         arith::IntegerOverflowFlags::nuw) {}
 
-  Value index(int64_t value) const;
-  Value i32(int64_t value) const;
-
-  /// An unsigned 32-bit value as an index.
-  Value extend(Value value) const;
-  /// An index below 2^31 (or one whose low 32 bits are meant) as 32 bits.
-  Value truncate(Value value) const;
-
-  Value add(Value lhs, Value rhs) const;
-  Value sub(Value lhs, Value rhs) const;
-  Value mul(Value lhs, Value rhs) const;
-  Value mul(Value lhs, int64_t rhs) const;
-  /// The same for distances, which may be negative.
+  /// Sums and products of distances, which may be negative.
   Value addSigned(Value lhs, Value rhs) const;
   Value mulSigned(Value lhs, Value rhs) const;
-  /// Unsigned quotient and remainder.
-  Value div(Value lhs, Value rhs) const;
-  Value rem(Value lhs, Value rhs) const;
-  /// The same by a constant. Powers of two become shifts and masks, others
-  /// multiply-high, in LLVM.
-  Value div(Value lhs, int64_t rhs) const;
-  Value rem(Value lhs, int64_t rhs) const;
 
   /// The buffer that `pointer` points into, and the element.
   std::pair<Value, Value> takeApart(Value pointer) const;
@@ -58,16 +43,10 @@ public:
   /// The memory behind `pointer` as a one-dimensional memref. Its size is of no
   /// consequence, but not so large that arithmetic on it could overflow.
   Value window(Value pointer, Value size) const;
-
-  OpBuilder &builder;
-  Location loc;
-
-protected:
-  Value constantLike(Value value, int64_t constant) const;
 };
 
 /// The parts of one value, and the addresses in it.
-class Bundle : public IntegerBuilder {
+class Bundle : public AddressBuilder {
 public:
   Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values);
 

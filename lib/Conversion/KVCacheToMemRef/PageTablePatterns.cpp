@@ -79,7 +79,7 @@ private:
       for (int64_t lane = 0; lane < width; ++lane) {
         Value entry =
             vector::ExtractOp::create(builder, cache.loc, entries, lane);
-        parts.push_back(cache.mul(cache.extend(entry), rowsPerPage));
+        parts.push_back(cache.mul(cache.fromI32(entry), rowsPerPage));
       }
     }
     parts.push_back(cache.advance(cache.get(PartKind::Table), first));
@@ -112,10 +112,10 @@ struct LowerGetRow : OpConversionPattern<GetRowOp> {
     }
     Value table = rows.window(rows.get(PartKind::TableEntry),
                               rows.index(type.getNumPages()));
-    Value page = rows.extend(rows.div(rows.truncate(offset), pageRows));
+    Value page = rows.fromI32(rows.div(rows.toI32(offset), pageRows));
     Value entry = memref::LoadOp::create(rewriter, op.getLoc(), table, page);
-    Value rowInPage = rows.extend(rows.rem(rows.truncate(offset), pageRows));
-    rewriter.replaceOp(op, rows.add(rows.mul(rows.extend(entry),
+    Value rowInPage = rows.fromI32(rows.rem(rows.toI32(offset), pageRows));
+    rewriter.replaceOp(op, rows.add(rows.mul(rows.fromI32(entry),
                                              rows.get(PartKind::RowsPerPage)),
                                     rowInPage));
     return success();

@@ -54,12 +54,12 @@ SmallVector<Value> lowerEmptyCache(EmptyCacheOp, const Bundle &cache,
 
 SmallVector<Value> lowerMaxPromptLength(MaxPromptLengthOp, const Bundle &cache,
                                         ValueRange) {
-  return {cache.extend(cache.get(PartKind::MaxSeqLength))};
+  return {cache.fromI32(cache.get(PartKind::MaxSeqLength))};
 }
 
 SmallVector<Value> lowerMaxContextLength(MaxContextLengthOp,
                                          const Bundle &cache, ValueRange) {
-  return {cache.extend(cache.get(PartKind::MaxCacheLength))};
+  return {cache.fromI32(cache.get(PartKind::MaxCacheLength))};
 }
 
 SmallVector<Value> lowerNumKVRows(NumKVRowsOp, const Bundle &cache,
@@ -76,7 +76,7 @@ SmallVector<Value> lowerCacheLength(CacheLengthOp, const Bundle &cache,
                                     ValueRange operands) {
   Value length = memref::LoadOp::create(cache.builder, cache.loc,
                                         cache.getLengths(), operands[0]);
-  return {cache.extend(length)};
+  return {cache.fromI32(length)};
 }
 
 SmallVector<Value> lowerPageId(PageIdOp, const Bundle &cache,
@@ -111,7 +111,7 @@ SmallVector<Value> getCoords(const Bundle &cache, ValueRange operands) {
     int64_t unit = bits / type.getElementType().getIntOrFloatBitWidth();
     row = cache.mul(cache.div(row, unit), unit);
   }
-  return {cache.extend(row), cache.getPage(operands[0], operands[1])};
+  return {cache.fromI32(row), cache.getPage(operands[0], operands[1])};
 }
 
 SmallVector<Value> lowerTMACoords(TMACoordsOp, const Bundle &cache,

@@ -27,10 +27,10 @@ using namespace mlir::kvcache;
 /// depends on the row alone, because chunks are whole repetitions of it. It
 /// stays within a span: a column's place is found without the row's bytes, so
 /// that rows with the same one are constants apart.
-static Value getOffset(const IntegerBuilder &b, const tma::TileLayout &layout,
+static Value getOffset(const AddressBuilder &b, const tma::TileLayout &layout,
                        Value row, Value column) {
-  row = b.truncate(row);
-  column = b.truncate(column);
+  row = b.toI32(row);
+  column = b.toI32(column);
   int64_t chunkColumns = layout.getChunkColumns();
   Value offset = b.mul(row, chunkColumns * layout.elementBytes);
   if (layout.getNumChunks() > 1) {
@@ -46,14 +46,14 @@ static Value getOffset(const IntegerBuilder &b, const tma::TileLayout &layout,
     inSpan =
         b.builder.createOrFold<arith::XOrIOp>(b.loc, inSpan, b.mul(line, 16));
   }
-  return b.extend(b.add(offset, inSpan));
+  return b.fromI32(b.add(offset, inSpan));
 }
 
 /// The byte that an op on a row and column of a tile means.
 template <typename OpTy>
 static Value getOffset(OpBuilder &builder, OpTy op,
                        typename OpTy::Adaptor adaptor) {
-  return getOffset(IntegerBuilder(builder, op.getLoc()),
+  return getOffset(AddressBuilder(builder, op.getLoc()),
                    op.getTile().getType().getLayout(), adaptor.getRow(),
                    adaptor.getColumn());
 }

@@ -19,10 +19,10 @@ using namespace mlir::kvcache;
 namespace {
 
 /// A tensor of a collection, taken apart.
-class TensorParts : public IntegerBuilder {
+class TensorParts : public AddressBuilder {
 public:
   TensorParts(OpBuilder &builder, Location loc, Value memref)
-      : IntegerBuilder(builder, loc) {
+      : AddressBuilder(builder, loc) {
     auto metadata =
         memref::ExtractStridedMetadataOp::create(builder, loc, memref);
     base = metadata.getBaseBuffer();
@@ -41,7 +41,7 @@ public:
         ArrayRef<OpFoldResult>(), ArrayRef<OpFoldResult>());
   }
   /// A size, below 2^32, as i32.
-  Value getCount(unsigned dim) const { return truncate(sizes[dim]); }
+  Value getCount(unsigned dim) const { return toI32(sizes[dim]); }
   Value getStride(unsigned dim) const { return strides[dim]; }
 
 private:
@@ -50,12 +50,12 @@ private:
 };
 
 /// The tensors of a cache, taken apart.
-class BundledTensors : public IntegerBuilder {
+class BundledTensors : public AddressBuilder {
 public:
   /// `operands` are those of the op, converted.
   BundledTensors(OpBuilder &builder, BundleOpInterface op,
                  ArrayRef<Value> operands)
-      : IntegerBuilder(builder, op.getLoc()), op(op),
+      : AddressBuilder(builder, op.getLoc()), op(op),
         type(op.getBundle().getType()), operands(operands) {}
 
   SmallVector<Value> getParts() {
@@ -115,7 +115,7 @@ private:
     unsigned columns = kind == TableKind::CSR ? 0 : 1;
     parts.append({table.getPointer(), table.getCount(columns)});
     if (kind != TableKind::CSR)
-      parts.push_back(truncate(table.getStride(0)));
+      parts.push_back(toI32(table.getStride(0)));
     if (kind != TableKind::Dense)
       parts.push_back(takeApart(op.getTableIndex()).getPointer());
     if (kind == TableKind::Rows)

@@ -28,10 +28,6 @@ namespace mlir::kvcache {
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Blocks and scales of a cache start at a multiple of 16 bytes, which wide
-/// accesses count on.
-static constexpr int32_t kCacheAlignment = 16;
-
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -170,7 +166,7 @@ static void addUses(BlockArgument argument, func::FuncOp function,
   if (unit == 0)
     return;
   flags |= KVCACHE_CACHE | static_cast<int32_t>(unit << KVCACHE_UNIT_SHIFT);
-  alignment = std::max(alignment, kCacheAlignment);
+  alignment = std::max<int32_t>(alignment, kPromisedAlignment);
 }
 
 //===----------------------------------------------------------------------===//

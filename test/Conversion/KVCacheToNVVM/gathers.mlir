@@ -22,11 +22,11 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:      %[[BYTE_0:.*]] = arith.addi %[[BYTE]], %[[ROW_BYTE]]
   // CHECK-DAG:      %[[NUMBER_0:.*]] = arith.index_cast %[[BYTE_0]] : index to i64
   // CHECK-DAG:      %[[ADDRESS_0:.*]] = llvm.inttoptr %[[NUMBER_0]]
-  // CHECK-DAG:      %[[C:.*]] = arith.index_cast %[[C_INDEX]] : index to i32
-  // CHECK-DAG:      %[[R0:.*]] = arith.index_cast %[[R0_INDEX]] : index to i32
-  // GATHER4-DAG:    %[[R1:.*]] = arith.index_cast %[[R1_INDEX]] : index to i32
-  // GATHER4-DAG:    %[[R2:.*]] = arith.index_cast %[[R2_INDEX]] : index to i32
-  // GATHER4-DAG:    %[[R3:.*]] = arith.index_cast %[[R3_INDEX]] : index to i32
+  // CHECK-DAG:      %[[C:.*]] = arith.index_castui %[[C_INDEX]] : index to i32
+  // CHECK-DAG:      %[[R0:.*]] = arith.index_castui %[[R0_INDEX]] : index to i32
+  // GATHER4-DAG:    %[[R1:.*]] = arith.index_castui %[[R1_INDEX]] : index to i32
+  // GATHER4-DAG:    %[[R2:.*]] = arith.index_castui %[[R2_INDEX]] : index to i32
+  // GATHER4-DAG:    %[[R3:.*]] = arith.index_castui %[[R3_INDEX]] : index to i32
   // GATHER4:        nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_0]], %{{.*}}, box[%[[C]], %[[R0]], %[[R1]], %[[R2]], %[[R3]]] {isCTAOnly = true, mode = #nvvm.tma_load_mode<tile_gather4>} : !llvm.ptr<3>, !llvm.ptr
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_0]], %{{.*}}, box[%[[C]], %[[R0]]] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
   // CHECK-DAG:      %[[OF_CHUNK:.*]] = arith.addi %[[ROW_BYTE]], %c8192
@@ -34,7 +34,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:      %[[NUMBER_1:.*]] = arith.index_cast %[[BYTE_1]] : index to i64
   // CHECK-DAG:      %[[ADDRESS_1:.*]] = llvm.inttoptr %[[NUMBER_1]]
   // CHECK-DAG:      %[[NEXT:.*]] = arith.addi %[[C_INDEX]], %c64
-  // CHECK-DAG:      %[[C_1:.*]] = arith.index_cast %[[NEXT]] : index to i32
+  // CHECK-DAG:      %[[C_1:.*]] = arith.index_castui %[[NEXT]] : index to i32
   // GATHER4:        nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_1]], %{{.*}}, box[%[[C_1]], %[[R0]], %[[R1]], %[[R2]], %[[R3]]] {isCTAOnly = true, mode = #nvvm.tma_load_mode<tile_gather4>}
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_1]], %{{.*}}, box[%[[C_1]], %[[R0]]]
   // ROWS-DAG:       %[[AT_1:.*]] = arith.addi %[[AT]], %c1
@@ -42,15 +42,15 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // ROWS-DAG:       %[[BYTE_2:.*]] = arith.addi %[[BYTE]], %[[ROW_BYTE_1]]
   // ROWS-DAG:       %[[NUMBER_2:.*]] = arith.index_cast %[[BYTE_2]] : index to i64
   // ROWS-DAG:       %[[ADDRESS_2:.*]] = llvm.inttoptr %[[NUMBER_2]]
-  // ROWS-DAG:       %[[R1:.*]] = arith.index_cast %[[R1_INDEX]] : index to i32
+  // ROWS-DAG:       %[[R1:.*]] = arith.index_castui %[[R1_INDEX]] : index to i32
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_2]], %{{.*}}, box[%[[C]], %[[R1]]]
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C_1]], %[[R1]]]
   // ROWS-DAG:       arith.addi %[[AT]], %c2
-  // ROWS-DAG:       %[[R2:.*]] = arith.index_cast %[[R2_INDEX]] : index to i32
+  // ROWS-DAG:       %[[R2:.*]] = arith.index_castui %[[R2_INDEX]] : index to i32
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C]], %[[R2]]]
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C_1]], %[[R2]]]
   // ROWS-DAG:       arith.addi %[[AT]], %c3
-  // ROWS-DAG:       %[[R3:.*]] = arith.index_cast %[[R3_INDEX]] : index to i32
+  // ROWS-DAG:       %[[R3:.*]] = arith.index_castui %[[R3_INDEX]] : index to i32
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C]], %[[R3]]]
   // ROWS:           nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C_1]], %[[R3]]]
   // CHECK-NOT:      nvvm.cp.async
@@ -138,13 +138,13 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // From a column on, with ids of 64 bits.
   // CHECK-LABEL:  gpu.func @tile_at_a_column(
   // CHECK-SAME:     %[[IDS:[^ ]*]]: memref<8xi64>, %[[C_INDEX:[^ ]*]]: index)
-  // CHECK-DAG:      %[[C:.*]] = arith.index_cast %[[C_INDEX]] : index to i32
+  // CHECK-DAG:      %[[C:.*]] = arith.index_castui %[[C_INDEX]] : index to i32
   // CHECK-DAG:      %[[WIDE:.*]] = memref.load %[[IDS]][%c0]
   // CHECK-DAG:      %[[ID_INDEX:.*]] = arith.index_cast %[[WIDE]] : i64 to index
   // What 32 bits don't hold is out of bounds, and stays so.
   // CHECK-DAG:      %[[BELOW:.*]] = arith.minsi %[[ID_INDEX]], %c2147483647
   // CHECK-DAG:      %[[ABOVE:.*]] = arith.maxsi %[[BELOW]], %c-1
-  // CHECK-DAG:      %[[ID:.*]] = arith.index_cast %[[ABOVE]] : index to i32
+  // CHECK-DAG:      %[[ID:.*]] = arith.index_castui %[[ABOVE]] : index to i32
   // CHECK:          nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%[[C]], %[[ID]]
   gpu.func @tile_at_a_column(%desc: !words, %barrier: !barrier, %tile: !latent, %ids: memref<8xi64>, %c: index) kernel {
     %c0 = arith.constant 0 : index

@@ -27,7 +27,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-SAME:    %[[BARRIERS:.*]]: !nvgpu.mbarrier.group<{{.*}}>, %[[I:.*]]: index, %[[BYTES_INDEX:.*]]: index)
   // CHECK:         %[[ADDRESS:.*]] = nvgpu.mbarrier.get %[[BARRIERS]][%[[I]]]
   // CHECK:         %[[BARRIER:.*]] = llvm.inttoptr %[[ADDRESS]] : i64 to !llvm.ptr<3>
-  // CHECK:         %[[BYTES:.*]] = arith.index_cast %[[BYTES_INDEX]] : index to i32
+  // CHECK:         %[[BYTES:.*]] = arith.index_castui %[[BYTES_INDEX]] : index to i32
   // CHECK:         nvvm.mbarrier.arrive.expect_tx %[[BARRIER]], %[[BYTES]] : !llvm.ptr<3>, i32
   gpu.func @expect(%barrier: !barrier, %i: index, %bytes: index) kernel {
     kvcache.tma_expect %barrier[%i] bytes %bytes : !barrier
@@ -44,12 +44,12 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:     %[[BYTE_0:.*]] = memref.extract_aligned_pointer_as_index %[[MEMORY]]
   // CHECK-DAG:     %[[NUMBER_0:.*]] = arith.index_cast %[[BYTE_0]] : index to i64
   // CHECK-DAG:     %[[ADDRESS_0:.*]] = llvm.inttoptr %[[NUMBER_0]] : i64 to !llvm.ptr<3>
-  // CHECK-DAG:     %[[C0:.*]] = arith.index_cast %[[D]] : index to i32
-  // CHECK-DAG:     %[[C1:.*]] = arith.index_cast %[[H]] : index to i32
-  // CHECK-DAG:     %[[C2:.*]] = arith.index_cast %[[ROW]] : index to i32
+  // CHECK-DAG:     %[[C0:.*]] = arith.index_castui %[[D]] : index to i32
+  // CHECK-DAG:     %[[C1:.*]] = arith.index_castui %[[H]] : index to i32
+  // CHECK-DAG:     %[[C2:.*]] = arith.index_castui %[[ROW]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %[[ADDRESS_0]], %[[DESC]], %[[BARRIER]], box[%[[C0]], %[[C1]], %[[C2]]] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
   // CHECK-DAG:     %[[NEXT:.*]] = arith.addi %[[D]], %c64
-  // CHECK-DAG:     %[[C0_1:.*]] = arith.index_cast %[[NEXT]] : index to i32
+  // CHECK-DAG:     %[[C0_1:.*]] = arith.index_castui %[[NEXT]] : index to i32
   // CHECK-DAG:     %[[BYTE_1:.*]] = arith.addi %[[BYTE_0]], %c8192
   // CHECK-DAG:     %[[NUMBER_1:.*]] = arith.index_cast %[[BYTE_1]] : index to i64
   // CHECK-DAG:     %[[ADDRESS_1:.*]] = llvm.inttoptr %[[NUMBER_1]] : i64 to !llvm.ptr<3>
@@ -64,8 +64,8 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // Without a swizzle the tile is one chunk.
   // CHECK-LABEL: gpu.func @one_chunk(
   // CHECK-SAME:    %[[ROW:[^ ]*]]: index, %[[PAGE:[^ ]*]]: index)
-  // CHECK-DAG:     %[[C2:.*]] = arith.index_cast %[[ROW]] : index to i32
-  // CHECK-DAG:     %[[C3:.*]] = arith.index_cast %[[PAGE]] : index to i32
+  // CHECK-DAG:     %[[C2:.*]] = arith.index_castui %[[ROW]] : index to i32
+  // CHECK-DAG:     %[[C3:.*]] = arith.index_castui %[[PAGE]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2]], %[[C3]]] {isCTAOnly = true}
   // CHECK-NOT:     nvvm.cp.async
   // CHECK:         gpu.return
@@ -119,7 +119,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-LABEL: gpu.func @rows_of_a_page(
   // CHECK-SAME:    %[[ROWS:[^ ]*]]: !kvcache.row_indices<rows = 64, page_size = 64>,
   // CHECK-DAG:     %[[ROW_INDEX:.*]] = kvcache.get_row %[[ROWS]][%c0]
-  // CHECK-DAG:     %[[ROW:.*]] = arith.index_cast %[[ROW_INDEX]] : index to i32
+  // CHECK-DAG:     %[[ROW:.*]] = arith.index_castui %[[ROW_INDEX]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %[[H:.*]], %[[ROW]]]
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c64_i32, %[[H]], %[[ROW]]]
   // CHECK-NOT:     nvvm.cp.async
@@ -133,16 +133,16 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // Boxes of 16 rows, 2048 bytes apart, each at the row of its page.
   // CHECK-LABEL: gpu.func @rows_of_pages(
   // CHECK-SAME:    %[[ROWS:[^ ]*]]: !kvcache.row_indices<rows = 64, page_size = 16>, {{.*}}, %[[KT:[^ ]*]]: !kvcache.tile<{{[^>]*}}>, %[[H_INDEX:[^ ]*]]: index)
-  // CHECK-DAG:     %[[H:.*]] = arith.index_cast %[[H_INDEX]] : index to i32
+  // CHECK-DAG:     %[[H:.*]] = arith.index_castui %[[H_INDEX]] : index to i32
   // CHECK-DAG:     %[[MEMORY:.*]] = kvcache.tile_memory %[[KT]]
   // CHECK-DAG:     %[[BYTE:.*]] = memref.extract_aligned_pointer_as_index %[[MEMORY]]
   // CHECK-DAG:     %[[ROW_0:.*]] = kvcache.get_row %[[ROWS]][%c0]
-  // CHECK-DAG:     %[[CACHE_ROW_0:.*]] = arith.index_cast %[[ROW_0]] : index to i32
+  // CHECK-DAG:     %[[CACHE_ROW_0:.*]] = arith.index_castui %[[ROW_0]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %[[H]], %[[CACHE_ROW_0]]]
   // CHECK-DAG:     arith.addi %[[BYTE]], %c8192
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c64_i32, %[[H]], %[[CACHE_ROW_0]]]
   // CHECK-DAG:     %[[ROW_1:.*]] = kvcache.get_row %[[ROWS]][%c16]
-  // CHECK-DAG:     %[[CACHE_ROW_1:.*]] = arith.index_cast %[[ROW_1]] : index to i32
+  // CHECK-DAG:     %[[CACHE_ROW_1:.*]] = arith.index_castui %[[ROW_1]] : index to i32
   // CHECK-DAG:     %[[BYTE_1:.*]] = arith.addi %[[BYTE]], %c2048
   // CHECK-DAG:     %[[NUMBER_1:.*]] = arith.index_cast %[[BYTE_1]] : index to i64
   // CHECK-DAG:     %[[ADDRESS_1:.*]] = llvm.inttoptr %[[NUMBER_1]]
@@ -165,14 +165,14 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // (d, 32 - v, h, row + v).
   // CHECK-LABEL: gpu.func @valid_rows(
   // CHECK-SAME:    %[[ROWS:[^ ]*]]: !kvcache.row_indices<rows = 64, page_size = 64>, {{.*}}, %[[H_INDEX:[^ ]*]]: index, %[[N:[^ ]*]]: index)
-  // CHECK-DAG:     %[[H:.*]] = arith.index_cast %[[H_INDEX]] : index to i32
+  // CHECK-DAG:     %[[H:.*]] = arith.index_castui %[[H_INDEX]] : index to i32
   // CHECK-DAG:     %[[ROW_0:.*]] = kvcache.get_row %[[ROWS]][%c0]
   // CHECK-DAG:     %[[MOST_0:.*]] = arith.maxsi %[[N]], %c0
   // CHECK-DAG:     %[[VALID_0:.*]] = arith.minsi %[[MOST_0]], %c32
   // CHECK-DAG:     %[[MISSING_0:.*]] = arith.subi %c32, %[[VALID_0]]
   // CHECK-DAG:     %[[END_0:.*]] = arith.addi %[[ROW_0]], %[[VALID_0]]
-  // CHECK-DAG:     %[[C1_0:.*]] = arith.index_cast %[[MISSING_0]] : index to i32
-  // CHECK-DAG:     %[[C3_0:.*]] = arith.index_cast %[[END_0]] : index to i32
+  // CHECK-DAG:     %[[C1_0:.*]] = arith.index_castui %[[MISSING_0]] : index to i32
+  // CHECK-DAG:     %[[C3_0:.*]] = arith.index_castui %[[END_0]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %[[C1_0]], %[[H]], %[[C3_0]]]
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c64_i32, %[[C1_0]], %[[H]], %[[C3_0]]]
   // CHECK-DAG:     %[[ROW_1:.*]] = kvcache.get_row %[[ROWS]][%c32]
@@ -181,8 +181,8 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:     %[[VALID_1:.*]] = arith.minsi %[[MOST_1]], %c32
   // CHECK-DAG:     %[[MISSING_1:.*]] = arith.subi %c32, %[[VALID_1]]
   // CHECK-DAG:     %[[END_1:.*]] = arith.addi %[[ROW_1]], %[[VALID_1]]
-  // CHECK-DAG:     %[[C1_1:.*]] = arith.index_cast %[[MISSING_1]] : index to i32
-  // CHECK-DAG:     %[[C3_1:.*]] = arith.index_cast %[[END_1]] : index to i32
+  // CHECK-DAG:     %[[C1_1:.*]] = arith.index_castui %[[MISSING_1]] : index to i32
+  // CHECK-DAG:     %[[C3_1:.*]] = arith.index_castui %[[END_1]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %[[C1_1]], %[[H]], %[[C3_1]]]
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c64_i32, %[[C1_1]], %[[H]], %[[C3_1]]]
   // CHECK-NOT:     nvvm.cp.async

@@ -17,12 +17,12 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:     %[[BYTE:.*]] = memref.extract_aligned_pointer_as_index %[[MEMORY]]
   // CHECK-DAG:     %[[NUMBER_0:.*]] = arith.index_cast %[[BYTE]] : index to i64
   // CHECK-DAG:     %[[ADDRESS_0:.*]] = llvm.inttoptr %[[NUMBER_0]] : i64 to !llvm.ptr<3>
-  // CHECK-DAG:     %[[C0:.*]] = arith.index_cast %[[D]] : index to i32
-  // CHECK-DAG:     %[[C1:.*]] = arith.index_cast %[[H]] : index to i32
-  // CHECK-DAG:     %[[C2:.*]] = arith.index_cast %[[ROW]] : index to i32
+  // CHECK-DAG:     %[[C0:.*]] = arith.index_castui %[[D]] : index to i32
+  // CHECK-DAG:     %[[C1:.*]] = arith.index_castui %[[H]] : index to i32
+  // CHECK-DAG:     %[[C2:.*]] = arith.index_castui %[[ROW]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.global.shared.cta %[[DESC]], %[[ADDRESS_0]], box[%[[C0]], %[[C1]], %[[C2]]] : !llvm.ptr, <3>
   // CHECK-DAG:     %[[NEXT:.*]] = arith.addi %[[D]], %c64
-  // CHECK-DAG:     %[[C0_1:.*]] = arith.index_cast %[[NEXT]] : index to i32
+  // CHECK-DAG:     %[[C0_1:.*]] = arith.index_castui %[[NEXT]] : index to i32
   // CHECK-DAG:     %[[BYTE_1:.*]] = arith.addi %[[BYTE]], %c8192
   // CHECK-DAG:     %[[NUMBER_1:.*]] = arith.index_cast %[[BYTE_1]] : index to i64
   // CHECK-DAG:     %[[ADDRESS_1:.*]] = llvm.inttoptr %[[NUMBER_1]] : i64 to !llvm.ptr<3>

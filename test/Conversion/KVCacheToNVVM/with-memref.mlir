@@ -37,15 +37,15 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-DAG:     %[[ENTRY_1:.*]] = vector.extract %[[ENTRIES]][1]
   // CHECK-DAG:     %[[PAGE_1:.*]] = arith.index_castui %[[ENTRY_1]]
   // CHECK-DAG:     %[[ROW_2:.*]] = arith.muli %[[PAGE_1]],
-  // CHECK-DAG:     %[[C2_0:.*]] = arith.index_cast %[[ROW_0]] : index to i32
+  // CHECK-DAG:     %[[C2_0:.*]] = arith.index_castui %[[ROW_0]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2_0]]]
   // CHECK-DAG:     %[[ROW_1:.*]] = arith.addi %[[ROW_0]], %c8
-  // CHECK-DAG:     %[[C2_1:.*]] = arith.index_cast %[[ROW_1]] : index to i32
+  // CHECK-DAG:     %[[C2_1:.*]] = arith.index_castui %[[ROW_1]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2_1]]]
-  // CHECK-DAG:     %[[C2_2:.*]] = arith.index_cast %[[ROW_2]] : index to i32
+  // CHECK-DAG:     %[[C2_2:.*]] = arith.index_castui %[[ROW_2]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2_2]]]
   // CHECK-DAG:     %[[ROW_3:.*]] = arith.addi %[[ROW_2]], %c8
-  // CHECK-DAG:     %[[C2_3:.*]] = arith.index_cast %[[ROW_3]] : index to i32
+  // CHECK-DAG:     %[[C2_3:.*]] = arith.index_castui %[[ROW_3]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2_3]]]
   // CHECK-NOT:     nvvm.cp.async
   // CHECK:         gpu.return
@@ -61,9 +61,9 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
   // CHECK-LABEL: gpu.func @arguments(
   // CHECK-SAME:    %[[ROW_0:[^ ]*]]: index{{[^%]*}}, %[[ROW_1:[^ ]*]]: index{{[^%]*}}, %{{[^ ]*}}: memref<i32, strided<[], offset: ?>>{{[^%]*}}, %{{[^ ]*}}: index{{[^%]*}}, %[[MEMORY:[^ ]*]]: memref<4096xi8, #gpu.address_space<workgroup>>
   // CHECK-DAG:     %[[BYTE:.*]] = memref.extract_aligned_pointer_as_index %[[MEMORY]]
-  // CHECK-DAG:     %[[C2:.*]] = arith.index_cast %[[ROW_0]] : index to i32
+  // CHECK-DAG:     %[[C2:.*]] = arith.index_castui %[[ROW_0]] : index to i32
   // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, box[%c0_i32, %c0_i32, %[[C2]]]
-  // CHECK:         arith.index_cast %[[ROW_1]] : index to i32
+  // CHECK:         arith.index_castui %[[ROW_1]] : index to i32
   gpu.func @arguments(%rows: !rows, %kt: !column, %desc: !part, %barrier: !barrier) {
     %c0 = arith.constant 0 : index
     kvcache.tma_load_rows %desc[%c0, %c0] rows %rows, %barrier[%c0] to %kt : !part, !rows, !barrier -> !column
