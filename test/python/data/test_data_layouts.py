@@ -278,12 +278,15 @@ CASES = [
         ),
     )
 ]
-SLOW = [
-    Case(strides, dtype, page_size, is_open, is_view, table_kind)
-    for strides in LAYOUTS
-    for dtype in ("bf16", "f8E4M3FN", "f32")
-    for page_size, is_open in ((1, False), (3, False), (16, False), (64, False), (3, True))
-    for is_view, table_kind in ((False, "dense"), (True, "csr"), (True, "rows"))
+# Every layout with every type and page size, with the form of the cache in turn.
+FORMS = [(False, "dense"), (True, "csr"), (True, "rows"), (True, "dense"), (False, "csr")]
+PAGES = [(1, False), (3, False), (16, False), (64, False), (3, True)]
+ALL = [
+    Case(strides, dtype, *pages, *form)
+    for (strides, pages, dtype), form in zip(
+        itertools.product(LAYOUTS, PAGES, ("bf16", "f8E4M3FN", "f32")),
+        itertools.cycle([*FORMS, *FORMS[:2]]),
+    )
 ]
 
 
@@ -331,10 +334,15 @@ def test_accesses_in_kernels(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["cpu", *TARGETS])
-@pytest.mark.parametrize("case", SLOW, ids=str)
-def test_all_accesses(case, target):
-    check_accesses(case, target, some_places(case, 40 if target == "cpu" else 4))
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_all_accesses(case):
+    check_accesses(case, "cpu", some_places(case, 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "target"), zip(ALL, itertools.cycle([*TARGETS, TARGETS[0]])), ids=str)
+def test_all_accesses_in_kernels(case, target):
+    check_accesses(case, target, some_places(case, 4))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
