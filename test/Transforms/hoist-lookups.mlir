@@ -445,3 +445,32 @@ func.func @not_past_an_assertion(%k: !cache, %b: index, %t: index, %n: index, %o
   }
   return
 }
+
+// -----
+
+// A lookup through the starts or the rows of sequences leaves a loop as one.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!csr = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd, table = csr>
+!indexed = !kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, head = ?], table = rows>
+
+// CHECK-LABEL: func.func @other_tables(
+// CHECK-SAME:      %[[CSR:.*]]: !kvcache.paged<{{.*}}>, %[[ROWS:.*]]: !kvcache.paged<{{.*}}>, %[[B:.*]]: index, %[[T:.*]]: index
+// CHECK-DAG:     %[[P:.*]] = kvcache.page_id %[[CSR]][%[[B]], %[[T]]]
+// CHECK-DAG:     %[[Q:.*]] = kvcache.page_id %[[ROWS]][%[[B]], %[[T]]]
+// CHECK:         scf.for
+// CHECK-NOT:       kvcache.page_id
+// CHECK:           kvcache.load %[[CSR]]{{.*}} page %[[P]]
+// CHECK:           kvcache.load %[[ROWS]]{{.*}} page %[[Q]]
+func.func @other_tables(%c: !csr, %r: !indexed, %b: index, %t: index, %out: memref<?xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %h = %c0 to %c8 step %c1 {
+    %v = kvcache.load %c[%b, %h, %t, %c0] : !csr -> bf16
+    %w = kvcache.load %r[%b, %h, %t, %c0] : !indexed -> bf16
+    memref.store %v, %out[%h] : memref<?xbf16>
+    memref.store %w, %out[%h] : memref<?xbf16>
+  }
+  return
+}

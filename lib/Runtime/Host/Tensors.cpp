@@ -202,10 +202,11 @@ bool TensorCheck::checkDistances() const {
                   type.layout[type.rank + dimension] == KVCACHE_DYNAMIC;
     int64_t distance = getStride(dimension) * bytes;
     if ((isInPage && !isOpen) || tensor.shape[dimension] <= 1 ||
-        distance % unit == 0)
+        (distance >= 0 && distance % unit == 0))
       continue;
-    return raiseValue("strides that are multiples of " + std::to_string(unit) +
-                          " bytes",
+    return raiseValue((distance < 0 ? "strides that are not negative"
+                                    : "strides that are multiples of " +
+                                          std::to_string(unit) + " bytes"),
                       std::to_string(distance) + " in dimension " +
                           std::to_string(dimension));
   }

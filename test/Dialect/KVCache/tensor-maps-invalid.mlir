@@ -977,3 +977,60 @@ func.func @c4_scales_of_pages_of_any_size(%s: !scales) {
   %a = kvcache.create_scale_tma_tile %s {rows = 64} : !scales -> !kvcache.tma_tile<64x1xf32>
   return
 }
+
+// -----
+
+// Layouts
+
+#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
+!pitched = !kvcache.paged<f8E4M3FN, #rope, page_size = 64, layout = [token = 656]>
+
+func.func @c3_rope_of_a_layout(%k: !pitched) {
+  // expected-error @below {{'kvcache.create_rope_tma_tile' op expects 'cache' to have packed rows, got '!kvcache.paged<f8E4M3FN,}}
+  %desc = kvcache.create_rope_tma_tile %k {rows = 64, columns = 64, padded_depth = 512} : !pitched -> !kvcache.tma_tile<8x1x64xbf16>
+  return
+}
+
+// -----
+
+#rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
+!pitched = !kvcache.paged<f8E4M3FN, #rope, page_size = 64, layout = [token = 656]>
+
+func.func @c3_rope_gather_of_a_layout(%k: !pitched) {
+  // expected-error @below {{'kvcache.create_rope_gather4_tma_tile' op expects 'cache' to have packed rows, got '!kvcache.paged<f8E4M3FN,}}
+  %desc = kvcache.create_rope_gather4_tma_tile %k {tile_height = 64, tile_width = 64, padded_depth = 512} : !pitched -> !kvcache.tma_tile<64x1xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!open = !kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
+
+func.func @c6_gather_of_open_heads(%k: !open) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'cache' to have a static head stride, got '!kvcache.paged<bf16,}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 128} : !open -> !kvcache.tma_tile<128x1xbf16>
+  return
+}
+
+// -----
+
+#one = #kvcache.params<num_heads = 1, head_size = 124>
+!odd = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 128]>
+
+func.func @c6_row_of_odd_size(%k: !odd) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects a row of the cache to have a multiple of 8 bytes, got 124}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 8, dtype = i64} : !odd -> !kvcache.tma_tile<8x1xi64>
+  return
+}
+
+// -----
+
+#one = #kvcache.params<num_heads = 1, head_size = 128>
+!pitched = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 256]>
+
+func.func @c6_tile_wider_than_a_row(%k: !pitched) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_width' to be at most a row of the cache (128 elements), got 256}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 256} : !pitched -> !kvcache.tma_tile<256x1xf8E4M3FN>
+  return
+}

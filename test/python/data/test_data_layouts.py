@@ -399,6 +399,8 @@ def test_speculated_lookups():
 BROKEN = [
     ("page", 0, 2, "expects strides that are multiples of 16 bytes"),
     ("head", 4, 2, "expects strides that are multiples of 16 bytes"),
+    ("back", 4, -(10**4), "expects strides that are not negative"),
+    ("layer", 2, -(10**6), "expects strides that are not negative"),
     ("token", 3, 16, "expects a stride of 32 elements in dimension 3"),
     ("element", 5, 2, "expects a stride of 1 elements in dimension 5"),
 ]
@@ -428,3 +430,36 @@ def test_checks_of_open_strides():
     overlapping = np.lib.stride_tricks.as_strided(blocks, blocks.shape, strides)
     with pytest.raises(kvcache.CheckError, match="elements overlap"):
         program.call("col_index", overlapping, *arguments, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("csr", lambda table, index: (table, index[:-1]), "with a start and an end in 'table_index'"),
+        ("rows", lambda table, index: (table, index[:-1]), "with a row in 'table_index'"),
+        ("rows", lambda table, index: (table.copy(), index), "row stride of 'lookup_table' modulo 8"),
+    ],
+)
+def test_checks_of_tables(kind, change, message):
+    """The bounds checks find tables without what they must have for all sequences."""
+    case = Case(LAYOUTS[2], table_kind=kind)
+    program = jit(queries(case), "cpu", bounds_checks=True)
+    blocks, lengths, table, index, layer = case.arguments(case.memory)
+    program.call("row_index", blocks, lengths, table, index, layer, 0, 0)
+    with pytest.raises(kvcache.CheckError, match=message):
+        program.call("row_index", blocks, lengths, *change(table, index), layer, 0, 0)
+
+
+@pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
+def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message):
+    """What calls refuse, whoever calls: the check is in the compiled function."""
+    case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"), "f32")
+    program = compiled(queries, case, "cpu")
+    blocks, *arguments = case.arguments(case.memory)
+    function = program.function("num_kv_rows")
+    function(blocks, *arguments)
+    strides = list(blocks.strides)
+    strides[dimension] += 2 * more
+    broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(broken, *arguments)

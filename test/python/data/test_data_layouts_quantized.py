@@ -390,3 +390,28 @@ def test_static_scales(dtype, target):
     expected = format.decode(stored).astype(np.float32) * scale
     np.testing.assert_array_equal(out, expected)
     assert not memory[:128].any()
+
+
+# Distances that break the contract
+
+
+@pytest.mark.parametrize(
+    ("dimension", "more", "message"),
+    [
+        (0, 2, "strides of whole numbers of elements"),
+        (1, 4, "expects a stride of 8 elements in dimension 1"),
+        (0, -10**6, "expects strides that are not negative"),
+    ],
+)
+def test_scales_at_other_distances(dimension, more, message):
+    """Scales among the elements are a whole number of them apart, as the type says."""
+    case = CASES[0]
+    memory = case.make_memory()
+    elements, lengths, table, scales = case.arguments(memory)
+    strides = list(scales.strides)
+    strides[dimension] += more
+    broken = np.lib.stride_tricks.as_strided(scales, scales.shape, strides)
+    program = compiled(case, "cpu")
+    out = np.zeros(case.groups, np.float32)
+    with pytest.raises(ValueError, match=message):
+        program.call("load_scale", elements, lengths, table, broken, 0, 0, 0, 0, out)
