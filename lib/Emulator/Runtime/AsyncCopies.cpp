@@ -80,10 +80,10 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   copy.to = {block.getSharedOffset(thread, site, to, bytes),
              static_cast<uint32_t>(bytes)};
   copy.sourceBytes = sourceBytes;
+  Unwritten unwritten;
   if (sourceBytes > 0)
-    copy.source = block.sanitizer.issueGlobal(
-        thread, site, {{from, copy.sourceBytes}}, Proxy::Generic,
-        /*writes=*/false);
+    copy.source = block.sanitizer.issueGlobalRead(
+        thread, site, {{from, copy.sourceBytes}}, Proxy::Generic, unwritten);
   std::memcpy(copy.data, from, sourceBytes);
   block.meter.copyAsync(thread, site, reinterpret_cast<uintptr_t>(from),
                         sourceBytes, copy.to.offset, bytes);
@@ -92,6 +92,12 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   copy.handle =
       block.sanitizer.issueWrite(thread, site, copy.to, Proxy::Generic);
   poison(block, copy.to);
+  if (unwritten.origin) {
+    std::vector<char> isPoisoned(bytes);
+    for (const Unwritten::Byte &byte : unwritten.bytes)
+      isPoisoned[byte.offset] = 1;
+    block.sanitizer.poisonShared(copy.to, isPoisoned.data(), unwritten.origin);
+  }
   thread.copies.asyncCopies.add(std::make_shared<AsyncCopy>(copy));
 }
 

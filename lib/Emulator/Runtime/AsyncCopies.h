@@ -42,7 +42,14 @@ struct BoxCopy {
   int64_t countGlobalBytes() const;
 
   /// Checks the pieces, which the copy is going to read or to write.
-  Sanitizer::Copy issueGlobal(bool writes) const;
+  Sanitizer::Copy issueGlobalRead(Unwritten &unwritten) const;
+  Sanitizer::Copy issueGlobalWrite() const;
+  /// The bytes of shared memory that a store writes to global memory: 1 for
+  /// each of the range, or 0.
+  std::vector<char> getStored() const;
+  /// Poisons the bytes of shared memory that a load fills with what nobody has
+  /// written.
+  void poison(const Unwritten &unwritten) const;
   /// Counts the copy, and the sectors of its pieces.
   void meter(CopyKind kind, bool isWrite) const;
 
@@ -53,8 +60,8 @@ struct BoxCopy {
   void writeShared(const std::vector<char> &data) const;
 
 private:
-  void addRanges(const GlobalPiece &piece, bool writes,
-                 std::vector<GlobalRange> &ranges) const;
+  std::vector<GlobalRange> getRanges(bool writes) const;
+  std::vector<char> toShared(const std::vector<char> &box) const;
   template <typename F> void forEachUnit(const F &f) const;
 };
 

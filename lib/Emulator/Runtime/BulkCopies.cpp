@@ -36,23 +36,31 @@ int64_t BoxCopy::countGlobalBytes() const {
 }
 
 /// A mask leaves bytes alone, which others may access.
-void BoxCopy::addRanges(const GlobalPiece &piece, bool writes,
-                        std::vector<GlobalRange> &ranges) const {
+std::vector<GlobalRange> BoxCopy::getRanges(bool writes) const {
   constexpr uint32_t all = 0xffff;
-  if (!writes || byteMask == all)
-    return ranges.push_back({piece.address, piece.bytes});
-  for (uint32_t i = 0; i < piece.bytes; ++i)
-    if (byteMask >> i % kUnitBytes & 1)
-      ranges.push_back({piece.address + i, 1});
+  std::vector<GlobalRange> ranges;
+  if (!isSanitized(getBlock()))
+    return ranges;
+  for (const GlobalPiece &piece : pieces) {
+    if (!writes || byteMask == all) {
+      ranges.push_back({piece.address, piece.bytes});
+      continue;
+    }
+    for (uint32_t i = 0; i < piece.bytes; ++i)
+      if (byteMask >> i % kUnitBytes & 1)
+        ranges.push_back({piece.address + i, 1});
+  }
+  return ranges;
 }
 
-Sanitizer::Copy BoxCopy::issueGlobal(bool writes) const {
-  std::vector<GlobalRange> ranges;
-  if (isSanitized(getBlock()))
-    for (const GlobalPiece &piece : pieces)
-      addRanges(piece, writes, ranges);
-  return getBlock().sanitizer.issueGlobal(*thread, site, ranges, Proxy::Async,
-                                          writes);
+Sanitizer::Copy BoxCopy::issueGlobalRead(Unwritten &unwritten) const {
+  return getBlock().sanitizer.issueGlobalRead(
+      *thread, site, getRanges(/*writes=*/false), Proxy::Async, unwritten);
+}
+
+Sanitizer::Copy BoxCopy::issueGlobalWrite() const {
+  return getBlock().sanitizer.issueGlobalWrite(
+      *thread, site, getRanges(/*writes=*/true), Proxy::Async);
 }
 
 void BoxCopy::meter(CopyKind kind, bool isWrite) const {
@@ -92,6 +100,37 @@ template <typename F> void BoxCopy::forEachUnit(const F &f) const {
     uint32_t offset = range.offset + place;
     f(shared + (offset ^ (offset >> 7 & swizzleMask) << 4), place);
   }
+}
+
+/// Bytes of the box where they are in shared memory.
+std::vector<char> BoxCopy::toShared(const std::vector<char> &box) const {
+  std::vector<char> bytes(range.bytes);
+  const char *begin = getBlock().shared + range.offset;
+  forEachUnit([&](const char *unit, uint32_t place) {
+    // Rows that are shorter than a swizzle may leave the range.
+    auto offset = static_cast<uint64_t>(unit - begin);
+    if (offset + kUnitBytes <= bytes.size())
+      std::memcpy(bytes.data() + offset, box.data() + place, kUnitBytes);
+  });
+  return bytes;
+}
+
+std::vector<char> BoxCopy::getStored() const {
+  std::vector<char> isStored(range.bytes);
+  for (const GlobalPiece &piece : pieces)
+    for (uint32_t i = 0; i < piece.bytes; ++i)
+      isStored[piece.place + i] = byteMask >> i % kUnitBytes & 1;
+  return toShared(isStored);
+}
+
+void BoxCopy::poison(const Unwritten &unwritten) const {
+  if (!unwritten.origin)
+    return;
+  std::vector<char> isPoisoned(range.bytes);
+  for (const Unwritten::Byte &byte : unwritten.bytes)
+    isPoisoned[pieces[byte.range].place + byte.offset] = 1;
+  getBlock().sanitizer.poisonShared(range, toShared(isPoisoned).data(),
+                                    unwritten.origin);
 }
 
 std::vector<char> BoxCopy::readShared() const {
@@ -138,7 +177,8 @@ void emulator::poison(const Block &block, SharedRange range) {
 
 void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Block &block = box.getBlock();
-  Sanitizer::Copy source = box.issueGlobal(/*writes=*/false);
+  Unwritten unwritten;
+  Sanitizer::Copy source = box.issueGlobalRead(unwritten);
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
   std::vector<char> data = box.readGlobal();
   if (!isSanitized(block)) {
@@ -147,6 +187,7 @@ void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   }
   Sanitizer::Copy handle = block.sanitizer.issueWrite(*box.thread, box.site,
                                                       box.range, Proxy::Async);
+  box.poison(unwritten);
   block.defer(barrier, [box = std::move(box), data = std::move(data), handle,
                         source, &block, &barrier] {
     checkUnchanged(box, data);
@@ -185,9 +226,10 @@ void emulator::issueStore(BoxCopy box) {
     return box.writeGlobal(box.readShared());
   auto store = std::make_shared<BulkStore>(BulkStore{std::move(box)});
   const BoxCopy &issued = store->box;
-  store->handle = block.sanitizer.issueRead(*issued.thread, issued.site,
-                                            issued.range, Proxy::Async);
-  store->destination = issued.issueGlobal(/*writes=*/true);
+  store->handle =
+      block.sanitizer.issueRead(*issued.thread, issued.site, issued.range,
+                                Proxy::Async, issued.getStored());
+  store->destination = issued.issueGlobalWrite();
   issued.thread->copies.bulkStores.add(std::move(store));
 }
 

@@ -54,6 +54,9 @@ void Sanitizer::checkInitialized(const Access &access) {
     if (!access.poisons)
       fail(access, index, mask, "nobody has written");
     notePoison(access, index, mask);
+    if (access.unwritten)
+      access.unwritten->bytes.push_back(
+          {access.numRange, missing - access.begin});
   }
 }
 
@@ -121,14 +124,30 @@ Poison Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
   return read;
 }
 
+Sanitizer::Copy
+Sanitizer::issueGlobalWrite(Thread &thread, const KVCacheSite *site,
+                            const std::vector<GlobalRange> &ranges,
+                            Proxy proxy) {
+  return isOn ? issueGlobal(thread, site, ranges, proxy, nullptr) : kNoCopy;
+}
+
+Sanitizer::Copy
+Sanitizer::issueGlobalRead(Thread &thread, const KVCacheSite *site,
+                           const std::vector<GlobalRange> &ranges, Proxy proxy,
+                           Unwritten &unwritten) {
+  return isOn ? issueGlobal(thread, site, ranges, proxy, &unwritten) : kNoCopy;
+}
+
+/// Reads if there is `unwritten`.
 Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
                                        const std::vector<GlobalRange> &ranges,
-                                       Proxy proxy, bool writes) {
-  if (!isOn)
-    return kNoCopy;
+                                       Proxy proxy, Unwritten *unwritten) {
   checkRewrites();
+  bool writes = !unwritten;
   Copy copy = kNoCopy;
-  for (const GlobalRange &range : ranges) {
+  poison = {};
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const GlobalRange &range = ranges[i];
     bool isInitialized =
         checkPlace(thread, site, range.begin, range.bytes,
                    writes ? KVCacheAccessWrite : KVCacheAccessRead);
@@ -140,7 +159,9 @@ Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
                   /*reads=*/!writes,
                   proxy == Proxy::Async,
                   std::nullopt};
-    access.isGlobal = true;
+    access.isGlobal = access.poisons = true;
+    access.unwritten = unwritten;
+    access.numRange = i;
     if (!writes && !isInitialized)
       checkInitialized(access);
     if (!launch || (!writes && !launch->mayChange(access.begin)))
@@ -159,6 +180,8 @@ Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
     access.copy = copy;
     touch(access);
   }
+  if (unwritten)
+    unwritten->origin = poison.origin;
   return copy;
 }
 

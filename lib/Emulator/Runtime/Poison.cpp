@@ -40,9 +40,26 @@ void Sanitizer::notePoison(const Access &access, uint64_t index,
     return;
   poison.origin = getStoredOrigin(access, index, missing);
   if (!poison.origin)
-    poison.origin = origins.add({access.site,
-                                 index * kGranuleBytes + __builtin_ctz(missing),
-                                 access.isGlobal, hasCopies});
+    poison.origin = origins.add(
+        {access.site, index * kGranuleBytes + __builtin_ctz(missing),
+         access.isGlobal, hasCopies && !access.isGlobal});
+}
+
+/// A copy to global memory may leave out bytes of what it reads, which nobody
+/// needs to have written.
+void Sanitizer::checkUsed(const Access &access,
+                          const std::vector<char> &isUsed) {
+  forEachGranule(
+      access.begin, isUsed.size(), [&](uint64_t index, uint16_t mask) {
+        uint16_t missing = mask & ~getGranule(index).initialized;
+        for (uint32_t rest = missing; rest; rest &= rest - 1) {
+          uint32_t bit = __builtin_ctz(rest);
+          if (!isUsed[index * kGranuleBytes + bit - access.begin])
+            missing &= ~(1u << bit);
+        }
+        if (missing)
+          fail(access, index, missing, describeMissing(access, index, missing));
+      });
 }
 
 /// The origin of what poisoned values have been stored to, or 0.
@@ -80,10 +97,10 @@ void Sanitizer::poisonShared(SharedRange range, const char *bytes,
 
 std::string Sanitizer::describeOrigin(uint32_t number) const {
   const Origins::Origin &origin = origins.get(number);
-  return "depends on " + describePlace(origin.begin, origin.isGlobal) +
-         ", which nobody had written" +
+  return std::string("depends on bytes which nobody had written") +
          (origin.mayArrive ? ", and for which no copy had been issued," : "") +
-         " when " + Block::describe(origin.site) + " read it";
+         " when " + Block::describe(origin.site) + " read them; the first is " +
+         describePlace(origin.begin, origin.isGlobal);
 }
 
 std::string Sanitizer::describeMissing(const Access &access, uint64_t index,
@@ -134,11 +151,12 @@ void kvcacheEmulatorStorePoison(KVCacheThread *self, const KVCacheSite *site,
   const Thread &thread = Thread::get(self);
   Block &block = *thread.block;
   if (!block.isShared(pointer))
-    block.sanitizer.failUse(thread, site,
-                            thread.fiber->contains(pointer)
-                                ? "stores to a variable that is not followed"
-                                : "stores to global memory",
-                            origin);
+    block.sanitizer.failUse(
+        thread, site,
+        thread.fiber->contains(pointer)
+            ? "stores to a variable whose address is passed on"
+            : "stores to global memory",
+        origin);
   auto offset =
       static_cast<uint32_t>(static_cast<const char *>(pointer) - block.shared);
   block.sanitizer.poisonShared({offset, static_cast<uint32_t>(bytes)},

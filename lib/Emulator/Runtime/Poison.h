@@ -11,6 +11,7 @@
 
 #include "kvcache/Emulator/ABI.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -47,6 +48,17 @@ public:
 private:
   std::vector<Origin> origins;
   std::map<std::pair<const KVCacheSite *, uint64_t>, uint32_t> numbers;
+};
+
+/// The bytes of global memory that a copy reads and nobody has written.
+struct Unwritten {
+  /// The number of a range that it reads, and an offset in that.
+  struct Byte {
+    size_t range;
+    uint64_t offset;
+  };
+  std::vector<Byte> bytes;
+  uint32_t origin = 0;
 };
 
 /// Of some bytes of a granule of shared memory that poisoned values have been

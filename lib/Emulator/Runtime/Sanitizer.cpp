@@ -420,7 +420,8 @@ Sanitizer::Copy Sanitizer::addCopy(const CopyState &state) {
 }
 
 Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
-                                 SharedRange range, Proxy proxy, Kind kind) {
+                                 SharedRange range, Proxy proxy, Kind kind,
+                                 const std::vector<char> &isUsed) {
   Copy copy = addCopy({site,
                        range.offset,
                        range.bytes,
@@ -431,8 +432,16 @@ Sanitizer::Copy Sanitizer::issue(Thread &thread, const KVCacheSite *site,
                        /*isInFlight=*/true,
                        0,
                        {}});
-  touch({thread, site, range.offset, range.bytes, kind, kind == Kind::Read,
-         proxy == Proxy::Async, copy});
+  Access access{thread,
+                site,
+                range.offset,
+                range.bytes,
+                kind,
+                /*reads=*/kind == Kind::Read && isUsed.empty(),
+                proxy == Proxy::Async,
+                copy};
+  checkUsed(access, isUsed);
+  touch(access);
   return copy;
 }
 
@@ -448,8 +457,9 @@ Sanitizer::Copy Sanitizer::issueWrite(Thread &thread, const KVCacheSite *site,
 }
 
 Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
-                                     SharedRange range, Proxy proxy) {
-  return isOn ? issue(thread, site, range, proxy, Kind::Read) : 0;
+                                     SharedRange range, Proxy proxy,
+                                     const std::vector<char> &isUsed) {
+  return isOn ? issue(thread, site, range, proxy, Kind::Read, isUsed) : 0;
 }
 
 Order::End Sanitizer::finish(Copy copy, Order::End end) {

@@ -109,13 +109,17 @@ public:
   Copy issueWrite(Thread &thread, const KVCacheSite *site, SharedRange range,
                   Proxy proxy);
   /// A copy that is going to read the range: until it completes, nobody may
-  /// write it.
+  /// write it. Somebody must have written the bytes that are not 0 in `isUsed`,
+  /// which has one for each, or all if it is empty.
   Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
-                 Proxy proxy);
-  /// The same, of global memory.
-  Copy issueGlobal(Thread &thread, const KVCacheSite *site,
-                   const std::vector<GlobalRange> &ranges, Proxy proxy,
-                   bool writes);
+                 Proxy proxy, const std::vector<char> &isUsed = {});
+  /// The same, of global memory, to write it or to read it: then `unwritten`
+  /// gets the bytes that nobody has written.
+  Copy issueGlobalWrite(Thread &thread, const KVCacheSite *site,
+                        const std::vector<GlobalRange> &ranges, Proxy proxy);
+  Copy issueGlobalRead(Thread &thread, const KVCacheSite *site,
+                       const std::vector<GlobalRange> &ranges, Proxy proxy,
+                       Unwritten &unwritten);
   /// The copy is done, which whoever acquires `into` learns.
   Order::End complete(Copy copy, Knowledge &into);
   /// The copy is done, which the thread learns.
@@ -190,8 +194,11 @@ private:
     std::optional<Copy> copy;
     bool isGlobal = false, isOfDevice = false;
     bool isInvariant = false, isVolatile = false;
-    /// Whether to read what nobody has written gives poison.
+    /// Whether to read what nobody has written gives poison. A copy of ranges
+    /// of global memory, of which this is one, gets the bytes as well.
     bool poisons = false;
+    Unwritten *unwritten = nullptr;
+    size_t numRange = 0;
   };
   struct Rules;
   /// A store that is about to write what another thread has just written: fine
@@ -223,6 +230,10 @@ private:
   bool checkPlace(const Thread &thread, const KVCacheSite *site,
                   const void *pointer, int64_t bytes, uint32_t flags) const;
   void checkInitialized(const Access &access);
+  void checkUsed(const Access &access, const std::vector<char> &isUsed);
+  Copy issueGlobal(Thread &thread, const KVCacheSite *site,
+                   const std::vector<GlobalRange> &ranges, Proxy proxy,
+                   Unwritten *unwritten);
   void notePoison(const Access &access, uint64_t index, uint16_t missing);
   uint32_t getStoredOrigin(const Access &access, uint64_t index,
                            uint16_t missing) const;
@@ -246,7 +257,7 @@ private:
 
   Copy addCopy(const CopyState &state);
   Copy issue(Thread &thread, const KVCacheSite *site, SharedRange range,
-             Proxy proxy, Kind kind);
+             Proxy proxy, Kind kind, const std::vector<char> &isUsed = {});
   Order::End finish(Copy copy, Order::End end);
   void forget(Copy copy);
 

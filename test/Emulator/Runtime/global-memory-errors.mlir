@@ -37,7 +37,7 @@ gpu.module @kernels {
 
   gpu.func @not_written(%m: memref<16xi32>) kernel {
     %i = arith.constant 4 : index
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 16 of an allocation of 64 bytes, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
     %v = memref.load %m[%i] : memref<16xi32>
     memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
@@ -48,7 +48,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     memref.store %one, %m[%i] : memref<16xi32>
     %c0 = arith.constant 0 : index
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 8 of an allocation of 64 bytes, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
     %v = vector.load %m[%c0] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%c0] : memref<16xi32>, vector<4xi32>
     gpu.return

@@ -339,7 +339,7 @@ gpu.module @kernels {
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_merger = llvm.icmp "eq" %b, %zero : i32
     scf.if %is_merger {
-      // SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of an allocation of 1024 bytes, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read it
+      // SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -575,7 +575,7 @@ gpu.module @kernels {
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     // The host has written 4 entries for 5 blocks.
-    // SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on byte 16 of an allocation of 1024 bytes, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read it
+    // SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
     %entry = llvm.load %mine : !llvm.ptr<1> -> i32
     %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %entry, %to : i32, !llvm.ptr<1>

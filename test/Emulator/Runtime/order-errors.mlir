@@ -238,7 +238,7 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
-      // NO_WAIT: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read it
+      // NO_WAIT: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }

@@ -58,6 +58,14 @@
 // RUN: %{run} ASSERTED
 // REDEFINE: %{case} = divisor
 // RUN: %{run} DIVISOR
+// REDEFINE: %{case} = bulk_copy_out
+// RUN: %{run} BULK_COPY_OUT
+// REDEFINE: %{case} = bulk_copy_of_what_depends_on_it
+// RUN: %{run} BULK_COPY_OF_WHAT_DEPENDS_ON_IT
+// REDEFINE: %{case} = copied_by_a_thread
+// RUN: %{run} COPIED_BY_A_THREAD
+// REDEFINE: %{case} = copied_in_bulk
+// RUN: %{run} COPIED_IN_BULK
 
 !out = memref<64xi32>
 !two = !llvm.struct<(i32, i32)>
@@ -69,10 +77,11 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<512 x i8>
   llvm.mlir.global internal @other() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<512 x i8>
+  llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
 
   gpu.func @address(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ADDRESS: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // ADDRESS: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     memref.store %v, %out[%i] : !out
@@ -82,7 +91,7 @@ gpu.module @kernels {
   gpu.func @store(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // STORE: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // STORE: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %v, %out[%c0] : !out
     gpu.return
@@ -91,7 +100,7 @@ gpu.module @kernels {
   gpu.func @arithmetic(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ARITHMETIC: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // ARITHMETIC: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %double = arith.addf %v, %v : f32
     %square = arith.mulf %double, %double : f32
@@ -106,7 +115,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // LANE_OF_A_VECTOR: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 4 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // LANE_OF_A_VECTOR: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %sum = arith.addi %v, %v : vector<4xi32>
     %first = vector.extract %sum[0] : i32 from vector<4xi32>
@@ -121,7 +130,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // SHUFFLED_LANES: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 4 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // SHUFFLED_LANES: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.shuffle %ones, %v [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
@@ -134,7 +143,7 @@ gpu.module @kernels {
   gpu.func @inserted_lane(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // INSERTED_LANE: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // INSERTED_LANE: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.insert %v, %ones[2] : i32 into vector<4xi32>
@@ -149,7 +158,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
-    // HALF_OF_A_WORD: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 2 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // HALF_OF_A_WORD: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %low = arith.constant 0xffff : i32
     %clean = arith.andi %v, %low : i32
@@ -166,7 +175,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
-    // SHIFTED_BITS: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 2 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // SHIFTED_BITS: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %c16 = arith.constant 16 : i32
     %up = arith.shli %v, %c16 : i32
@@ -179,7 +188,7 @@ gpu.module @kernels {
   gpu.func @product_with_zero(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PRODUCT_WITH_ZERO: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PRODUCT_WITH_ZERO: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %zero = arith.constant 0.0 : f32
     %product = arith.mulf %v, %zero : f32
@@ -193,7 +202,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %t = gpu.thread_id x
-    // CHOSEN_ARM: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // CHOSEN_ARM: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %t, %c0 : index
     %chosen = arith.select %is, %v, %one : i32
@@ -205,7 +214,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // CONDITION_OF_A_SELECT: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // CONDITION_OF_A_SELECT: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %two = arith.constant 2 : i32
     %is = arith.cmpi sgt, %v, %one : i32
@@ -218,7 +227,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // SWITCH_ON_IT: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // SWITCH_ON_IT: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     scf.index_switch %i
@@ -241,7 +250,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %c3 = arith.constant 3 : index
-    // CARRIED_BY_A_LOOP: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // CARRIED_BY_A_LOOP: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %last, %second = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %v, %b = %one) -> (i32, i32) {
       %sum = arith.addi %b, %one : i32
@@ -259,7 +268,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %other = llvm.mlir.addressof @other : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // THROUGH_SHARED_MEMORY: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 4 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // THROUGH_SHARED_MEMORY: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %next = arith.addi %v, %v : vector<4xi32>
     llvm.store %next, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
@@ -279,7 +288,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %mine = memref.alloca() : memref<4xi32>
     %i = arith.addi %t, %c1 : index
-    // THROUGH_A_VARIABLE: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // THROUGH_A_VARIABLE: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %one, %mine[%c0] : memref<4xi32>
     memref.store %v, %mine[%i] : memref<4xi32>
@@ -293,7 +302,7 @@ gpu.module @kernels {
   gpu.func @packed_pair(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %f = arith.constant 1.0 : f32
     %packed = nvvm.convert.f32x2.to.f16x2 %v, %f {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xf16>
@@ -310,7 +319,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %byte = llvm.mlir.constant(7 : i8) : i8
     llvm.store %byte, %tile : i8, !llvm.ptr<3>
-    // UNPACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 1 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // UNPACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 1 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<2xi8>
     %pair = nvvm.convert.f8x2.to.f16x2 %v : vector<2xi8> (f8E4M3FN) -> vector<2xf16>
     %first = vector.extract %pair[0] : f16 from vector<2xf16>
@@ -330,7 +339,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // SHUFFLE: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte 4 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // SHUFFLE: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %got = nvvm.shfl.sync idx %all, %v, %one, %clamp : i32 -> i32
     memref.store %got, %out[%t] : !out
@@ -344,7 +353,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // VOTE: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte {{[0-9]+}} of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // VOTE: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     %votes = nvvm.vote.sync ballot %all, %is -> i32
@@ -358,7 +367,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // REDUCTION: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte {{[0-9]+}} of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // REDUCTION: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %sum = nvvm.redux.sync add %v, %all : i32 -> i32
     memref.store %sum, %out[%t] : !out
@@ -370,7 +379,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
-    // MATRIX: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte {{[0-9]+}} of shared @tile, which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read it
+    // MATRIX: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %a0 = llvm.extractvalue %a[0] : !four
     memref.store %a0, %out[%t] : !out
@@ -390,7 +399,7 @@ gpu.module @kernels {
       llvm.store %zeros, %row {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
     }
     nvvm.bar.warp.sync %all : i32
-    // PRODUCT_OF_MATRICES: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte {{[0-9]+}} of shared @tile, which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PRODUCT_OF_MATRICES: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %b = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %b0 = llvm.extractvalue %b[2] : !four
     %b1 = llvm.extractvalue %b[3] : !four
@@ -413,7 +422,7 @@ gpu.module @kernels {
     %other = llvm.mlir.addressof @other : !llvm.ptr<3>
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     %to = llvm.getelementptr %other[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
-    // STORED_MATRIX: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on byte {{[0-9]+}} of shared @tile, which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read it
+    // STORED_MATRIX: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     nvvm.stmatrix %to, %a {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     nvvm.bar.warp.sync %all : i32
@@ -424,7 +433,7 @@ gpu.module @kernels {
 
   gpu.func @printed(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PRINTED: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable that is not followed a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PRINTED: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable whose address is passed on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     gpu.printf "%d", %v : i32
     gpu.return
@@ -433,7 +442,7 @@ gpu.module @kernels {
   gpu.func @asserted(%out: !out) kernel {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ASSERTED: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // ASSERTED: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     cf.assert %is, "is one"
@@ -444,17 +453,93 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // DIVISOR: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on byte 0 of shared @tile, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // DIVISOR: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %q = arith.divui %one, %v : i32
     memref.store %q, %out[%c0] : !out
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_out(%out: !out) kernel {
+    %index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %address = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = arith.constant 64 : i32
+    %word = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %word, %tile : i32, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    // BULK_COPY_OUT: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which nobody has written; the first of these bytes is byte 4 of shared @tile
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_of_what_depends_on_it(%out: !out) kernel {
+    %index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %address = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = arith.constant 16 : i32
+    %other = llvm.mlir.addressof @other : !llvm.ptr<3>
+    %v = llvm.load %tile {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+    llvm.store %v, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    // BULK_COPY_OF_WHAT_DEPENDS_ON_IT: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @other, which hold a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE-3]]:10 read them; the first is byte 0 of shared @tile
+    nvvm.cp.async.bulk.global.shared.cta %g, %other, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
+
+  gpu.func @copied_by_a_thread(%out: !out) kernel {
+    %index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %address = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %one = arith.constant 1 : i32
+    memref.store %one, %out[%c2] : !out
+    nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %v = llvm.load %tile {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+    %third = vector.extract %v[2] : i32 from vector<4xi32>
+    %last = vector.extract %v[3] : i32 from vector<4xi32>
+    memref.store %third, %out[%c0] : !out
+    // COPIED_BY_A_THREAD: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-7]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    memref.store %last, %out[%c3] : !out
+    gpu.return
+  }
+
+  gpu.func @copied_in_bulk(%out: !out) kernel {
+    %index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %address = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %bytes = arith.constant 64 : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %s = nvvm.mbarrier.arrive.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %barrier, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.mbarrier.try_wait.parity %barrier, %zero, %zero : !llvm.ptr<3>, i32, i32
+    %third = llvm.getelementptr %tile[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
+    %v = llvm.load %third : !llvm.ptr<3> -> i32
+    // COPIED_IN_BULK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-4]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    memref.store %v, %out[%c0] : !out
     gpu.return
   }
 }
 
 func.func @address() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@address blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -462,7 +547,6 @@ func.func @address() {
 
 func.func @store() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@store blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -470,7 +554,6 @@ func.func @store() {
 
 func.func @arithmetic() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@arithmetic blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -478,7 +561,6 @@ func.func @arithmetic() {
 
 func.func @lane_of_a_vector() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@lane_of_a_vector blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -486,7 +568,6 @@ func.func @lane_of_a_vector() {
 
 func.func @shuffled_lanes() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@shuffled_lanes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -494,7 +575,6 @@ func.func @shuffled_lanes() {
 
 func.func @inserted_lane() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@inserted_lane blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -502,7 +582,6 @@ func.func @inserted_lane() {
 
 func.func @half_of_a_word() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@half_of_a_word blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -510,7 +589,6 @@ func.func @half_of_a_word() {
 
 func.func @shifted_bits() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@shifted_bits blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -518,7 +596,6 @@ func.func @shifted_bits() {
 
 func.func @product_with_zero() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@product_with_zero blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -526,7 +603,6 @@ func.func @product_with_zero() {
 
 func.func @chosen_arm() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@chosen_arm blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -534,7 +610,6 @@ func.func @chosen_arm() {
 
 func.func @condition_of_a_select() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@condition_of_a_select blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -542,7 +617,6 @@ func.func @condition_of_a_select() {
 
 func.func @switch_on_it() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@switch_on_it blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -550,7 +624,6 @@ func.func @switch_on_it() {
 
 func.func @carried_by_a_loop() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@carried_by_a_loop blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -558,7 +631,6 @@ func.func @carried_by_a_loop() {
 
 func.func @through_shared_memory() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@through_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -566,7 +638,6 @@ func.func @through_shared_memory() {
 
 func.func @through_a_variable() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@through_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -574,7 +645,6 @@ func.func @through_a_variable() {
 
 func.func @packed_pair() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@packed_pair blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -582,7 +652,6 @@ func.func @packed_pair() {
 
 func.func @unpacked_pair() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@unpacked_pair blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -638,7 +707,6 @@ func.func @stored_matrix() {
 
 func.func @printed() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@printed blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -646,7 +714,6 @@ func.func @printed() {
 
 func.func @asserted() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@asserted blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
@@ -654,9 +721,36 @@ func.func @asserted() {
 
 func.func @divisor() {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@divisor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @bulk_copy_out() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@bulk_copy_out blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @bulk_copy_of_what_depends_on_it() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@bulk_copy_of_what_depends_on_it blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @copied_by_a_thread() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@copied_by_a_thread blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @copied_in_bulk() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@copied_in_bulk blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
 }
 

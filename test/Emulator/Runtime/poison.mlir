@@ -4,9 +4,9 @@
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" | %{run} | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a meter=true" | env KVCACHE_EMULATOR_SEED=5 %{run} -O3 | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a sanitize=false" | %{run} | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" | %{run} | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a meter=true" | env KVCACHE_EMULATOR_SEED=5 %{run} -O3 | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a sanitize=false" | %{run} | FileCheck %s
 
 !tile = memref<32x4xi32, #gpu.address_space<workgroup>>
 !out = memref<32xi32>
@@ -219,6 +219,39 @@ gpu.module @kernels {
     memref.store %rows, %out[%lane] : !out
     gpu.return
   }
+
+  // Of 16 bytes that a copy brings, and of those that another one reads, only
+  // the first 4 are used.
+  gpu.func @copied_and_left_behind(%out: !out, %scratch: !out) workgroup(%tile: !tile) kernel {
+    %c0 = arith.constant 0 : index
+    %seven = arith.constant 7 : i32
+    %bytes = arith.constant 16 : i32
+    %first_word = arith.constant 0x000f : i16
+    memref.store %seven, %scratch[%c0] : !out
+    %scratch_index = memref.extract_aligned_pointer_as_index %scratch : !out -> index
+    %scratch_address = arith.index_cast %scratch_index : index to i64
+    %from = llvm.inttoptr %scratch_address : i64 to !llvm.ptr<1>
+    %tile_index = memref.extract_aligned_pointer_as_index %tile : !tile -> index
+    %tile_address = arith.index_cast %tile_index : index to i64
+    %shared = llvm.inttoptr %tile_address : i64 to !llvm.ptr<3>
+    nvvm.cp.async.shared.global %shared, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    %row = vector.load %tile[%c0, %c0] {alignment = 16 : i64} : !tile, vector<4xi32>
+    %none = arith.constant dense<0> : vector<4xi32>
+    %is_first = arith.constant dense<[true, false, false, false]> : vector<4xi1>
+    %chosen = arith.select %is_first, %row, %none : vector<4xi1>, vector<4xi32>
+    vector.store %chosen, %out[%c0] {alignment = 16 : i64} : !out, vector<4xi32>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    %out_index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %out_address = arith.index_cast %out_index : index to i64
+    %out_pointer = llvm.inttoptr %out_address : i64 to !llvm.ptr<1>
+    %to = llvm.getelementptr %out_pointer[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    nvvm.cp.async.bulk.global.shared.cta %to, %shared, %bytes byte_mask = %first_word : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
 }
 
 func.func private @printMemrefI32(memref<*xi32>) attributes {llvm.emit_c_interface}
@@ -259,6 +292,12 @@ func.func @main() {
   call @print(%out) : (!out) -> ()
   // CHECK: [327685,  5,  0,  0,  327685,  5,  0,  0,
   gpu.launch_func @kernels::@half_of_a_register blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
+  call @print(%out) : (!out) -> ()
+  // CHECK: [7,  0,  0,  0,  7,  0,  0,  0,  0,
+  %scratch = gpu.alloc() : !out
+  gpu.memset %out, %zero : !out, i32
+  gpu.launch_func @kernels::@copied_and_left_behind blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : !out, %scratch : !out)
   call @print(%out) : (!out) -> ()
   return
 }

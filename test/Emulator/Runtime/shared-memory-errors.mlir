@@ -114,7 +114,7 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on byte 0 of shared @__wg_not_written_0, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // NOT_WRITTEN: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @__wg_not_written_0
     %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
     %is_one = arith.cmpi eq, %v, %one : i32
     scf.if %is_one {
@@ -129,7 +129,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on byte 4 of shared @__wg_partly_written_0, which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read it
+    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @__wg_partly_written_0
     %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     %first = vector.extract %v[0] : i32 from vector<4xi32>
     %second = vector.extract %v[1] : i32 from vector<4xi32>
