@@ -9,7 +9,7 @@ innermost first, as in CUDA.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,19 +23,23 @@ _SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
 
 # What each kind of descriptor takes beside the dtype, and what of it may be absent.
 _TILE = ("num_heads", "head_size", "num_rows", "rows")
+_LAYOUT = ("token_stride", "head_stride")
 _SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "tile": (_TILE, ("page_size",)),
+    "tile": (_TILE, ("page_size", *_LAYOUT)),
     "matrix": ((*_TILE, "columns"), ()),
     "paged": (
         ("num_heads", "head_size", "page_size", "num_pages", "rows", "columns"),
-        ("page_stride",),
+        ("page_stride", *_LAYOUT),
     ),
-    "ragged": (_TILE, ("columns",)),
+    "ragged": (_TILE, ("columns", *_LAYOUT)),
     "rope": (
         ("num_heads", "num_rows", "rows", "columns", "padded_depth"),
         ("page_size",),
     ),
-    "gather4": (("num_rows", "tile_width"), ("tile_stride",)),
+    "gather4": (
+        ("num_rows", "tile_width"),
+        ("tile_stride", "num_heads", "head_size", *_LAYOUT),
+    ),
     "rope_gather4": (("num_rows", "tile_width", "padded_depth"), ()),
     "scale": (("page_size", "num_pages", "page_stride", "rows"), ()),
 }
@@ -200,7 +204,10 @@ def descriptor_fields(
         dtype: The dtype of the cache; for gather4 that of the descriptor, which may
             differ; for the scale kind that of the scales. Rope is bfloat16.
         major: ``"k"`` or ``"mn"``: the index that runs along the rows of a matrix.
-        sizes: ``num_rows`` are the rows from the first to the last of the view
+        sizes: A cache with a layout has a ``token_stride``, from a token to the next, and
+            with several heads a ``head_stride``, both in elements: tile, paged, which
+            then needs ``page_stride``, ragged, and gather4, which then needs
+            ``num_heads`` and ``head_size``. ``num_rows`` are the rows from the first to the last of the view
             (``kvcache.num_kv_rows``), with a whole number of rows between pages;
             ``rows`` and ``columns`` are those of the tile,
             ``padded_depth`` bytes before the rope.
@@ -224,12 +231,14 @@ def descriptor_fields(
     sizes = {name: int(size) for name, size in sizes.items()}
     if major == "mn" and (kind != "matrix" or swizzle != "128b"):
         raise ValueError("expects major 'mn' only for a matrix with swizzle '128b'")
+    _check_layout(kind, sizes)
     if kind == "paged":
         row = sizes["num_heads"] * sizes["head_size"]
         sizes.setdefault("page_stride", sizes["page_size"] * row)
         check_sizes(page_stride=sizes["page_stride"])
     if kind == "gather4":
-        sizes.setdefault("tile_stride", sizes["tile_width"])
+        width = sizes.get("token_stride", sizes["tile_width"])
+        sizes.setdefault("tile_stride", width)
     if kind.startswith("rope"):
         dtype = "bfloat16"
     elements = [sizes.get(name, 1) for name in ("num_heads", "head_size", "rows")]
@@ -239,3 +248,15 @@ def descriptor_fields(
     dims, strides, box, offset, broken = _native.extension().tensor_map(kind, values)
     element = dtypes.dtype(dtype)
     return DescriptorFields(element, dims, strides, box, swizzle, offset, broken)
+
+
+def _check_layout(kind: str, sizes: Mapping[str, int]) -> None:
+    """Raises ``ValueError`` for distances that do not go with the other sizes."""
+    if "head_stride" in sizes and "token_stride" not in sizes:
+        raise ValueError("expects 'token_stride' with 'head_stride'")
+    if "token_stride" not in sizes:
+        return
+    also = {"paged": ("page_stride",), "gather4": ("num_heads", "head_size")}.get(kind, ())
+    several = ("head_stride",) if sizes.get("num_heads", 1) > 1 else ()
+    if missing := [name for name in (*also, *several) if name not in sizes]:
+        raise ValueError(f"{kind} with 'token_stride' needs {', '.join(missing)}")

@@ -39,8 +39,9 @@ public:
   }
   CacheShape getCache() const {
     const Sizes &sizes = *this;
-    return {sizes["element_bytes"], sizes["num_heads"], sizes["head_size"],
-            sizes["page_size"]};
+    return {sizes["element_bytes"], sizes["num_heads"],
+            sizes["head_size"],     sizes["page_size"],
+            sizes["token_stride"],  sizes["head_stride"]};
   }
   tma::Extents getExtents() const {
     const Sizes &sizes = *this;

@@ -10,6 +10,8 @@ TYPES = """
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !latent = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!hnd = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+!open = !kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, head = ?]>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !lt = !kvcache.tile<64x576xf8E4M3FN>
 """
@@ -112,6 +114,44 @@ def test_rows_of_pages(blackwell):
     expected = kvcache.descriptor_fields("paged", dtype="bf16", swizzle="128b", rows=64, columns=128, **sizes)
     assert keys.fields(pages=12, page_stride=999424) == expected
     assert expected.broken_limit is None
+
+
+LAYOUTS = """
+gpu.module @kernels {
+  gpu.func @layouts(%k: !hnd {kvcache.name = "hnd"}, %o: !open {kvcache.name = "open"}, %b: index, %h: index, %n: index,
+                    %ids: memref<64xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %t0 = kvcache.alloc_tile : !kt
+    %t1 = kvcache.alloc_tile : !kt
+    %t2 = kvcache.alloc_tile : !kt
+    %tok0 = kvcache.async_load_tile %o[%b, %h, %c0, %c0] to %t0 : !open, !kt
+    %tok1 = kvcache.async_load_tile %k[%b, %h, %c0, %c0] valid %n to %t1 : !hnd, !kt
+    %tok2 = kvcache.async_gather_tile %k[%h, %c0] rows %ids to %t2 : !hnd, memref<64xi32>, !kt
+    kvcache.wait %tok0
+    kvcache.wait %tok1
+    kvcache.wait %tok2
+    gpu.return
+  }
+}
+"""
+
+
+def test_layouts():
+    kernel = kvcache.compile(TYPES + LAYOUTS, target="sm_100a").kernel("layouts")
+    paged, ragged, gather = kernel.descriptors
+    shape = {"dtype": "bf16", "swizzle": "128b", "num_heads": 8, "head_size": 128}
+    page = {"page_size": 64, "num_pages": 12, "page_stride": 2**20, "rows": 64, "columns": 128}
+    assert paged.fields(pages=12, page_stride=2**20, head_stride=2**17) == kvcache.descriptor_fields(
+        "paged", token_stride=256, head_stride=2**17, **page, **shape
+    )
+    with pytest.raises(ValueError, match="expects 'head_stride'"):
+        paged.fields(pages=12, page_stride=2**20)
+    hnd = {"token_stride": 128, "head_stride": 64 * 128}
+    assert ragged.fields(rows=4096) == kvcache.descriptor_fields("ragged", num_rows=4096, rows=64, **hnd, **shape)
+    assert gather.fields(rows=4096) == kvcache.descriptor_fields(
+        "gather4", num_rows=4096, tile_width=128, **hnd, **shape
+    )
+    assert gather.fields(rows=4096).dims == (7 * 64 * 128 + 128, 4096)
 
 
 def test_limits_that_the_host_may_break(blackwell):

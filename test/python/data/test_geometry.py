@@ -236,6 +236,8 @@ def test_limits_of_strides_and_inner_boxes():
         ("tile", {"swizzle": "96b"}, "unknown swizzle '96b'; known are 'none'"),
         ("tile", {"rows": 0}, "expects 'rows' to be positive, got 0"),
         ("tile", {"columns": 4}, "tile takes no columns"),
+        ("tile", {"head_stride": 4}, "expects 'token_stride' with 'head_stride'"),
+        ("ragged", {"token_stride": 256}, "ragged with 'token_stride' needs head_stride"),
         ("paged", {}, "paged needs page_size, num_pages, columns"),
         ("tile", {"major": "m"}, "expects major to be 'k' or 'mn', got 'm'"),
         ("tile", {"major": "mn"}, "only for a matrix with swizzle '128b'"),
