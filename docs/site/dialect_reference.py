@@ -119,6 +119,10 @@ package has.
     options:
       show_root_heading: false
       show_root_toc_entry: false
+
+::: kvcache.ops
+    options:
+      heading_level: 2
 """
 
 
