@@ -36,7 +36,7 @@ def gather(ptx: str, chip: str, dynamic_shared: int) -> Facts:
     """
     assembly = toolchain.assemble(ptx, chip)
     if len(assembly.resources) != 1:
-        names = ", ".join(assembly.resources) or "none"
+        names = ", ".join(sorted(assembly.resources)) or "none"
         raise ValueError(f"expects one kernel in the module, got {names}")
     ((name, resources),) = assembly.resources.items()
     return Facts(

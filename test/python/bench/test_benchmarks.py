@@ -93,12 +93,14 @@ def test_facts_of_a_kernel_are_those_of_ptxas():
     assert found.code.bytes_in_flight == 4
 
 
+@needs_ptxas
 def test_facts_are_those_of_one_kernel():
+    head = ".version 8.6\n.target sm_90a\n.address_size 64\n"
     with pytest.raises(ValueError, match="expects one kernel in the module, got none"):
-        facts.gather(".version 8.0", "sm_90a", 0)
-    two = PTX + PTX.replace("kernel", "second")
-    with pytest.raises(ValueError, match="expects one kernel in the module, got kernel, second"):
-        facts.gather(two, "sm_90a", 0)
+        facts.gather(head, "sm_90a", 0)
+    two = "".join(f".visible .entry {name}() {{ ret; }}\n" for name in ("first", "second"))
+    with pytest.raises(ValueError, match="expects one kernel in the module, got first, second"):
+        facts.gather(head + two, "sm_90a", 0)
 
 
 # --- Works --------------------------------------------------------------------
