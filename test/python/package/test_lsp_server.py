@@ -137,6 +137,18 @@ def test_an_error_of_a_type_is_shown_where_it_is(editor):
     assert "expects page_size to be positive, got 0" in message
 
 
+def test_a_wrong_layout_is_shown_where_it_is(editor):
+    assert editor.open(SOURCE.replace("page_size = 64", "page_size = 64, layout = hnd")) == []
+    wrong = SOURCE.replace("page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]")
+    messages = {
+        diagnostic["message"]: diagnostic["range"]["start"]["line"] for diagnostic in editor.change(wrong)
+    }
+    (line,) = [
+        line for message, line in messages.items() if "token stride of layout to be at least a head" in message
+    ]
+    assert line == get_place(wrong, "layout")[0]
+
+
 @pytest.mark.parametrize("start, opening", [("", "module {"), ("!t = ", "tuple<")])
 def test_a_deep_source_leaves_the_server_running(editor, start, opening):
     assert editor.open(start + opening * 20_000)

@@ -1,0 +1,127 @@
+"""Loops over pages of any layout behind passes, and caches that break the contract."""
+
+import re
+
+import kvcache
+import numpy as np
+import pytest
+from devices import jit
+from layouts import BATCH, LAYOUTS, Case, compiled, function, queries
+from programs import PIPELINES, place, run_passes
+
+MOVES = """  %c1 = arith.constant 1 : index
+  %heads = arith.constant 3 : index
+  scf.for %t = %from to %to step %c1 {{
+    scf.for %h = %c0 to %heads step %c1 {{
+      %v = kvcache.load %k[%b, %h, %t, %c0] : !cache -> vector<16x{dtype}>
+      kvcache.store %v, %k[%b, %h, %target, %c0] : vector<16x{dtype}>, !cache
+      %r = kvcache.row_index %k[%b, %t] : !cache
+      %e = arith.index_cast %r : index to i64
+      memref.store %e, %rows[%t] : memref<?xi64>
+    }}
+  }}
+  return"""
+LAYOUTS_OF_MOVES = ("hnd", "LBNHC", "BHLNC")
+
+
+@pytest.mark.parametrize("table_kind", ["dense", "csr", "rows"])
+@pytest.mark.parametrize("name", LAYOUTS_OF_MOVES)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_loops_behind_passes(pipeline, name, table_kind):
+    """Lookups and addresses that passes move mean the same, also in loops that do not run."""
+    strides = next(strides for strides in LAYOUTS if strides.name == name)
+    case = Case(strides, table_kind=table_kind, is_view=table_kind != "dense")
+    parameters = ", %b: index, %from: index, %to: index, %target: index, %rows: memref<?xi64>"
+    text = case.aliases + function(case, "move", "value", parameters, MOVES.format(dtype=case.dtype))
+    for passes in PIPELINES[pipeline]:
+        text = run_passes(text, passes)
+    program = jit(text, "cpu")
+    memory = case.memory.copy()
+    memory = place(memory)
+    arguments = case.arguments(memory, 1, 1)
+    rows = np.full(9, -1, np.int64)
+    before = memory.copy()
+    program.call("move", *arguments, BATCH + 5, 3, 3, 2**31, rows)
+    np.testing.assert_array_equal(memory, before)
+    assert (rows == -1).all()
+    program.call("move", *arguments, 1, 2, 7, 8, rows)
+    blocks = case.blocks(before)
+    blocks[case.table[1, 2], 1, 1, 2] = blocks[case.table[1, 2], 1, 1, 0]
+    np.testing.assert_array_equal(memory, before)
+    if case.distances[0][0] % case.token == 0:
+        distance = case.distances[0][0] // case.token
+        expected = [case.table[1, t // 3] * distance + t % 3 for t in range(2, 7)]
+        np.testing.assert_array_equal(rows[2:7], expected)
+    assert (rows[[0, 1, 7, 8]] == -1).all()
+
+
+# Strides that break the contract
+
+
+BROKEN = [
+    ("page", 0, 2, "expects strides that are multiples of 16 bytes"),
+    ("head", 4, 2, "expects strides that are multiples of 16 bytes"),
+    ("back", 4, -(10**4), "expects strides that are not negative"),
+    ("layer", 2, -(10**6), "expects strides that are not negative"),
+    ("token", 3, 16, "expects a stride of 32 elements in dimension 3"),
+    ("element", 5, 2, "expects a stride of 1 elements in dimension 5"),
+]
+
+
+@pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
+def test_strides_that_calls_refuse(name, dimension, more, message):
+    case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"))
+    program = compiled(queries, case, "cpu")
+    blocks, *arguments = case.arguments(case.memory)
+    strides = list(blocks.strides)
+    strides[dimension] += more
+    # Only the strides count: nothing is read.
+    broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        program.call("num_kv_rows", broken, *arguments)
+
+
+def test_checks_of_open_strides():
+    """The bounds checks find heads that overlap, and pages that are too near."""
+    case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"))
+    program = jit(queries(case), "cpu", bounds_checks=True)
+    blocks, *arguments = case.arguments(case.memory)
+    program.call("col_index", blocks, *arguments, 1)
+    strides = list(blocks.strides)
+    strides[4] = 2 * strides[3]
+    overlapping = np.lib.stride_tricks.as_strided(blocks, blocks.shape, strides)
+    with pytest.raises(kvcache.CheckError, match="elements overlap"):
+        program.call("col_index", overlapping, *arguments, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("csr", lambda table, index: (table, index[:-1]), "with a start and an end in 'table_index'"),
+        ("rows", lambda table, index: (table, index[:-1]), "with a row in 'table_index'"),
+        ("rows", lambda table, index: (table.copy(), index), "row stride of 'lookup_table' modulo 8"),
+    ],
+)
+def test_checks_of_tables(kind, change, message):
+    """The bounds checks find tables without what they must have for all sequences."""
+    case = Case(LAYOUTS[2], table_kind=kind)
+    program = jit(queries(case), "cpu", bounds_checks=True)
+    blocks, lengths, table, index, layer = case.arguments(case.memory)
+    program.call("row_index", blocks, lengths, table, index, layer, 0, 0)
+    with pytest.raises(kvcache.CheckError, match=message):
+        program.call("row_index", blocks, lengths, *change(table, index), layer, 0, 0)
+
+
+@pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
+def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message):
+    """What calls refuse, whoever calls: the check is in the compiled function."""
+    case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"), "f32")
+    program = compiled(queries, case, "cpu")
+    blocks, *arguments = case.arguments(case.memory)
+    function = program.function("num_kv_rows")
+    function(blocks, *arguments)
+    strides = list(blocks.strides)
+    strides[dimension] += 2 * more
+    broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(broken, *arguments)
