@@ -125,3 +125,48 @@ def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message
     broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
     with pytest.raises(ValueError, match=re.escape(message)):
         function(broken, *arguments)
+
+
+# What copies of tiles cost
+
+COPY = """
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}, layout = {layout}>
+!tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+gpu.module @kernels {{
+  gpu.func @copy(%k: !cache, %b: index, %h: index, %i: index, %ids: memref<64xi32>, %out: memref<?xbf16>) kernel {{
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %t = arith.muli %i, %c64 : index
+    %tile = kvcache.alloc_tile : !tile
+    %copied = {copy} to %tile : {types}
+    kvcache.wait %copied
+    %v = kvcache.tile_load %tile[%i, %c0] : !tile -> vector<8xbf16>
+    vector.store %v, %out[%c0] : memref<?xbf16>, vector<8xbf16>
+    gpu.return
+  }}
+}}
+"""
+LOAD = "kvcache.async_load_tile %k[%b, %h, %t, %c0]", "!cache, !tile"
+GATHER = "kvcache.async_gather_tile %k[%h, %c0] rows %ids", "!cache, memref<64xi32>, !tile"
+
+
+def count(layout, chip, page_size, copy):
+    """Instructions, tensor copies and descriptors of a kernel that copies a tile of a head."""
+    source = COPY.format(layout=layout, page_size=page_size, copy=copy[0], types=copy[1])
+    kernel = kvcache.compile(source, target=chip).kernel("copy")
+    instructions = re.findall(r"^\s+(?:@%\w+\s+)?([a-z]\S*)\s.*;$", kernel.ptx, re.MULTILINE)
+    tensor_copies = [name for name in instructions if name.startswith("cp.async.bulk.tensor")]
+    return len(instructions), len(tensor_copies), len(kernel.descriptors)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("copy", [LOAD, GATHER], ids=["load", "gather"])
+def test_a_tile_of_a_head_costs_no_more_with_hnd(copy, page_size, chip):
+    instructions, copies, descriptors = count("nhd", chip, page_size, copy)
+    other = count("hnd", chip, page_size, copy)
+    assert instructions > 20
+    assert other[0] <= instructions
+    assert other[1:] == (copies, descriptors)
+    assert (copies > 0) == (chip != "sm_80" and (copy == LOAD or chip == "sm_100a")) == (descriptors > 0)
