@@ -80,6 +80,12 @@ static unsigned getWidth(Type type) {
                 : type.getIntOrFloatBitWidth();
 }
 
+/// Whether a vector has more bits than a register of the host.
+static bool isLarge(Type type) {
+  constexpr unsigned registerBits = 64;
+  return isa<VectorType>(type) && getWidth(type) > registerBits;
+}
+
 Value ShadowBuilder::bitcast(Type type, Value bits) {
   return bits.getType() == type ? bits : create<LLVM::BitcastOp>(type, bits);
 }
@@ -95,7 +101,11 @@ Value ShadowBuilder::isNotZero(Value integers) {
 
 Value ShadowBuilder::any(Value bits) {
   if (!isAggregate(bits.getType())) {
-    Value integer = toInteger(bits);
+    // No integers of thousands of bits.
+    Value integer = isLarge(bits.getType())
+                        ? create<LLVM::vector_reduce_or>(
+                              getElementTypeOrSelf(bits.getType()), bits)
+                        : toInteger(bits);
     return integer.getType().isInteger(1) ? integer : isNotZero(integer);
   }
   Value result;
@@ -107,6 +117,14 @@ Value ShadowBuilder::any(Value bits) {
 }
 
 Value ShadowBuilder::fill(Type type, Value condition) {
+  if (isLarge(type)) {
+    auto vector = cast<VectorType>(type);
+    Value first = create<LLVM::InsertElementOp>(
+        zero(type), fill(vector.getElementType(), condition),
+        zero(builder.getI32Type()));
+    SmallVector<int32_t> firsts(vector.getNumElements(), 0);
+    return create<LLVM::ShuffleVectorOp>(first, first, firsts);
+  }
   if (!isAggregate(type)) {
     Type integer = builder.getIntegerType(getWidth(type));
     if (condition.getType() != integer)

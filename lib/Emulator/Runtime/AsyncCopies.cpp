@@ -56,10 +56,6 @@ template <typename IntoT> void AsyncCopy::deliver(IntoT &into) {
   sanitizer.complete(source, end);
 }
 
-static bool isSanitized(const Thread &thread) {
-  return thread.block->getGrid().module->isSanitized;
-}
-
 //===----------------------------------------------------------------------===//
 // Issue
 //===----------------------------------------------------------------------===//
@@ -87,7 +83,7 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
   std::memcpy(copy.data, from, sourceBytes);
   block.meter.copyAsync(thread, site, reinterpret_cast<uintptr_t>(from),
                         sourceBytes, copy.to.offset, bytes);
-  if (!isSanitized(thread))
+  if (!thread.block->isSanitized())
     return copy.write();
   copy.handle =
       block.sanitizer.issueWrite(thread, site, copy.to, Proxy::Generic);
@@ -107,7 +103,7 @@ void kvcacheEmulatorCopyAsync(KVCacheThread *self, const KVCacheSite *site,
 
 void kvcacheEmulatorCopyAsyncCommit(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
-  if (isSanitized(thread))
+  if (thread.block->isSanitized())
     thread.copies.asyncCopies.commit();
 }
 
@@ -154,7 +150,7 @@ void kvcacheEmulatorCopyAsyncArrive(KVCacheThread *self,
   MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
   if (!isCounted)
     barrier.addArrival(thread, site);
-  if (!isSanitized(thread))
+  if (!thread.block->isSanitized())
     return barrier.arriveByCopies(thread, site);
   CopyGroups<AsyncCopy> &copies = thread.copies.asyncCopies;
   copies.forgetDone();

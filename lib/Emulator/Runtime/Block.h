@@ -107,6 +107,7 @@ public:
   Meter meter;
 
   const Grid &getGrid() const { return *grid; }
+  bool isSanitized() const { return grid->module->isSanitized; }
   const uint32_t (&getPlace() const)[3] { return ctaid; }
   /// The number of threads, and of those that have not ended.
   uint32_t size() const { return numThreads; }

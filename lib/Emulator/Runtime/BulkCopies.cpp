@@ -20,10 +20,6 @@ using namespace mlir::kvcache::emulator;
 /// What a swizzle moves as a whole, and what 1-D copies are made of.
 static constexpr uint32_t kUnitBytes = 16;
 
-static bool isSanitized(const Block &block) {
-  return block.getGrid().module->isSanitized;
-}
-
 //===----------------------------------------------------------------------===//
 // Boxes
 //===----------------------------------------------------------------------===//
@@ -39,7 +35,7 @@ int64_t BoxCopy::countGlobalBytes() const {
 std::vector<GlobalRange> BoxCopy::getRanges(bool writes) const {
   constexpr uint32_t all = 0xffff;
   std::vector<GlobalRange> ranges;
-  if (!isSanitized(getBlock()))
+  if (!getBlock().isSanitized())
     return ranges;
   for (const GlobalPiece &piece : pieces) {
     if (!writes || byteMask == all) {
@@ -181,7 +177,7 @@ void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   Sanitizer::Copy source = box.issueGlobalRead(unwritten);
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
   std::vector<char> data = box.readGlobal();
-  if (!isSanitized(block)) {
+  if (!block.isSanitized()) {
     box.writeShared(data);
     return finishLoad(box, barrier);
   }
@@ -222,7 +218,7 @@ void BulkStore::finish() {
 
 void emulator::issueStore(BoxCopy box) {
   Block &block = box.getBlock();
-  if (!isSanitized(block))
+  if (!block.isSanitized())
     return box.writeGlobal(box.readShared());
   auto store = std::make_shared<BulkStore>(BulkStore{std::move(box)});
   const BoxCopy &issued = store->box;
@@ -235,7 +231,7 @@ void emulator::issueStore(BoxCopy box) {
 
 void kvcacheEmulatorBulkCommit(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
-  if (isSanitized(*thread.block))
+  if (thread.block->isSanitized())
     thread.copies.bulkStores.commit();
 }
 

@@ -232,7 +232,7 @@ void MBarrier::endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 /// The first test of each thread does, or those that the seed chooses, so that
 /// nobody goes on who takes it for a wait.
 bool MBarrier::givesUp(const Thread &thread) {
-  if (!block.getGrid().module->isSanitized)
+  if (!block.isSanitized())
     return false;
   hasGivenUp.resize(block.size());
   bool isFirst = !hasGivenUp[thread.index];

@@ -73,7 +73,7 @@ MBarrier &MBarriers::getForCopy(const Thread &thread, const KVCacheSite *site,
   MBarrier &barrier = get(thread, site, pointer);
   bool isFenced = fences[barrier.initThread->index].any > barrier.initTime ||
                   fences[thread.index].ofProxy > barrier.initTime;
-  if (!isFenced && block.getGrid().module->isSanitized)
+  if (!isFenced && block.isSanitized())
     block.fail(thread, site,
                "issues a copy to " + barrier.getName() +
                    ", which has been initialized at " +

@@ -139,8 +139,7 @@ static void checkPlace(const Thread &thread, const KVCacheSite *site,
                        const TensorBox &box) {
   const Block &block = *thread.block;
   const tma::TensorMap &map = box.getMap();
-  if (!block.getGrid().module->isSanitized || map.rank < 3 ||
-      isRaggedAndEmpty(box))
+  if (!block.isSanitized() || map.rank < 3 || isRaggedAndEmpty(box))
     return;
   for (int dim = 1; dim < map.rank; ++dim) {
     bool isLast = dim + 1 == map.rank;
@@ -163,7 +162,7 @@ static void checkSwizzle(const Thread &thread, const KVCacheSite *site,
                          const TensorBox &box, uint32_t offset) {
   const Block &block = *thread.block;
   tma::Swizzle swizzle = box.getMap().swizzle;
-  if (!block.getGrid().module->isSanitized || swizzle == tma::Swizzle::None)
+  if (!block.isSanitized() || swizzle == tma::Swizzle::None)
     return;
   constexpr int64_t patternRows = 8;
   int64_t repeat = std::gcd(patternRows * tma::getSpan(swizzle),

@@ -64,8 +64,7 @@ void emulator::accessStack(const Thread &thread, const KVCacheSite *site,
                            const void *pointer, uint64_t bytes,
                            uint32_t flags) {
   auto address = reinterpret_cast<uintptr_t>(pointer);
-  if (!thread.block->getGrid().module->isSanitized ||
-      thread.variables.find(address, bytes))
+  if (!thread.block->isSanitized() || thread.variables.find(address, bytes))
     return;
   const Variables::Variable *near = thread.variables.findNear(address);
   thread.block->fail(

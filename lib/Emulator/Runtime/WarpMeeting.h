@@ -13,6 +13,11 @@
 
 namespace mlir::kvcache::emulator {
 
+/// A lane that brings one value and gets another.
+struct ValueLane : WarpLane {
+  uint32_t value = 0, result = 0;
+};
+
 /// An instruction that lanes of one warp have come to.
 class WarpMeeting : public Waitable {
 public:

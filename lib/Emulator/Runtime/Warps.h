@@ -67,8 +67,9 @@ public:
   void meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
             WarpWork work, WarpLane &lane, WarpRule rule = WarpRule::SameSite);
 
-  /// "lane 3", "lanes 0 to 7 and 9".
+  /// "lane 3", "lanes 0 to 7 and 9"; "0x0000000f".
   static std::string describeLanes(uint32_t lanes);
+  static std::string describeMask(uint32_t mask);
 
 private:
   struct Warp {
