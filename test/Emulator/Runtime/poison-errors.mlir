@@ -66,6 +66,8 @@
 // RUN: %{run} COPIED_BY_A_THREAD
 // REDEFINE: %{case} = copied_in_bulk
 // RUN: %{run} COPIED_IN_BULK
+// REDEFINE: %{case} = passed_to_a_function
+// RUN: %{run} PASSED_TO_A_FUNCTION
 
 !out = memref<64xi32>
 !two = !llvm.struct<(i32, i32)>
@@ -536,6 +538,33 @@ gpu.module @kernels {
     memref.store %v, %out[%c0] : !out
     gpu.return
   }
+
+  // It calls itself: not all calls of it go away.
+  func.func private @add(%n: i32, %to: i32) -> i32 {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %is_zero = arith.cmpi eq, %n, %zero : i32
+    %count = scf.if %is_zero -> i32 {
+      scf.yield %to : i32
+    } else {
+      %rest = arith.subi %n, %one : i32
+      // PASSED_TO_A_FUNCTION: [[FILE]]:[[#@LINE+1]]:16: llvm.call: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+11]]:10 read them; the first is byte 0 of shared @tile
+      %below = func.call @add(%rest, %to) : (i32, i32) -> i32
+      %all = arith.addi %below, %one : i32
+      scf.yield %all : i32
+    }
+    return %count : i32
+  }
+
+  gpu.func @passed_to_a_function(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %v = llvm.load %tile : !llvm.ptr<3> -> i32
+    %three = arith.constant 3 : i32
+    %count = func.call @add(%three, %v) : (i32, i32) -> i32
+    memref.store %count, %out[%c0] : !out
+    gpu.return
+  }
 }
 
 func.func @address() {
@@ -751,6 +780,13 @@ func.func @copied_in_bulk() {
   %c1 = arith.constant 1 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@copied_in_bulk blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @passed_to_a_function() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@passed_to_a_function blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
 }
 
