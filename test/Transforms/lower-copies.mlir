@@ -160,3 +160,122 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 128>
+#row = #kvcache.params<num_heads = 1, head_size = 24>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!rows = !kvcache.paged<bf16, #row, page_size = 16>
+!blocks = memref<?x2x?x16x2x128xbf16>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<16x64xbf16, swizzle_128b>
+!rt = !kvcache.tile<16x24xbf16>
+
+// The threads that issue copies of a cache make what has been stored to it
+// visible first, whether the store stands before the copy or behind it.
+// CHECK-LABEL: gpu.func @stores(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK-NEXT:      kvcache.tma_expect
+// CHECK:           kvcache.tma_load
+// CHECK-LABEL: gpu.func @stores_to_window(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK-NEXT:      kvcache.tma_expect
+// CHECK-LABEL: gpu.func @stores_rows(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK:           nvvm.cp.async.bulk.shared.cluster.global
+// CHECK-LABEL: gpu.func @stores_in_consume(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK-NEXT:      kvcache.tma_expect
+// CHECK-LABEL: gpu.func @stores_to_blocks(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK-NEXT:      kvcache.tma_expect
+// CHECK-LABEL: gpu.func @stores_to_unknown(
+// CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK-NEXT:      kvcache.tma_expect
+// CHECK-LABEL: gpu.func @stores_to_other(
+// CHECK-NOT:       nvvm.fence.proxy
+// CHECK:           kvcache.tma_expect
+// CHECK-NOT:       nvvm.fence.proxy
+// CHECK:           gpu.return
+module attributes {gpu.container_module} {
+  gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+    gpu.func @stores(%k: !cache, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %a = kvcache.alloc_tile : !kt
+      %t = kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %a : !cache, !kt
+      kvcache.wait %t
+      kvcache.store %x, %k[%i, %i, %i, %c0] : bf16, !cache
+      gpu.return
+    }
+    gpu.func @stores_to_window(%c: !collection, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %k = kvcache.paged_view key %c[%i] : !collection
+      %v = kvcache.paged_view value %c[%i] : !collection
+      %w = kvcache.block_tile %v[%i, %i, %c0, %c0] : !cache -> memref<16x64xbf16, strided<[256, 1], offset: ?>>
+      memref.store %x, %w[%i, %i] : memref<16x64xbf16, strided<[256, 1], offset: ?>>
+      %a = kvcache.alloc_tile : !kt
+      %t = kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %a : !cache, !kt
+      kvcache.wait %t
+      gpu.return
+    }
+    gpu.func @stores_rows(%k: !rows, %ids: memref<16xi32>, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      kvcache.store %x, %k[%i, %c0, %i, %c0] : bf16, !rows
+      %a = kvcache.alloc_tile : !rt
+      %t = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %a {copy = #kvcache.copy<bulk_rows>} : !rows, memref<16xi32>, !rt
+      kvcache.wait %t
+      gpu.return
+    }
+    gpu.func @stores_in_consume(%k: !cache, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+      kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt> {
+      ^bb0(%s: !kt):
+        kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %s : !cache, !kt
+      }
+      kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt> {
+      ^bb0(%s: !kt):
+        kvcache.store %x, %k[%i, %i, %i, %c0] : bf16, !cache
+      }
+      gpu.return
+    }
+    gpu.func @stores_to_blocks(%c: !collection, %blocks: !blocks, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %k = kvcache.paged_view key %c[%i] : !collection
+      memref.store %x, %blocks[%i, %c0, %i, %c0, %c0, %c0] : !blocks
+      %a = kvcache.alloc_tile : !kt
+      %t = kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %a : !cache, !kt
+      kvcache.wait %t
+      gpu.return
+    }
+    gpu.func @stores_to_unknown(%k: !cache, %one: memref<bf16>, %other: memref<bf16>, %which: i1, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %any = arith.select %which, %one, %other : memref<bf16>
+      memref.store %x, %any[] : memref<bf16>
+      %a = kvcache.alloc_tile : !kt
+      %t = kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %a : !cache, !kt
+      kvcache.wait %t
+      gpu.return
+    }
+    gpu.func @stores_to_other(%k: !cache, %l: !cache, %out: memref<?xbf16>, %i: index, %x: bf16) kernel {
+      %c0 = arith.constant 0 : index
+      %own = memref.alloca() : memref<4xbf16>
+      memref.store %x, %own[%i] : memref<4xbf16>
+      memref.store %x, %out[%i] : memref<?xbf16>
+      kvcache.store %x, %l[%i, %i, %i, %c0] : bf16, !cache
+      %a = kvcache.alloc_tile : !kt
+      %t = kvcache.async_load_tile %k[%i, %i, %c0, %c0] to %a : !cache, !kt
+      kvcache.wait %t
+      gpu.return
+    }
+  }
+
+  func.func @launch(%blocks: !blocks, %lengths: memref<?xi32>, %table: memref<?x?xi32>, %max: i32, %i: index, %x: bf16) {
+    %c1 = arith.constant 1 : index
+    %c = kvcache.paged_collection %blocks, %lengths, %table, %max, %max : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+    gpu.launch_func @kernels::@stores_to_blocks blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%c : !collection, %blocks : !blocks, %i : index, %x : bf16)
+    return
+  }
+}

@@ -18,10 +18,7 @@ class AccessStatements:
     """Mixed into the generator."""
 
     def access_kinds(self):
-        """Copies into tiles don't see what the kernel has stored: one or the other."""
-        kinds = [(4, self.load), (2, self.block_tile), (1, self.copy_value)]
-        if not self.copies:
-            kinds.append((4, self.store))
+        kinds = [(4, self.load), (4, self.store), (2, self.block_tile), (1, self.copy_value)]
         if self.shape.quantization:
             kinds += [
                 (3, self.load_quantized),
@@ -29,9 +26,8 @@ class AccessStatements:
                 (2, self.store_scale),
                 (2, self.dequantize),
                 (1, self.scales_view),
+                (3, self.store_quantized),
             ]
-            if not self.copies:
-                kinds.append((3, self.store_quantized))
         return kinds
 
     # Places
@@ -247,7 +243,7 @@ class AccessStatements:
         block.add(f"{window} = kvcache.block_tile {cache}[{b}, {h}, {t}, {d}] : !cache -> {memref}")
         i = self.index(block, scope, rows)
         j = self.index(block, scope, columns)
-        is_write = not self.copies and self.chance(0.4)
+        is_write = self.chance(0.4)
         value = self.some_value(block, scope, 0, shape.dtype) if is_write else name
 
         def step(state):

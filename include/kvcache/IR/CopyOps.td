@@ -51,6 +51,13 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     The op copies the stored elements of a quantized cache and does not
     dequantize.
 
+    The copy sees the stores of the kernel to the cache that are ordered before
+    it, by the order of the code in one thread, by barriers between threads, or
+    by atomic accesses between blocks. A unit of the hardware copies by the
+    async proxy: if the kernel may store to the cache, the lowering makes these
+    stores visible to it, by a proxy fence (PTX ISA, "Async proxy") in the
+    threads that issue the copy. Without such stores there is no fence.
+
     `copy` says how the op copies. `kvcache-choose-copies` sets it to the best
     kind that is possible, and keeps the kind that the author sets.
     `descriptor` is the tensor map of `tensor_boxes`.
@@ -122,7 +129,8 @@ def KVCache_AsyncGatherTileOp : KVCache_TileCopyOp<"async_gather_tile", []> {
     bounds, such as -1, the op fills the row of the tile with zeros. Threads may
     read the tile after `wait`.
 
-    `copy` and `descriptor` are those of `async_load_tile`.
+    `copy` and `descriptor` are those of `async_load_tile`, and stores of the
+    kernel are visible to the copy likewise.
 
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache

@@ -14,7 +14,8 @@ include "kvcache/IR/KVCacheOpBase.td"
 // These ops are single TMA instructions of sm_90 and newer. The calling thread
 // executes the instruction; the kernel must elect this thread. A load completes
 // on a barrier, which must expect all bytes of the tile, including the padding
-// of a swizzled tile and the bytes that the load fills with zeros.
+// of a swizzled tile and the bytes that the load fills with zeros. No load
+// contains a proxy fence.
 
 defvar KVCache_BarrierArguments = (ins
   Arg<KVCache_Barriers, "the barriers">:$barriers,
@@ -87,6 +88,11 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
       of the box has the bytes of a row of a chunk.
     - (C3) the box has the rows of the tile; with `at`, the rows of the box
       divide those of the tile, and the box has a multiple of 128 bytes.
+    - (C4) if the kernel stores to the cache before, other than by `tma_store`,
+      the calling thread executes `nvvm.fence.proxy` for `async.global` between
+      the stores and the op: the op reads by the async proxy (PTX ISA, "Async
+      proxy"). The same holds for stores to the tile, whose writers execute a
+      fence for `async.shared`. The emulator checks both.
 
     Example:
 
@@ -143,6 +149,7 @@ def KVCache_TMALoadRowsOp : KVCache_Op<"tma_load_rows", [
     - (C4) the rows of the box divide those of the tile and of a page.
     - (C5) the boxes of a page have a multiple of 128 bytes in the tile.
     - (C6) `pair_cta` and `leader` are given together.
+    - (C7) stores before the op are fenced, as (C4) of `tma_load` says.
 
     Example:
 
@@ -200,6 +207,7 @@ def KVCache_TMAGather4Op : KVCache_Op<"tma_gather4", [
     - (C3) the tile has a multiple of 4 rows.
     - (C4) a row of a chunk has a multiple of 32 bytes, so that four rows start
       at a multiple of 128 bytes.
+    - (C5) stores before the op are fenced, as (C4) of `tma_load` says.
 
     Example:
 
@@ -244,6 +252,7 @@ def KVCache_TMAGatherTileOp : KVCache_Op<"tma_gather_tile", [
     Constraints:
     - (C1) to (C4) are those of `tma_gather4`.
     - (C5) the number of row ids is the number of rows of the tile.
+    - (C6) stores before the op are fenced, as (C4) of `tma_load` says.
 
     Example:
 

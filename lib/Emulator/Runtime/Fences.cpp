@@ -20,9 +20,9 @@ void kvcacheEmulatorFence(KVCacheThread *self, const KVCacheSite *,
   bool isOfShared =
       kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncShared;
   if (isOfShared)
-    block.sanitizer.fenceProxy(thread);
+    block.sanitizer.fenceProxy(thread, Space::Shared);
   if (kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncGlobal)
-    block.sanitizer.fenceGlobalProxy();
+    block.sanitizer.fenceProxy(thread, Space::Global);
   if (kind != KVCacheFenceAsyncGlobal)
     block.mbarriers.noteFence(thread, isOfShared);
 }

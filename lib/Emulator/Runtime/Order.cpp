@@ -121,18 +121,21 @@ void Order::begin(uint32_t count) {
   states.assign(count, {});
   slots.clear();
   all.assign(count, 0);
-  fencedForAll.assign(count, 0);
+  for (std::vector<uint32_t> &fenced : fencedForAll)
+    fenced.assign(count, 0);
   fences.clear();
   hasOthers = false;
-  lastSeen = lastFenced = {};
+  lastSeen = {};
+  lastFenced = {};
 }
 
-bool Order::hasFenced(uint32_t thread, uint32_t who, uint32_t clock) const {
-  const State &state = states[thread];
-  return isFencedForAll(who, clock) ||
-         (who == thread && clock <= state.fencedClock) ||
-         (state.hasFencedAll && isKnownToAll(who, clock)) ||
-         clock <= state.fenced.get(who);
+bool Order::hasFenced(Space space, uint32_t thread, uint32_t who,
+                      uint32_t clock) const {
+  const Fenced &fenced = states[thread].fenced[getNumber(space)];
+  return isFencedForAll(space, who, clock) ||
+         (who == thread && clock <= fenced.clock) ||
+         (fenced.hasAll && isKnownToAll(who, clock)) ||
+         clock <= fenced.seen.get(who);
 }
 
 void Order::prepare(Knowledge &knowledge) const {
@@ -151,13 +154,18 @@ void Order::release(uint32_t thread, Knowledge &into) {
     into.lastSeen = state.seen;
   }
   into.seen.raise(thread, state.clock);
-  if (state.hasFencedAll)
-    into.fenced.join(all);
-  if (!state.fenced.isSame(into.lastFenced)) {
-    into.fenced.join(state.fenced);
-    into.lastFenced = state.fenced;
+  for (Space space : kSpaces) {
+    size_t number = getNumber(space);
+    const Fenced &fenced = state.fenced[number];
+    Clocks &known = into.fenced[number], &last = into.lastFenced[number];
+    if (fenced.hasAll)
+      known.join(all);
+    if (!fenced.seen.isSame(last)) {
+      known.join(fenced.seen);
+      last = fenced.seen;
+    }
+    known.raise(thread, fenced.clock);
   }
-  into.fenced.raise(thread, state.fencedClock);
   into.others.join(state.others);
   ++state.clock;
 }
@@ -178,7 +186,11 @@ void Order::acquire(uint32_t thread, const Knowledge &from) {
   if (from.run != run)
     return;
   lastSeen.join(states[thread].seen, from.seen);
-  lastFenced.join(states[thread].fenced, from.fenced);
+  for (Space space : kSpaces) {
+    size_t number = getNumber(space);
+    lastFenced[number].join(states[thread].fenced[number].seen,
+                            from.fenced[number]);
+  }
   states[thread].others.join(from.others);
   hasOthers |= !from.others.isEmpty();
 }
@@ -214,62 +226,83 @@ void Order::synchronizeFences(const std::vector<Thread *> &threads) {
 
 void Order::synchronizeAll(const std::vector<Thread *> &threads) {
   ++numBarriers;
-  auto hasFencedAll = [&](const Thread *thread) {
-    return states[thread->index].hasFencedAll;
-  };
-  if (std::any_of(threads.begin(), threads.end(), hasFencedAll))
-    fencedForAll = all;
-  Clocks seen, fenced;
+  for (Space space : kSpaces)
+    synchronizeAll(threads, space);
+  Clocks seen;
   for (const Thread *thread : threads) {
     State &state = states[thread->index];
     if (!state.seen.isSame(seen))
       state.seen.joinInto(all);
-    if (!state.fenced.isSame(fenced))
-      state.fenced.joinInto(fencedForAll);
     seen = std::move(state.seen);
-    fenced = std::move(state.fenced);
-    state.seen = state.fenced = {};
-    state.hasFencedAll = false;
+    state.seen = {};
   }
+  for (const Thread *thread : threads)
+    all[thread->index] = states[thread->index].clock++;
+}
+
+/// What the threads have fenced, while `all` is what it was before they meet.
+void Order::synchronizeAll(const std::vector<Thread *> &threads, Space space) {
+  size_t number = getNumber(space);
+  auto hasFencedAll = [&](const Thread *thread) {
+    return states[thread->index].fenced[number].hasAll;
+  };
+  std::vector<uint32_t> &forAll = fencedForAll[number];
+  if (std::any_of(threads.begin(), threads.end(), hasFencedAll))
+    forAll = all;
+  Clocks seen;
   for (const Thread *thread : threads) {
-    State &state = states[thread->index];
-    all[thread->index] = state.clock++;
-    fencedForAll[thread->index] =
-        std::max(fencedForAll[thread->index], state.fencedClock);
+    Fenced &fenced = states[thread->index].fenced[number];
+    if (!fenced.seen.isSame(seen))
+      fenced.seen.joinInto(forAll);
+    seen = std::move(fenced.seen);
+    fenced.seen = {};
+    fenced.hasAll = false;
+    forAll[thread->index] = std::max(forAll[thread->index], fenced.clock);
   }
 }
 
 void Order::synchronizeSome(const std::vector<Thread *> &threads) {
-  Clocks seen, fenced;
-  bool hasFencedAll = false;
-  const Clocks *last = &seen, *lastFenced = &fenced;
+  for (Space space : kSpaces)
+    synchronizeSome(threads, space);
+  Clocks seen;
+  const Clocks *last = &seen;
   for (const Thread *thread : threads) {
     const State &state = states[thread->index];
     if (!state.seen.isSame(*last))
       seen.join(*(last = &state.seen));
-    if (!state.fenced.isSame(*lastFenced))
-      fenced.join(*(lastFenced = &state.fenced));
-    hasFencedAll |= state.hasFencedAll;
   }
-  for (const Thread *thread : threads) {
-    const State &state = states[thread->index];
-    seen.raise(thread->index, state.clock);
-    fenced.raise(thread->index, state.fencedClock);
-  }
+  for (const Thread *thread : threads)
+    seen.raise(thread->index, states[thread->index].clock);
   for (const Thread *thread : threads) {
     State &state = states[thread->index];
     state.seen = seen;
-    state.fenced = fenced;
-    state.hasFencedAll = hasFencedAll;
     ++state.clock;
   }
 }
 
-void Order::fenceProxy(uint32_t thread) {
+void Order::synchronizeSome(const std::vector<Thread *> &threads, Space space) {
+  size_t number = getNumber(space);
+  Clocks seen;
+  bool hasFencedAll = false;
+  const Clocks *last = &seen;
+  for (const Thread *thread : threads) {
+    const Fenced &fenced = states[thread->index].fenced[number];
+    if (!fenced.seen.isSame(*last))
+      seen.join(*(last = &fenced.seen));
+    hasFencedAll |= fenced.hasAll;
+  }
+  for (const Thread *thread : threads)
+    seen.raise(thread->index, states[thread->index].fenced[number].clock);
+  for (const Thread *thread : threads) {
+    Fenced &fenced = states[thread->index].fenced[number];
+    fenced.seen = seen;
+    fenced.hasAll = hasFencedAll;
+  }
+}
+
+void Order::fenceProxy(uint32_t thread, Space space) {
   State &state = states[thread];
-  state.fenced = state.seen;
-  state.hasFencedAll = true;
-  state.fencedClock = state.clock++;
+  state.fenced[getNumber(space)] = {state.clock++, /*hasAll=*/true, state.seen};
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,7 +319,8 @@ void Order::join(Knowledge &into, const Knowledge &from) const {
     return;
   prepare(into);
   into.seen.join(from.seen);
-  into.fenced.join(from.fenced);
+  for (Space space : kSpaces)
+    into.fenced[getNumber(space)].join(from.fenced[getNumber(space)]);
   into.others.join(from.others);
 }
 
@@ -297,10 +331,14 @@ Knowledge Order::getKnowledge(uint32_t thread) const {
   prepare(knowledge);
   knowledge.seen = state.seen;
   knowledge.seen.raise(thread, state.clock);
-  knowledge.fenced = state.fenced;
-  if (state.hasFencedAll)
-    knowledge.fenced.join(all);
-  knowledge.fenced.raise(thread, state.fencedClock);
+  for (Space space : kSpaces) {
+    const Fenced &fenced = state.fenced[getNumber(space)];
+    Clocks &known = knowledge.fenced[getNumber(space)];
+    known = fenced.seen;
+    if (fenced.hasAll)
+      known.join(all);
+    known.raise(thread, fenced.clock);
+  }
   knowledge.others = state.others;
   return knowledge;
 }
@@ -379,7 +417,8 @@ void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
 uint32_t Order::addSlot() {
   slots.push_back(0);
   all.push_back(0);
-  fencedForAll.push_back(0);
+  for (std::vector<uint32_t> &fenced : fencedForAll)
+    fenced.push_back(0);
   return slots.size() - 1;
 }
 
@@ -405,9 +444,9 @@ bool Order::knows(uint32_t thread, const End &end) const {
          (hasWaitSlot(end) && isKnown(getWait(end.event.who, end.wait)));
 }
 
-bool Order::hasFenced(uint32_t thread, const End &end) const {
+bool Order::hasFenced(Space space, uint32_t thread, const End &end) const {
   auto isFenced = [&](Event event) {
-    return hasFenced(thread, event.who, event.clock);
+    return hasFenced(space, thread, event.who, event.clock);
   };
   return isFenced(end.event) ||
          (hasWaitSlot(end) && isFenced(getWait(end.event.who, end.wait)));
@@ -419,10 +458,11 @@ bool Order::isKnownToAll(const End &end) const {
           isKnownToAll(getWait(end.event.who, end.wait).who, end.wait));
 }
 
-bool Order::isFencedForAll(const End &end) const {
-  return isFencedForAll(end.event.who, end.event.clock) ||
+bool Order::isFencedForAll(Space space, const End &end) const {
+  return isFencedForAll(space, end.event.who, end.event.clock) ||
          (hasWaitSlot(end) &&
-          isFencedForAll(getWait(end.event.who, end.wait).who, end.wait));
+          isFencedForAll(space, getWait(end.event.who, end.wait).who,
+                         end.wait));
 }
 
 Clocks Order::getCopies(uint32_t thread) {

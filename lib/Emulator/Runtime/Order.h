@@ -59,12 +59,17 @@ private:
   std::shared_ptr<const Chunks> chunks;
 };
 
+/// Memory that a proxy fence is for.
+enum class Space : uint8_t { Shared, Global };
+/// Something for each of them, by number.
+template <typename T> using BySpace = std::array<T, 2>;
+
 /// What a release tells to whoever acquires: which accesses happened before.
 struct Knowledge {
   Clocks seen;
   OtherBlocks others;
   /// The same, of those that a proxy fence has made visible to copies.
-  Clocks fenced;
+  BySpace<Clocks> fenced;
   /// The slot of the copies that complete on what this belongs to; -1 if there
   /// were none. What belongs to a barrier keeps it from phase to phase: who
   /// sees a phase complete has seen the ones before.
@@ -72,10 +77,12 @@ struct Knowledge {
   /// Which run of `Order::begin` this is about: it means nothing in others.
   uint32_t run = 0;
   /// What went into `seen` and `fenced` last.
-  Clocks lastSeen, lastFenced;
+  Clocks lastSeen;
+  BySpace<Clocks> lastFenced;
 
   void clear() {
-    seen = fenced = lastSeen = lastFenced = {};
+    seen = lastSeen = {};
+    fenced = lastFenced = {};
     others = {};
   }
 };
@@ -104,14 +111,15 @@ public:
     return who == thread || isKnownToAll(who, clock) ||
            clock <= states[thread].seen.get(who);
   }
-  /// Whether such an access, or one of its own, is visible to copies that the
-  /// thread issues.
-  bool hasFenced(uint32_t thread, uint32_t who, uint32_t clock) const;
+  /// Whether such an access of a space, or one of its own, is visible to copies
+  /// that the thread issues.
+  bool hasFenced(Space space, uint32_t thread, uint32_t who,
+                 uint32_t clock) const;
   bool isKnownToAll(uint32_t who, uint32_t clock) const {
     return clock <= all[who];
   }
-  bool isFencedForAll(uint32_t who, uint32_t clock) const {
-    return clock <= fencedForAll[who];
+  bool isFencedForAll(Space space, uint32_t who, uint32_t clock) const {
+    return clock <= fencedForAll[getNumber(space)][who];
   }
 
   /// Whether the thread knows an access of another block.
@@ -138,7 +146,7 @@ public:
 
   /// The threads that meet; `isAll` if they are all that live.
   void synchronize(const std::vector<Thread *> &threads, bool isAll);
-  void fenceProxy(uint32_t thread);
+  void fenceProxy(uint32_t thread, Space space);
 
   /// How often all threads have met.
   uint32_t getNumBarriers() const { return numBarriers; }
@@ -163,9 +171,9 @@ public:
   }
 
   bool knows(uint32_t thread, const End &end) const;
-  bool hasFenced(uint32_t thread, const End &end) const;
+  bool hasFenced(Space space, uint32_t thread, const End &end) const;
   bool isKnownToAll(const End &end) const;
-  bool isFencedForAll(const End &end) const;
+  bool isFencedForAll(Space space, const End &end) const;
 
   /// The ends of all copies by the thread that have completed.
   Clocks getCopies(uint32_t thread);
@@ -174,13 +182,18 @@ public:
   void releaseCopy(const End &end, Knowledge &into);
 
 private:
+  /// What a thread has fenced.
+  struct Fenced {
+    /// Of the accesses of the thread itself.
+    uint32_t clock = 0;
+    /// Whether it has fenced all that is in `all`.
+    bool hasAll = false;
+    Clocks seen;
+  };
   struct State {
     uint32_t clock = 1;
-    /// Of the accesses of the thread itself that it has fenced.
-    uint32_t fencedClock = 0;
-    /// Whether it has fenced all that is in `all`.
-    bool hasFencedAll = false;
-    Clocks seen, fenced;
+    Clocks seen;
+    BySpace<Fenced> fenced;
     OtherBlocks others;
     /// The ends of its copies that it has not waited for, how many it has
     /// waited for, and the slot that stands for those; -1 if nobody asks.
@@ -206,8 +219,15 @@ private:
     void join(Clocks &into, const Clocks &with);
   };
 
+  static constexpr Space kSpaces[] = {Space::Shared, Space::Global};
+  static constexpr size_t getNumber(Space space) {
+    return static_cast<size_t>(space);
+  }
+
   void synchronizeAll(const std::vector<Thread *> &threads);
+  void synchronizeAll(const std::vector<Thread *> &threads, Space space);
   void synchronizeSome(const std::vector<Thread *> &threads);
+  void synchronizeSome(const std::vector<Thread *> &threads, Space space);
   void synchronizeFences(const std::vector<Thread *> &threads);
   void prepare(Knowledge &knowledge) const;
   uint32_t addSlot();
@@ -232,8 +252,10 @@ private:
   /// The clocks of the slots of copies.
   std::vector<uint32_t> slots;
   /// What every live thread knows, and has fenced.
-  std::vector<uint32_t> all, fencedForAll;
-  LastJoin lastSeen, lastFenced;
+  std::vector<uint32_t> all;
+  BySpace<std::vector<uint32_t>> fencedForAll;
+  LastJoin lastSeen;
+  BySpace<LastJoin> lastFenced;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -145,8 +145,7 @@ void Sanitizer::fail(const Access &access, uint64_t index, uint16_t mask,
 Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
                                       Kind kind) const {
   Order::End end{{cell.who, cell.clock}};
-  bool wantsFence =
-      access.isAsync && isWrite(kind) && !(access.isGlobal && hasGlobalFence);
+  bool wantsFence = access.isAsync && isWrite(kind);
   if (cell.isCopy()) {
     const CopyState &copy = copies[cell.clock];
     if (copy.isInFlight)
@@ -156,8 +155,8 @@ Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
   }
   if (!order.knows(access.thread.index, end))
     return Relation::Unordered;
-  if (wantsFence &&
-      (access.isGlobal || !order.hasFenced(access.thread.index, end)))
+  Space space = access.isGlobal ? Space::Global : Space::Shared;
+  if (wantsFence && !order.hasFenced(space, access.thread.index, end))
     return Relation::Unfenced;
   return Relation::Ordered;
 }
@@ -235,7 +234,8 @@ struct Sanitizer::Rules {
       end = copy.end;
     }
     return sanitizer.order.isKnownToAll(end) &&
-           (!cell.isWrite || sanitizer.order.isFencedForAll(end));
+           (!cell.isWrite ||
+            sanitizer.order.isFencedForAll(Space::Shared, end));
   }
 
   void forget(const Cell &cell) const {
@@ -396,13 +396,12 @@ void Sanitizer::fence(Thread &thread, uint32_t flags) {
     order.fence(thread.index, number, getOrdering(flags));
 }
 
-void Sanitizer::fenceProxy(Thread &thread) {
+void Sanitizer::fenceProxy(Thread &thread, Space space) {
   if (!isOn)
     return;
-  order.fenceProxy(thread.index);
+  order.fenceProxy(thread.index, space);
+  hasGlobalFence |= space == Space::Global;
 }
-
-void Sanitizer::fenceGlobalProxy() { hasGlobalFence = true; }
 
 //===----------------------------------------------------------------------===//
 // Copies

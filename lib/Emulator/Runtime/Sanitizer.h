@@ -92,10 +92,9 @@ public:
   /// Orders accesses around atomic ones, by flags likewise.
   void fence(Thread &thread, uint32_t flags);
   /// Accesses ordered before become visible to copies that are ordered behind
-  /// (fence.proxy.async): those of shared memory, and of global memory, where
-  /// any fence of a launch is taken for the right one.
-  void fenceProxy(Thread &thread);
-  void fenceGlobalProxy();
+  /// (fence.proxy.async). Between blocks, any fence for global memory of one
+  /// before is taken for the right one.
+  void fenceProxy(Thread &thread, Space space);
 
   //===--- Copies ---===//
 
@@ -286,7 +285,8 @@ private:
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
-  /// Whether the block has made a proxy fence for global memory.
+  /// Whether the block has made a proxy fence for global memory, of what blocks
+  /// before it have written.
   bool hasGlobalFence = false;
   GranuleTable global;
   std::vector<Rewrite> rewrites;

@@ -98,3 +98,8 @@ void kvcache::emitProxyFence(const IndexBuilder &b) {
       NVVM::SharedSpaceAttr::get(b.builder.getContext(),
                                  NVVM::SharedSpace::shared_cta));
 }
+
+void kvcache::emitGlobalProxyFence(const IndexBuilder &b) {
+  NVVM::FenceProxyOp::create(b.builder, b.loc, NVVM::ProxyKind::async_global,
+                             /*space=*/NVVM::SharedSpaceAttr());
+}

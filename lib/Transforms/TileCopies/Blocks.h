@@ -66,6 +66,10 @@ void emitArrive(const IndexBuilder &b, Barrier barrier);
 /// Makes writes of this thread to shared memory visible to the copies that come
 /// after it.
 void emitProxyFence(const IndexBuilder &b);
+/// Makes writes to global memory that are ordered before visible to the copies
+/// that this thread issues. PTX ISA, "Causality order": a fence anywhere
+/// between both will do; here one thread executes it, whoever has written.
+void emitGlobalProxyFence(const IndexBuilder &b);
 
 } // namespace mlir::kvcache
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BulkRows.h"
+#include "CacheStores.h"
 #include "Choice.h"
 #include "KernelSetup.h"
 #include "TensorCopies.h"
@@ -111,8 +112,9 @@ namespace {
 
 class OneCopy {
 public:
-  OneCopy(TileCopyOpInterface copy, const Chip *chip, KernelSetup *setup)
-      : copy(copy), chip(chip), setup(setup), builder(copy),
+  OneCopy(TileCopyOpInterface copy, const Chip *chip, KernelSetup *setup,
+          const CacheStores &stores)
+      : copy(copy), chip(chip), setup(setup), stores(stores), builder(copy),
         b(builder, copy->getLoc()) {}
 
   void lower() {
@@ -142,6 +144,7 @@ private:
       TensorCopies copies(b, issuer, barrier);
       copies.add(copy);
       b.runIf(issuer.isElected, [&] {
+        emitFenceOfCache();
         TMAExpectOp::create(builder, b.loc, barrier.group, barrier.index,
                             b.index(copy.getTileLayout().getBytes()));
       });
@@ -155,10 +158,16 @@ private:
       return b.min(b.getAll().count, b.index(BlockBuilder::kWarp));
     });
     setup->runInFirstWarp(b, [&](Threads lanes) {
+      emitFenceOfCache();
       emitBulkRows(builder, copy, lanes, barrier);
       emitArrive(b, barrier);
     });
     waitFor(barrier);
+  }
+
+  void emitFenceOfCache() {
+    if (stores.mayWrite(copy.getAccessedCache()))
+      emitGlobalProxyFence(b);
   }
 
   Barrier createBarrier(function_ref<Value(const BlockBuilder &b)> count) {
@@ -189,6 +198,7 @@ private:
   TileCopyOpInterface copy;
   const Chip *chip;
   KernelSetup *setup;
+  const CacheStores &stores;
   OpBuilder builder;
   BlockBuilder b;
 };
@@ -298,8 +308,11 @@ private:
     std::optional<KernelSetup> setup;
     if (all.site.kernel)
       setup.emplace(all.site.kernel, *all.site.chip);
-    for (TileCopyOpInterface copy : all.copies)
-      OneCopy(copy, all.site.chip, setup ? &*setup : nullptr).lower();
+    if (!all.copies.empty()) {
+      CacheStores stores(function, getOperation());
+      for (TileCopyOpInterface copy : all.copies)
+        OneCopy(copy, all.site.chip, setup ? &*setup : nullptr, stores).lower();
+    }
     for (TileCopyOpInterface copy : all.copies)
       eraseCopy(copy);
     KernelSetup::finish(function);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BulkRows.h"
+#include "CacheStores.h"
 #include "Choice.h"
 #include "KernelSetup.h"
 #include "Slots.h"
@@ -103,9 +104,10 @@ bool mayWriteTiles(ConsumeOp consume) {
 /// Lowers a pipe. `setup` is null on the CPU.
 class Pipe {
 public:
-  Pipe(PipeOp pipe, const Chip *chip, KernelSetup *setup)
+  Pipe(PipeOp pipe, const Chip *chip, KernelSetup *setup,
+       const CacheStores &stores)
       : op(pipe), type(pipe.getPipe().getType()), chip(chip), setup(setup),
-        slots(pipe) {
+        stores(stores), slots(pipe) {
     for (Operation *user : pipe.getPipe().getUsers()) {
       if (auto produce = dyn_cast<ProduceOp>(user))
         produces.push_back(produce);
@@ -288,6 +290,18 @@ private:
     produce.erase();
   }
 
+  /// Emits a fence if threads may have stored to a cache that one of the
+  /// issuer's copies reads.
+  void emitFenceOfCaches(const IndexBuilder &b, ProduceOp produce,
+                         IssuedBy issuer) const {
+    auto copies = produce.getBody().getOps<TileCopyOpInterface>();
+    if (llvm::any_of(copies, [&](TileCopyOpInterface copy) {
+          return getIssuer(copy) == issuer &&
+                 stores.mayWrite(copy.getAccessedCache());
+        }))
+      emitGlobalProxyFence(b);
+  }
+
   void produceInThread(const BlockBuilder &b, ProduceOp produce,
                        const Issuer &issuer) {
     Barrier full = getFull(b, produce.getIndex());
@@ -301,6 +315,7 @@ private:
       // and repeats every shuffle lane by lane.
       waitUntilEmpty(b, produce.getIndex());
       b.runIf(issuer.isElected, [&] {
+        emitFenceOfCaches(b, produce, IssuedBy::Thread);
         TMAExpectOp::create(b.builder, b.loc, full.group, full.index,
                             b.index(bytes));
       });
@@ -313,6 +328,7 @@ private:
 
   void produceInWarp(const BlockBuilder &b, ProduceOp produce, Threads lanes) {
     waitUntilEmpty(b, produce.getIndex());
+    emitFenceOfCaches(b, produce, IssuedBy::Warp);
     Barrier full = getFull(b, produce.getIndex());
     cloneBody(b, produce, IssuedBy::Warp, [&](TileCopyOpInterface copy) {
       emitBulkRows(b.builder, copy, lanes, full);
@@ -393,6 +409,7 @@ private:
   PipeType type;
   const Chip *chip;
   KernelSetup *setup;
+  const CacheStores &stores;
   Slots slots;
   SmallVector<ProduceOp> produces;
   SmallVector<ConsumeOp> consumes;
@@ -438,7 +455,10 @@ private:
   LogicalResult lower(FunctionOpInterface function) {
     SmallVector<PipeOp> pipes;
     function.walk([&](PipeOp pipe) { pipes.push_back(pipe); });
+    if (pipes.empty())
+      return success();
     CopySite site(function);
+    CacheStores stores(function, getOperation());
     std::optional<KernelSetup> setup;
     if (site.kernel)
       setup.emplace(site.kernel, *site.chip);
@@ -446,7 +466,8 @@ private:
       unsigned copies = 0;
       if (failed(checkPipe(pipe, site)) ||
           failed(checkCopies(pipe, site, copies)) ||
-          failed(Pipe(pipe, site.chip, setup ? &*setup : nullptr).lower()))
+          failed(
+              Pipe(pipe, site.chip, setup ? &*setup : nullptr, stores).lower()))
         return failure();
       ++numPipes;
       numCopies += copies;

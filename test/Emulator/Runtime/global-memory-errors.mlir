@@ -27,6 +27,8 @@
 // RUN: %{run} CONSTANT_MEMORY
 // REDEFINE: %{case} = copy_of_what_the_kernel_writes
 // RUN: %{run} COPY_OF_WHAT_THE_KERNEL_WRITES
+// REDEFINE: %{case} = copy_of_what_is_written_after_a_fence
+// RUN: %{run} COPY_OF_WHAT_IS_WRITTEN_AFTER_A_FENCE
 
 module attributes {gpu.container_module} {
 
@@ -142,6 +144,28 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
+
+  gpu.func @copy_of_what_is_written_after_a_fence(%m: memref<16xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %m : memref<16xi32> -> index
+    %address = arith.index_cast %index : index to i64
+    %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(16 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    llvm.store %one, %p : i32, !llvm.ptr<1>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+    %fifth = llvm.getelementptr %p[16] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+    llvm.store %one, %fifth : i32, !llvm.ptr<1>
+    // A fence for the other memory is none.
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+    // COPY_OF_WHAT_IS_WRITTEN_AFTER_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 16 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-4]]:5 without a proxy fence between them (fence.proxy.async)
+    nvvm.cp.async.bulk.shared.cluster.global %to, %fifth, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
 }
 
 func.func @not_written() {
@@ -236,6 +260,15 @@ func.func @copy_of_what_the_kernel_writes() {
   %zero = arith.constant 0 : i32
   gpu.memset %m, %zero : memref<16xi32>, i32
   gpu.launch_func @kernels::@copy_of_what_the_kernel_writes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  return
+}
+
+func.func @copy_of_what_is_written_after_a_fence() {
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc() : memref<16xi32>
+  %zero = arith.constant 0 : i32
+  gpu.memset %m, %zero : memref<16xi32>, i32
+  gpu.launch_func @kernels::@copy_of_what_is_written_after_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
   return
 }
 

@@ -50,8 +50,12 @@ struct Step {
   uint32_t flags;
   Proxy proxy;
   uint32_t knowledge;
-  /// Which of the copies in flight, and which threads meet.
+  /// Which of the copies in flight, which threads meet, and which memory a
+  /// fence is for.
   uint32_t choice;
+
+  /// All accesses here are of shared memory.
+  Space getSpace() const { return choice % 3 ? Space::Shared : Space::Global; }
 };
 
 //===----------------------------------------------------------------------===//
@@ -325,7 +329,8 @@ bool Program::apply(const Step &step) {
     model.meet(getMeeting(step, model.threads.size()));
     return true;
   case Step::Fence:
-    thread.fenced = thread.seen;
+    if (step.getSpace() == Space::Shared)
+      thread.fenced = thread.seen;
     return true;
   }
   return true;
@@ -376,7 +381,7 @@ void Program::runStep(Block &block, const Step &step,
     return sanitizer.synchronize(threads);
   }
   case Step::Fence:
-    return sanitizer.fenceProxy(thread);
+    return sanitizer.fenceProxy(thread, step.getSpace());
   }
 }
 

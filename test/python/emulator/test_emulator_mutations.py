@@ -146,6 +146,48 @@ def attention_source():
     return with_launcher(examples.source("attention_pipe"), "attention_pipe", (128, 1))
 
 
+STORE_AND_COPY = """
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!blocks = memref<?x2x?x16x2x64xbf16>
+!kt = !kvcache.tile<16x64xbf16, swizzle_128b>
+
+func.func @store_and_copy(%blocks: !blocks, %lengths: memref<?xi32>, %table: memref<?x?xi32>,
+                          %max: i32, %new: memref<64xbf16>, %out: memref<64xbf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%i, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c = kvcache.paged_collection %blocks, %lengths, %table, %max, %max
+           : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+    %k = kvcache.paged_view key %c[%c0] : !collection
+    %x = memref.load %new[%i] : memref<64xbf16>
+    kvcache.store %x, %k[%c0, %c1, %c1, %i] : bf16, !cache
+    gpu.barrier
+    %tile = kvcache.alloc_tile : !kt
+    %token = kvcache.async_load_tile %k[%c0, %c1, %c0, %c0] to %tile : !cache, !kt
+    kvcache.wait %token
+    %y = kvcache.tile_load %tile[%c1, %i] : !kt -> bf16
+    memref.store %y, %out[%i] : memref<64xbf16>
+    gpu.terminator
+  }
+  return
+}
+"""
+
+
+def store_and_copy(program):
+    """A token that all threads write, and read again from a tile."""
+    rng = np.random.default_rng(4)
+    blocks = examples.random_bits(rng, (2, 2, 1, 16, 2, 64))
+    new, out = examples.random_bits(rng, (64,)), np.zeros(64, ml_dtypes.bfloat16)
+    program.call("store_and_copy", blocks, np.zeros(1, np.uint32), np.ones((1, 1), np.uint32), 16, new, out)
+    assert out.tobytes() == new.tobytes()
+    return out
+
+
 # What may be missing
 
 # Each thread reads what it has copied itself.
@@ -179,6 +221,12 @@ def test_tiles_of_keys(chip):
 )
 def test_tiles_in_flight(chip, benign):
     check(attention_source(), "attention_pipe", chip, attend, 10, benign)
+
+
+def test_tiles_of_what_the_kernel_stores():
+    kernel = "store_and_copy_kernel"
+    # The barrier before the copy orders the start of the kernel as well.
+    check(STORE_AND_COPY, kernel, "sm_90a", store_and_copy, 6, ["drop nvvm.barrier0 1"])
 
 
 FP8, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
