@@ -50,3 +50,35 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+!kt = !kvcache.tile<16x64xbf16>
+!ring = !kvcache.pipe<2, !kt>
+
+// A pipe that other ops take would be left behind.
+func.func @carried_pipe(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-note @below {{the pipe is from here}}
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{'scf.for' op expects no pipe as an operand: only 'kvcache.produce' and 'kvcache.consume' take one}}
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%same = %ring) -> (!ring) {
+    scf.yield %same : !ring
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<16x64xbf16>
+!ring = !kvcache.pipe<2, !kt>
+
+func.func private @use(!ring)
+func.func @passed_pipe() {
+  // expected-note @below {{the pipe is from here}}
+  %ring = kvcache.pipe : !ring
+  // expected-error @below {{'func.call' op expects no pipe as an operand}}
+  func.call @use(%ring) : (!ring) -> ()
+  return
+}

@@ -21,6 +21,8 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     Constraints:
     - (C1) the op is not in a loop, except for parallel loops, which become
       kernels: a kernel initializes its barriers once.
+    - (C2) only `produce` and `consume` take the pipe: no loop carries it, and no
+      call passes it on. The lowering checks it.
 
     Example:
 

@@ -417,8 +417,17 @@ private:
   TypedValue<nvgpu::MBarrierGroupType> barriers;
 };
 
-/// Checks that a pipe is on the CPU, or in a kernel with a target.
+/// Checks that a pipe is on the CPU, or in a kernel with a target, and that no
+/// other op takes it: the verifier can't, because passes may erase that op.
 LogicalResult checkPipe(PipeOp pipe, const CopySite &site) {
+  for (Operation *user : pipe.getPipe().getUsers()) // (C2)
+    if (!isa<ProduceOp, ConsumeOp>(user)) {
+      InFlightDiagnostic error =
+          user->emitOpError("expects no pipe as an operand: only "
+                            "'kvcache.produce' and 'kvcache.consume' take one");
+      error.attachNote(pipe.getLoc()) << "the pipe is from here";
+      return error;
+    }
   if (!isInGPUCode(pipe) || site.kernel)
     return success();
   return pipe.emitOpError("expects a kernel in a gpu.module with one target, "
