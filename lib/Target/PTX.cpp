@@ -55,12 +55,21 @@ public:
   bool isEnabled() const override { return true; }
 
   bool shouldRunPass(StringRef pass, StringRef unit) const override {
+    if (llvm::is_contained(kGated, pass))
+      asked.insert(pass);
     // Addresses are split already: straight-line strength reduction takes a
     // time quadratic in the length of a function.
-    if (pass == "slsr" || pass == "nary-reassociate")
+    if (pass == kStrengthReduction || pass == kReassociation)
       return false;
     // CodeGenPrepare makes one block again of those that were split.
-    return pass != "codegenprepare" || !split.contains(unit);
+    return pass != kPreparation || !split.contains(unit);
+  }
+
+  /// The passes that this has not been asked about: they have other names in
+  /// another version of LLVM.
+  SmallVector<StringLiteral> getUnknownPasses() const {
+    return llvm::filter_to_vector(
+        kGated, [&](StringRef pass) { return !asked.contains(pass); });
   }
 
   /// Splits the blocks of a function that are too long. The back end puts them
@@ -84,12 +93,19 @@ public:
   }
 
 private:
+  static constexpr StringLiteral kStrengthReduction = "slsr",
+                                 kReassociation = "nary-reassociate",
+                                 kPreparation = "codegenprepare";
+  static constexpr StringLiteral kGated[] = {kStrengthReduction, kReassociation,
+                                             kPreparation};
+
   /// How LLVM describes the functions that have been split.
   llvm::StringSet<> split;
+  mutable llvm::StringSet<> asked;
 };
 
-void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
-                  int level) {
+llvm::Error runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
+                         int level) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;
@@ -106,8 +122,10 @@ void runMiddleEnd(llvm::Module &module, llvm::TargetMachine &machine,
   builder.invokePipelineStartEPCallbacks(passes, llvm::OptimizationLevel::O3);
   std::string text =
       level == 0 ? "always-inline" : llvm::formatv(kMiddleEnd, level).str();
-  llvm::cantFail(builder.parsePassPipeline(passes, text));
+  if (llvm::Error error = builder.parsePassPipeline(passes, text))
+    return error;
   passes.run(module, modules);
+  return llvm::Error::success();
 }
 
 /// Each parameter has the next offset that its alignment allows (CUDA C++
@@ -191,7 +209,9 @@ protected:
     // The middle end has run GVN, which is all that the next level adds.
     if ((*machine)->getOptLevel() > llvm::CodeGenOptLevel::Default)
       (*machine)->setOptLevel(llvm::CodeGenOptLevel::Default);
-    runMiddleEnd(module, **machine, level);
+    if (llvm::Error error = runMiddleEnd(module, **machine, level))
+      return getOperation().emitError(
+          describeFatalError(llvm::toString(std::move(error))));
     return success();
   }
 
@@ -208,7 +228,8 @@ protected:
       return getOperation().emitError(
                  "has no PTX: LLVM writes no assembly for ")
              << chip;
-    if ((*machine)->getOptLevel() != llvm::CodeGenOptLevel::None)
+    bool isOptimized = (*machine)->getOptLevel() != llvm::CodeGenOptLevel::None;
+    if (isOptimized)
       llvm::for_each(module, [&](llvm::Function &function) {
         gate.splitLongBlocks(function);
       });
@@ -216,6 +237,13 @@ protected:
     passes.run(module);
     if (scope.hasError())
       return failure();
+    bool hasCode = llvm::any_of(module, [](const llvm::Function &function) {
+      return !function.isDeclaration();
+    });
+    if (isOptimized && hasCode)
+      for (StringRef pass : gate.getUnknownPasses())
+        getOperation().emitWarning("LLVM's back end has no pass '")
+            << pass << "', which compilation leaves out";
     return text;
   }
 
