@@ -69,7 +69,10 @@ static std::string describe(const char *what, int dim, const char *rule,
 static std::optional<std::string> findBrokenLimitOf(const TensorMap &map,
                                                     int dim) {
   constexpr int64_t maxDim = int64_t(1) << 31, maxStride = int64_t(1) << 40;
-  if (map.dims[dim] < 1 || map.dims[dim] > maxDim)
+  if (map.dims[dim] < 1)
+    return describe("size", dim, "from 1 to 2^31", map.dims[dim]) +
+           ": a cache without pages has no tensor map";
+  if (map.dims[dim] > maxDim)
     return describe("size", dim, "from 1 to 2^31", map.dims[dim]);
   if (map.box[dim] < 1 || map.box[dim] > 256)
     return describe("box side", dim, "from 1 to 256", map.box[dim]);

@@ -67,12 +67,14 @@ Value Source::getExtent(Extent extent) {
 }
 
 Value Source::isRow(Value id) {
-  // In a continuous cache the rows of all blocks are one page.
+  // In a continuous cache the rows of all blocks are one page. Without blocks
+  // their number is negative.
   Value rows =
       getCache().getType().isPaged()
           ? b.mul(getExtent(Extent::Pages), getExtent(Extent::PageSize))
-          : NumKVRowsOp::create(b.builder, b.loc, b.builder.getIndexType(),
-                                getCache());
+          : b.max(NumKVRowsOp::create(b.builder, b.loc,
+                                      b.builder.getIndexType(), getCache()),
+                  b.index(0));
   // A negative id is at least 2^31 without its sign.
   Value limit = b.toI32(b.min(rows, b.index(int64_t(1) << 31)));
   return b.below(id, limit);

@@ -40,16 +40,20 @@ def compile_copies(
 ):  # fmt: skip
     """`load` and `gather` of the values of layer 1, and the tile's bytes.
 
-    ``kinds`` are those of the two copies, if the compiler does not choose them.
+    ``kinds`` are those of the two copies, if the compiler does not choose them. Without a
+    page size the cache is continuous.
     """
     table_type = "memref<?xi32>" if table == "csr" else "memref<?x?xi32, strided<[?, 1]>>"
     if table == "dense":
-        table_type = "memref<?x?xi32>"
+        table_type = "memref<?x?xi32>" if page_size else "memref<?xi32>"
     index, of_index, index_type = "", "", ""
     if table != "dense":
         index, of_index, index_type = " %index: memref<?xi32>,", " index %index", " index memref<?xi32>"
+    paged, parameters = "continuous", ""
+    if page_size:
+        paged, parameters = "paged", f", page_size = {page_size}, layout = {said}, table = {table}"
     load, gather = (f" {{copy = #kvcache.copy<{kind}>}}" for kind in kinds) if kinds else ("", "")
-    blocks = f"memref<?x2x?x{page_size}x{HEADS}x128xbf16{layout and f', {layout}'}>"
+    blocks = f"memref<?x2x?x{page_size or '?'}x{HEADS}x128xbf16{layout and f', {layout}'}>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
     arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: {table_type},{index}
     %raw: memref<{BYTES}xi8>, %h: index, %d: index"""
@@ -58,9 +62,9 @@ def compile_copies(
   %c1 = arith.constant 1 : index
   %bytes = arith.constant {BYTES} : index
   %zero = arith.constant 0 : i32
-  %collection = kvcache.paged_collection %blocks, %lengths, %lut{of_index}, %zero, %zero
+  %collection = kvcache.{paged}_collection %blocks, %lengths, %lut{of_index}, %zero, %zero
       : {blocks}, memref<?xi32>, {table_type}{index_type} -> !collection
-  %k = kvcache.paged_view value %collection[%c1] : !collection
+  %k = kvcache.{paged}_view value %collection[%c1] : !collection
   %tile = kvcache.alloc_tile : !tile"""
     end = f"""
   kvcache.wait %token
@@ -73,8 +77,8 @@ def compile_copies(
 }}"""
     source = f"""
 #kv = #kvcache.params<num_heads = {HEADS}, head_size = 128>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = {page_size}, layout = {said}, table = {table}>
-!cache = !kvcache.paged<bf16, #kv, page_size = {page_size}, layout = {said}, table = {table}>
+!collection = !kvcache.{paged}_collection<bf16, #kv{parameters}>
+!cache = !kvcache.{paged}<bf16, #kv{parameters}>
 !tile = !kvcache.tile<{ROWS}x{COLUMNS}xbf16{NAMES[swizzle]}>
 func.func @load({arguments}, %b: index, %t: index, %valid: index) {{{begin}
   %token = kvcache.async_load_tile %k[%b, %h, %t, %d] valid %valid to %tile{load} : !cache, !tile{end}
@@ -204,6 +208,58 @@ def test_pages_lie_as_far_apart_as_a_run_says(page_size, padding, target):
         rest = padding % ROW
         with pytest.raises(kvcache.CheckError, match=rf"a row \(384 elements\).* {rest} is not in \[0, 1\)"):
             check(program, cache, page_size, "128b")
+
+
+# Continuous caches: a block of tokens for each sequence.
+
+TOKENS = 40
+
+
+def make_continuous_cache(padding):
+    blocks, lengths, lut = make_padded_cache(TOKENS, padding)
+    return blocks, lengths, lut[:, 0].copy()
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("swizzle", ["none", "128b"])
+@pytest.mark.parametrize("padding", [0, *PADDINGS])
+def test_blocks_lie_any_distance_apart(padding, swizzle, target):
+    layout = f"strided<[{get_strides(TOKENS, padding)[0]}, ?, ?, {ROW}, 128, 1]>"
+    program = compile_copies(None, swizzle, target, layout=layout)
+    blocks, lengths, lut = make_continuous_cache(padding)
+    for b, h, t, d, valid in [(0, 0, 0, 0, 16), (1, 2, 24, 64, 16), (1, 1, 39, 8, 1), (0, 1, 0, 0, 0)]:
+        expected = np.zeros((ROWS, COLUMNS), blocks.dtype)
+        expected[:valid] = blocks[lut[b], 1, 1, t : t + valid, h, d : d + COLUMNS]
+        found = run(program, "load", (blocks, lengths, lut), h, d, b, t, valid)
+        assert (found == stored(expected, swizzle)).all()
+    distance, rest = divmod(get_strides(TOKENS, padding)[0], ROW)
+    if rest:
+        return
+    rng = np.random.default_rng(4)
+    places = np.stack([rng.integers(0, PAGES, ROWS), rng.integers(0, TOKENS, ROWS)], 1)
+    ids = (places @ [distance, 1]).astype(np.int32)
+    expected = blocks[places[:, 0], 1, 1, places[:, 1], 2, 32 : 32 + COLUMNS]
+    missing = [2, 5, 9, 11]
+    ids[missing] = -1, (PAGES - 1) * distance + TOKENS, -(2**31), 2**31 - 1
+    expected[missing] = 0
+    found = run(program, "gather", (blocks, lengths, lut), 2, 32, ids)
+    assert (found == stored(expected, swizzle)).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("page_size", [None, 16])
+def test_caches_without_pages_have_no_rows(page_size, target):
+    """Threads fill tiles with zeros; a tensor map has no size 0."""
+    program = compile_copies(page_size, "128b", target, layout=OPEN)
+    blocks, lengths, lut = make_cache(page_size or TOKENS)
+    cache = blocks[:0], lengths, lut if page_size else lut[:, 0].copy()
+    ids = np.arange(-2, ROWS - 2, dtype=np.int32)
+    for name, arguments in ("load", (0, 0, 0)), ("gather", (ids,)):
+        if target in ("cpu", "emulator:sm_80"):
+            assert not run(program, name, cache, 0, 0, *arguments).any()
+            continue
+        with pytest.raises(kvcache.CheckError, match="a cache without pages has no tensor map"):
+            run(program, name, cache, 0, 0, *arguments)
 
 
 def test_a_single_page_is_at_no_distance():
