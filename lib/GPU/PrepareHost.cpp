@@ -50,7 +50,8 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
 
 private:
   static bool runsOnDevice(Operation *op) {
-    return isa<gpu::LaunchFuncOp, kvcache::EncodeTensorMapOp>(op);
+    return isa<gpu::LaunchFuncOp, kvcache::EncodeTensorMapOp, gpu::AllocOp,
+               gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp>(op);
   }
 
   /// What to write instead of an op that only a GPU has; empty for others.
@@ -58,6 +59,14 @@ private:
     using namespace kvcache;
     if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))
       return "write the kernel as nested 'scf.parallel' loops";
+    if (isa<gpu::AllocOp, gpu::DeallocOp>(op))
+      return "use 'memref.alloc' and 'memref.dealloc'";
+    if (isa<gpu::MemcpyOp>(op))
+      return "use 'memref.copy'";
+    if (isa<gpu::MemsetOp>(op))
+      return "use a loop of stores";
+    if (isa<gpu::WaitOp>(op))
+      return "nothing there is asynchronous";
     if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
             TMAGatherTileOp, TMAStoreOp, TensorMapOpInterface,
             EncodeTensorMapOp>(op))

@@ -100,6 +100,23 @@ func.func @launch(%i: index) {
   return
 }
 
+//--- alloc-on-cpu.mlir
+// RUN: not kvcache-opt %t/alloc-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=ALLOC-ON-CPU
+// ALLOC-ON-CPU: alloc-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.alloc' op can't run on the CPU: use 'memref.alloc' and 'memref.dealloc'
+func.func @alloc(%n: index) {
+  %m = gpu.alloc(%n) : memref<?xf32>
+  gpu.dealloc %m : memref<?xf32>
+  return
+}
+
+//--- copy-on-cpu.mlir
+// RUN: not kvcache-opt %t/copy-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=COPY-ON-CPU
+// COPY-ON-CPU: copy-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.memcpy' op can't run on the CPU: use 'memref.copy'
+func.func @copy(%a: memref<4xf32>, %b: memref<4xf32>) {
+  gpu.memcpy %a, %b : memref<4xf32>, memref<4xf32>
+  return
+}
+
 //--- launch-func-on-cpu.mlir
 // RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
 // LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops
