@@ -22,6 +22,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
                                  const ToCPUOptions &options) {
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
+  pm.addPass(createCheckDimensions());
   pm.addPass(createPrepareHost());
   pm.addPass(createExpandOps());
   pm.addPass(createHoistLookups());

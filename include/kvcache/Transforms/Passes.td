@@ -216,6 +216,16 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
   ];
 }
 
+def CheckDimensions : Pass<"kvcache-check-dimensions"> {
+  let summary = "Report dimensions that a shape does not have";
+  let description = [{
+    The verifiers of `memref.dim` and `tensor.dim` accept any constant, because
+    an op that never runs may have a wrong one. A canonicalization of upstream
+    reads beyond the shape then. The pipelines run this pass first, and it
+    reports such a constant as an error.
+  }];
+}
+
 def VerifyIR : Pass<"kvcache-verify"> {
   let summary = "Verify all ops";
   let description = [{
