@@ -232,13 +232,39 @@ struct ExpandPoison : OpConversionPattern<ub::PoisonOp> {
   }
 };
 
+/// Reports an op that no other pattern lowers.
+struct ReportOthers : ConversionPattern {
+  ReportOthers(const TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/0,
+                          context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value>,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto isIllegal = [&](Type type) {
+      return !getTypeConverter()->isLegal(type);
+    };
+    SmallVector<Type> types(op->getOperandTypes());
+    llvm::append_range(types, op->getResultTypes());
+    auto illegal = llvm::find_if(types, isIllegal);
+    if (isa_and_present<KVCacheDialect>(op->getDialect()) ||
+        illegal == types.end())
+      return rewriter.notifyMatchFailure(op, "has a pattern of its own");
+    return op->emitOpError("expects no value of type ")
+           << *illegal
+           << ": only ops of this dialect use one, and functions, calls, "
+              "branches and regions of 'scf' ops pass one on";
+  }
+};
+
 } // namespace
 
 void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           ConversionTarget &target) {
   patterns.add<ExpandExecuteRegion, ExpandFunction, ExpandLaunch, ExpandPoison,
-               ExpandSelect, ExpandSwitch>(converter, patterns.getContext());
+               ExpandSelect, ExpandSwitch, ReportOthers>(converter,
+                                                         patterns.getContext());
   populateCallOpTypeConversionPattern(patterns, converter);
   populateReturnOpTypeConversionPattern(patterns, converter);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,

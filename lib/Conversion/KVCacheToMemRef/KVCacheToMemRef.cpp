@@ -55,7 +55,8 @@ namespace {
 struct ConvertKVCacheToMemRef
     : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
   void runOnOperation() override {
-    if (failed(checkLanes()) || failed(checkElements()))
+    if (failed(checkLanes()) || failed(checkElements()) ||
+        failed(checkCopies()))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -79,14 +80,28 @@ struct ConvertKVCacheToMemRef
     target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
                       TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
                       TMAStoreOp>();
-    target.addDynamicallyLegalOp<WaitOp>(
-        [](WaitOp op) { return op.getToken().getDefiningOp<TMAStoreOp>(); });
+    target.addDynamicallyLegalOp<WaitOp>(isForStore);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();
   }
 
 private:
+  static bool isForStore(WaitOp op) {
+    return op.getToken().getDefiningOp<TMAStoreOp>() != nullptr;
+  }
+
+  LogicalResult checkCopies() {
+    WalkResult result = getOperation()->walk([](Operation *op) {
+      auto wait = dyn_cast<WaitOp>(op);
+      if (!isa<TileCopyOpInterface, PipeOp>(op) && (!wait || isForStore(wait)))
+        return WalkResult::advance();
+      op->emitOpError("expects 'kvcache-expand-copies' to lower it first");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   LogicalResult checkElements() {
     WalkResult result = getOperation()->walk([](AccessOpInterface op) {
       return WalkResult(checkConstantElement(op));

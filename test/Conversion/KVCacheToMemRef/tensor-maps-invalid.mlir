@@ -38,6 +38,7 @@ func.func @in_a_launch(%k: !cache) {
 // Only tensor copies keep their tiles.
 func.func @tile_of_an_unknown_op() {
   %kt = kvcache.alloc_tile : !kt
+  // expected-error @below {{'test.use' op expects no value of type '!kvcache.tile<64x128xbf16, swizzle_128b>': only ops of this dialect use one, and functions, calls, branches and regions of 'scf' ops pass one on}}
   // expected-error @below {{failed to legalize operation 'test.use' that was explicitly marked illegal}}
   "test.use"(%kt) : (!kt) -> ()
   return
@@ -58,4 +59,31 @@ func.func @pages_that_are_not_whole_rows_apart(%blocks: !blocks, %lengths: memre
   // expected-error @below {{failed to legalize operation 'kvcache.create_ragged_tma_tile' that was explicitly marked illegal}}
   %desc = kvcache.create_ragged_tma_tile %v {rows = 16, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !desc
   return %desc : !desc
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @tile_of_a_parallel_loop(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = kvcache.alloc_tile : !kt
+  // expected-error @below {{'scf.parallel' op expects no value of type '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
+  // expected-error @below {{failed to legalize operation 'scf.parallel' that was explicitly marked illegal}}
+  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%kt) -> !kt {
+    scf.reduce(%kt : !kt) {
+    ^bb0(%x: !kt, %y: !kt):
+      scf.reduce.return %x : !kt
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @wait_without_a_copy(%token: !kvcache.token) {
+  // expected-error @below {{'kvcache.wait' op expects 'kvcache-expand-copies' to lower it first}}
+  kvcache.wait %token
+  return
 }
