@@ -56,5 +56,6 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createDropHints());
+  pm.addPass(createTrackHostMemory());
   pm.addPass(createCheckLowered());
 }

@@ -58,6 +58,8 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
     {"kvcacheCallTVMFFI", reinterpret_cast<void (*)()>(&kvcacheCallTVMFFI)},
     {"kvcacheCheckFailed", reinterpret_cast<void (*)()>(&kvcacheCheckFailed)},
     {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&kvcacheDeviceFailed)},
+    {"kvcacheHostAlloc", reinterpret_cast<void (*)()>(&kvcacheHostAlloc)},
+    {"kvcacheHostFree", reinterpret_cast<void (*)()>(&kvcacheHostFree)},
 #if defined(__x86_64__)
     {"__extendhfsf2", &__extendhfsf2},
     {"__truncsfhf2", &__truncsfhf2},

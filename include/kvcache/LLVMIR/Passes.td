@@ -115,6 +115,17 @@ def DropHints : Pass<"kvcache-drop-hints"> {
   }];
 }
 
+def TrackHostMemory : Pass<"kvcache-track-host-memory", "::mlir::ModuleOp"> {
+  let summary = "Let failed calls free the memory of host code";
+  let description = [{
+    A failed check leaves compiled code without its deallocations. In a module
+    with wrappers for TVM-FFI, calls of `malloc` and `free` become calls of
+    `kvcacheHostAlloc` and `kvcacheHostFree` of `kvcache/Runtime/Host.h`, so that
+    the call that fails frees what it has allocated.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject ops that no pass has lowered to LLVM";
   let description = [{

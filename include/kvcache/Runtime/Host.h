@@ -9,6 +9,7 @@
 #ifndef KVCACHE_RUNTIME_HOST_H
 #define KVCACHE_RUNTIME_HOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -28,6 +29,11 @@ kvcacheCheckFailed(const char *format, int64_t value, int64_t bound);
 /// `kvcacheGetLastError`. libkvcache_runtime.so prints `where: message`.
 __attribute__((visibility("default"), noreturn)) void
 kvcacheDeviceFailed(const char *where, const char *message);
+
+/// `malloc` and `free`. A call through TVM-FFI that fails frees what it has
+/// allocated by them, because compiled code does not get to its own end.
+__attribute__((visibility("default"))) void *kvcacheHostAlloc(size_t bytes);
+__attribute__((visibility("default"))) void kvcacheHostFree(void *memory);
 
 #ifdef __cplusplus
 }

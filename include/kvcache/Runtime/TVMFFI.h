@@ -121,7 +121,8 @@ typedef void (*KVCacheEntry)(void *words);
 /// TVMFFIAny. Returns 0, or -1 after an error was set with
 /// TVMFFIErrorSetRaisedFromCStr of libtvm_ffi: TypeError, ValueError,
 /// OverflowError, or kvcache.CheckError for a run-time check or a call of the
-/// device that failed. What the function has allocated by then is not freed.
+/// device that failed. Memory of the host that the function has allocated by
+/// then is freed, memory of a device is not.
 __attribute__((visibility("default"))) int32_t
 kvcacheCallTVMFFI(const KVCacheFunction *function, KVCacheEntry entry,
                   const void *args, int32_t numArgs, void *result);

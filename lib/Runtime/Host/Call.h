@@ -13,6 +13,7 @@
 
 #include <csetjmp>
 #include <string>
+#include <unordered_set>
 
 namespace mlir::kvcache::runtime {
 
@@ -124,6 +125,8 @@ struct CheckFrame {
   CheckFrame *outer;
   /// Long enough for a deadlock's: a line for each group of threads.
   char message[8192];
+  /// What the call has allocated and not freed.
+  std::unordered_set<void *> memory;
 };
 
 /// Makes a frame the current one of its thread, or its outer one again.

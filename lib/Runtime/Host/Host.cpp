@@ -43,6 +43,20 @@ stop(const char *format, ...) {
   std::exit(1);
 }
 
+extern "C" void *kvcacheHostAlloc(size_t bytes) {
+  void *memory = std::malloc(bytes);
+  if (memory && currentFrame)
+    currentFrame->memory.insert(memory);
+  return memory;
+}
+
+extern "C" void kvcacheHostFree(void *memory) {
+  for (CheckFrame *frame = currentFrame; frame; frame = frame->outer)
+    if (frame->memory.erase(memory))
+      break;
+  std::free(memory);
+}
+
 extern "C" void kvcacheCheckFailed(const char *format, int64_t value,
                                    int64_t bound) {
   stop(format, static_cast<long long>(value), static_cast<long long>(bound));

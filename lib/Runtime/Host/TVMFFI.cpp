@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
@@ -219,6 +220,9 @@ static bool runChecked(KVCacheEntry entry, int64_t *words) {
   enter(frame);
   bool ended = runToEnd(frame, entry, words);
   leave(frame);
+  if (!ended)
+    for (void *memory : frame.memory)
+      std::free(memory);
   return ended || raise("kvcache.CheckError", frame.message);
 }
 

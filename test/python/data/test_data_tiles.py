@@ -119,9 +119,10 @@ def test_offsets_are_those_of_the_geometry(shape, swizzle):
         assert program.call("offset", row, column) == expected
 
 
+@pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("num_tiles", [1, 40])
-def test_tiles_take_more_memory_than_a_stack_has(num_tiles):
-    """Tiles of 16 MB, or many of 512 KB, in twenty calls."""
+def test_tiles_take_more_memory_than_a_stack_has(num_tiles, fails):
+    """Tiles of 16 MB, or many of 512 KB, in twenty calls, which may fail at a check."""
     rows = 65536 // (1 if num_tiles == 1 else 32)
     allocs = "\n".join(f"  %t{i} = kvcache.alloc_tile : !tile" for i in range(num_tiles))
     stores = "\n".join(f"    kvcache.tile_store %x, %t{i}[%r, %c0] : f32, !tile" for i in range(num_tiles))
@@ -138,11 +139,17 @@ func.func @last(%x: f32, %n: index) -> f32 {{
     kvcache.tile_store %x, %t0[%last, %c0] : f32, !tile
   }}
   %y = kvcache.tile_load %t0[%last, %c0] : !tile -> f32
+  %holds = arith.constant {"false" if fails else "true"}
+  cf.assert %holds, "always fails"
   return %y : f32
 }}"""
     program = kvcache.jit(source, target="cpu", opt_level=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for call in range(20):
-        assert program.call("last", float(call), rows) == call
+        if fails:
+            with pytest.raises(kvcache.CheckError, match="always fails"):
+                program.call("last", float(call), rows)
+        else:
+            assert program.call("last", float(call), rows) == call
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 64 * 1024  # in KB
