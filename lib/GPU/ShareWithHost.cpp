@@ -23,6 +23,14 @@ namespace {
 
 struct ShareWithHost : kvcache::impl::ShareWithHostBase<ShareWithHost> {
   void runOnOperation() override {
+    // Its result is shared memory, whatever the memory space is called.
+    WalkResult dynamic =
+        getOperation()->walk([](gpu::DynamicSharedMemoryOp op) {
+          op.emitOpError("has no memory on the host");
+          return WalkResult::interrupt();
+        });
+    if (dynamic.wasInterrupted())
+      return signalPassFailure();
     AttrTypeReplacer replacer;
     replacer.addReplacement([](MemRefType type) -> std::optional<Type> {
       auto space =
