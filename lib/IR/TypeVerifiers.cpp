@@ -1,0 +1,270 @@
+//===- TypeVerifiers.cpp - Rules of attributes and types ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layouts.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+using EmitError = function_ref<InFlightDiagnostic()>;
+
+/// The exclusive limit of elements in a page of packed rows, so that offsets
+/// inside a page fit into 32 bits.
+static constexpr int64_t kMaxElements = int64_t(1) << 31;
+
+LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
+                                 int64_t headSize, bool isMLA) {
+  // (C1)
+  if (numHeads <= 0)
+    return emitError() << "expects num_heads to be positive, got " << numHeads;
+  if (headSize <= 0)
+    return emitError() << "expects head_size to be positive, got " << headSize;
+  if (numHeads >= kMaxElements || headSize >= kMaxElements ||
+      numHeads * headSize >= kMaxElements)
+    return emitError() << "expects a row of num_heads * head_size elements to "
+                          "have fewer than 2^31, got "
+                       << numHeads << " * " << headSize;
+  return success();
+}
+
+/// The element types of a cache without scales.
+static bool isPlainElementType(Type type) {
+  return isa<Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
+             Float8E5M2Type>(type);
+}
+
+static bool isScaleType(Type type) {
+  return isa<Float32Type, Float16Type, BFloat16Type, Float8E8M0FNUType,
+             Float8E4M3FNType>(type);
+}
+
+/// Checks (C2) to (C5) of paged collections and views.
+static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
+                                        ParamsAttr params, Type scale,
+                                        int64_t granularity) {
+  bool is4Bit = isa<Float4E2M1FNType>(elementType);
+  if (!isPlainElementType(elementType) && !is4Bit &&
+      !elementType.isSignlessInteger(8))
+    return emitError() << "expects an element type of f32, f16, bf16, "
+                          "f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got "
+                       << elementType; // (C2)
+  if (!scale && granularity != 0)
+    return emitError() << "expects granularity only with a scale type"; // (C3)
+  if (!scale && !isPlainElementType(elementType))
+    return emitError() << "expects a scale type for elements of type "
+                       << elementType; // (C2)
+  if (!scale)
+    return success();
+  if (granularity == 0)
+    return emitError() << "expects granularity with a scale type"; // (C3)
+  if (granularity < 0)
+    return emitError() << "expects granularity to be positive, got "
+                       << granularity; // (C3)
+  // (C4)
+  if (!isScaleType(scale))
+    return emitError() << "expects a scale type of f32, f16, bf16, f8E8M0FNU "
+                          "or f8E4M3FN, got "
+                       << scale;
+  if (elementType.getIntOrFloatBitWidth() > 8)
+    return emitError() << "expects quantized elements of at most 8 bits, got "
+                       << elementType;
+  if (!is4Bit)
+    return success();
+  bool isNVFP4 = granularity == 16 && isa<Float8E4M3FNType>(scale);
+  bool isMX = granularity == 32 && isa<Float8E8M0FNUType>(scale);
+  if (!isNVFP4 && !isMX)
+    return emitError() << "expects f4E2M1FN with granularity 16 and scales of "
+                          "f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got "
+                       << granularity << " and " << scale;
+  if (params.getHeadSize() % 2 != 0) // (C5)
+    return emitError() << "expects an even head_size for f4E2M1FN, got "
+                       << params.getHeadSize();
+  return success();
+}
+
+static LogicalResult verifyPaged(EmitError emitError, Type elementType,
+                                 ParamsAttr params, int64_t pageSize,
+                                 Type scale, int64_t granularity,
+                                 LayoutAttrInterface layout,
+                                 LayoutAttrInterface scaleLayout) {
+  // (C1)
+  bool isStatic = !ShapedType::isDynamic(pageSize);
+  if (isStatic && pageSize <= 0)
+    return emitError() << "expects page_size to be positive, got " << pageSize;
+  int64_t row = params.getNumHeads() * params.getHeadSize();
+  if (isStatic && (pageSize >= kMaxElements || pageSize * row >= kMaxElements))
+    return emitError() << "expects a page of page_size * num_heads * head_size "
+                          "elements to have fewer than 2^31, got "
+                       << pageSize << " * " << row;
+  if (failed(verifyQuantization(emitError, elementType, params, scale,
+                                granularity)))
+    return failure();
+  // (C6) to (C8)
+  PageShape shape = getPageShape(elementType, params, pageSize);
+  if (failed(verifyLayout(emitError, "layout", layout, shape)))
+    return failure();
+  if (!scaleLayout)
+    return success();
+  // (C9)
+  if (!scale)
+    return emitError() << "expects scale_layout only with scale and "
+                          "granularity";
+  shape.headSize = llvm::divideCeil(params.getHeadSize(), granularity);
+  return verifyLayout(emitError, "scale_layout", scaleLayout, shape);
+}
+
+static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
+  // (C1)
+  if (!isPlainElementType(elementType))
+    return emitError() << "expects an element type of f32, f16, bf16, f8E4M3FN "
+                          "or f8E5M2, got "
+                       << elementType;
+  return success();
+}
+
+LogicalResult PagedCollectionType::verify(EmitError emitError, Type elementType,
+                                          ParamsAttr params, int64_t pageSize,
+                                          Type scale, int64_t granularity,
+                                          LayoutAttrInterface layout,
+                                          LayoutAttrInterface scaleLayout,
+                                          TableKind) {
+  return verifyPaged(emitError, elementType, params, pageSize, scale,
+                     granularity, layout, scaleLayout);
+}
+
+LogicalResult PagedCacheType::verify(EmitError emitError, Type elementType,
+                                     ParamsAttr params, int64_t pageSize,
+                                     Type scale, int64_t granularity,
+                                     LayoutAttrInterface layout,
+                                     LayoutAttrInterface scaleLayout,
+                                     TableKind) {
+  return verifyPaged(emitError, elementType, params, pageSize, scale,
+                     granularity, layout, scaleLayout);
+}
+
+LogicalResult ContinuousCollectionType::verify(EmitError emitError,
+                                               Type elementType, ParamsAttr) {
+  return verifyContinuous(emitError, elementType);
+}
+
+LogicalResult ContinuousCacheType::verify(EmitError emitError, Type elementType,
+                                          ParamsAttr) {
+  return verifyContinuous(emitError, elementType);
+}
+
+LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
+  // (C1)
+  auto paged = dyn_cast<PagedCacheType>(cache);
+  if (!paged || !paged.isQuantized())
+    return emitError() << "expects a view of a quantized paged cache, got "
+                       << cache;
+  return success();
+}
+
+/// Checks that an element is an integer or a float of whole bytes.
+static LogicalResult verifyWholeBytes(EmitError emitError, Type elementType) {
+  unsigned bits =
+      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits))
+    return success();
+  return emitError() << "expects an integer or float element type of 1, 2, 4 "
+                        "or 8 bytes, got "
+                     << elementType;
+}
+
+LogicalResult TileType::verify(EmitError emitError, int64_t rows,
+                               int64_t columns, Type elementType,
+                               Swizzle swizzle) {
+  if (failed(verifyWholeBytes(emitError, elementType))) // (C2)
+    return failure();
+  // (C1)
+  if (rows <= 0 || columns <= 0)
+    return emitError() << "expects rows and columns to be positive, got "
+                       << rows << "x" << columns;
+  int64_t bytes = elementType.getIntOrFloatBitWidth() / 8;
+  if (rows >= kMaxElements || columns >= kMaxElements ||
+      columns * bytes >= kMaxElements || rows * columns * bytes >= kMaxElements)
+    return emitError() << "expects a tile of fewer than 2^31 bytes, got "
+                       << rows << "x" << columns << " of " << elementType;
+  // (C3)
+  if (columns * bytes % 16 != 0)
+    return emitError() << "expects rows of a multiple of 16 bytes, got "
+                       << columns * bytes;
+  // (C4)
+  tma::TileLayout layout{rows, columns, bytes, toTMA(swizzle)};
+  if (layout.getNumChunks() > 1 && rows % 8 != 0)
+    return emitError() << "expects a multiple of 8 rows for several chunks of "
+                       << layout.getChunkColumns() << " columns, got " << rows;
+  return success();
+}
+
+LogicalResult PipeType::verify(EmitError emitError, int64_t stages,
+                               ArrayRef<Type> tiles, int64_t producers) {
+  // (C1)
+  constexpr int64_t maxStages = 64, maxProducers = 31;
+  if (stages < 1 || stages > maxStages)
+    return emitError() << "expects 1 to " << maxStages << " stages, got "
+                       << stages;
+  if (tiles.empty())
+    return emitError() << "expects at least one tile";
+  for (Type tile : tiles)
+    if (!isa<TileType>(tile))
+      return emitError() << "expects a tile type, got " << tile;
+  // (C2); 0 represents all threads
+  if (producers < 0 || producers > maxProducers)
+    return emitError() << "expects producers to be 1 to " << maxProducers
+                       << " warps, got " << producers;
+  return success();
+}
+
+LogicalResult TMATileType::verify(EmitError emitError, ArrayRef<int64_t> box,
+                                  Type elementType, Swizzle swizzle,
+                                  int64_t l2Promotion) {
+  if (failed(verifyWholeBytes(emitError, elementType))) // (C2)
+    return failure();
+  // (C1)
+  if (box.empty() || box.size() > tma::OpenTensorMap::kMaxRank)
+    return emitError() << "expects a box of 1 to 5 sides, got " << box.size();
+  // (C1), (C3): use valid sizes and strides, which the type does not have.
+  tma::OpenTensorMap map;
+  map.elementBytes = elementType.getIntOrFloatBitWidth() / 8;
+  map.swizzle = toTMA(swizzle);
+  for (int64_t side : box)
+    map.add(/*dim=*/1, /*stride=*/map.rank == 0 ? 1 : 16, side);
+  if (std::optional<std::string> broken = tma::findBrokenLimit(map))
+    return emitError() << *broken;
+  // (C4); 0 represents none
+  if (!llvm::is_contained({0, 64, 128, 256}, l2Promotion))
+    return emitError() << "expects l2_promotion to be 64, 128 or 256, got "
+                       << l2Promotion;
+  return success();
+}
+
+int64_t TMATileType::getBytes() const {
+  return llvm::product_of(getBox()) * getElementBytes();
+}
+
+LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
+                                     int64_t pageSize) {
+  // (C1); an absent page size is 0
+  if (rows <= 0)
+    return emitError() << "expects rows to be positive, got " << rows;
+  if (ShapedType::isDynamic(pageSize))
+    return success();
+  if (pageSize < 0)
+    return emitError() << "expects page_size to be positive, got " << pageSize;
+  if (pageSize != 0 && rows > pageSize && rows % pageSize != 0) // (C2)
+    return emitError() << "expects rows to be at most page_size or a multiple "
+                          "of it ("
+                       << pageSize << "), got " << rows;
+  constexpr int64_t maxPages = 1024;
+  if (pageSize != 0 && rows / pageSize > maxPages) // (C3)
+    return emitError() << "expects rows of at most " << maxPages
+                       << " pages, got " << rows / pageSize;
+  return success();
+}
