@@ -1,6 +1,7 @@
 """Copies into tiles against plain indexing: the same bytes wherever they run."""
 
 import functools
+import itertools
 
 import devices
 import ml_dtypes
@@ -14,9 +15,22 @@ ROWS, COLUMNS, HEADS, LAYERS, PAGES = 16, 64, 3, 2, 7
 BYTES = ROWS * COLUMNS * 2
 
 lays = pytest.mark.parametrize("swizzle", SWIZZLES)
-pages = pytest.mark.parametrize("page_size", [1, 2, 3, 16, 48, 256])
+PAGE_SIZES = [1, 2, 3, 16, 48, 256]
 TARGETS = ["cpu", *devices.TARGETS]
 targets = pytest.mark.parametrize("target", TARGETS)
+
+
+def with_swizzles(names, *axes, swizzles=("none", "128b")):
+    """All combinations of the axes, and the swizzles in turn.
+
+    One of the swizzles comes twice in a turn, so that each meets every value of an axis.
+    """
+    turn = itertools.cycle([*swizzles, swizzles[-1]] if len(swizzles) % 2 == 0 else swizzles)
+    cases = [(*case, swizzle) for case, swizzle in zip(itertools.product(*axes), turn)]
+    return pytest.mark.parametrize(f"{names}, swizzle", cases)
+
+
+every_page_size = with_swizzles("page_size, target", PAGE_SIZES, TARGETS, swizzles=tuple(SWIZZLES))
 
 ROW = HEADS * 128
 OPEN = "strided<[?, ?, ?, 384, 128, 1], offset: ?>"
@@ -142,17 +156,13 @@ def check_gather(program, cache, page_size, swizzle):
     assert (found == stored(expected, swizzle)).all()
 
 
-@targets
-@lays
-@pages
+@every_page_size
 def test_tokens_arrive_through_the_table(page_size, swizzle, target):
     program = compile_copies(page_size, swizzle, target)
     check_load(program, make_cache(page_size), page_size, swizzle)
 
 
-@targets
-@lays
-@pages
+@every_page_size
 def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
     program = compile_copies(page_size, swizzle, target)
     check_gather(program, make_cache(page_size), page_size, swizzle)
@@ -183,10 +193,7 @@ def test_every_kind_of_copy_moves_the_same_bytes(page_size, chip, load, gather):
 PADDINGS = (8, ROW, ROW + ROW // 2)
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
-@pytest.mark.parametrize("swizzle", ["none", "128b"])
-@pytest.mark.parametrize("padding", PADDINGS)
-@pytest.mark.parametrize("page_size", [1, 3, 16, 48])
+@with_swizzles("page_size, padding, target", [1, 3, 16, 48], PADDINGS, [*TARGETS, "emulator:sm_120a"])
 def test_pages_lie_as_far_apart_as_their_type_says(page_size, padding, swizzle, target):
     layout = padded_layout(page_size, padding)
     program = compile_copies(page_size, swizzle, target, layout=layout)
@@ -220,9 +227,7 @@ def make_continuous_cache(padding):
     return blocks, lengths, lut[:, 0].copy()
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
-@pytest.mark.parametrize("swizzle", ["none", "128b"])
-@pytest.mark.parametrize("padding", [0, *PADDINGS])
+@with_swizzles("padding, target", [0, *PADDINGS], [*TARGETS, "emulator:sm_120a"])
 def test_blocks_lie_any_distance_apart(padding, swizzle, target):
     layout = f"strided<[{get_strides(TOKENS, padding)[0]}, ?, ?, {ROW}, 128, 1]>"
     program = compile_copies(None, swizzle, target, layout=layout)
@@ -315,7 +320,7 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
     assert (out == expected).all()
 
 
-@pages
+@pytest.mark.parametrize("page_size", PAGE_SIZES)
 def test_checks_look_at_every_token_that_is_read(page_size):
     program, cache = compile_copies(page_size, "none", bounds_checks=True), make_cache(page_size)
     lut = cache[2]
@@ -487,12 +492,7 @@ def make_cache_of(name, page_size):
     return (laid_out, lengths, lut), said, layout
 
 
-@targets
-@pytest.mark.parametrize("swizzle", ["none", "128b"])
-@pytest.mark.parametrize(
-    "page_size", [3, 16, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 64))]
-)
-@pytest.mark.parametrize("name", LAYOUTS)
+@with_swizzles("name, page_size, target", LAYOUTS, [1, 3, 16, 64], TARGETS)
 def test_tiles_of_any_layout(name, page_size, swizzle, target):
     cache, said, layout = make_cache_of(name, page_size)
     program = compile_copies(page_size, swizzle, target, layout=layout, said=said)
