@@ -108,20 +108,26 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
   return convertFloat(builder, loc, product, lane);
 }
 
-Value kvcache::scaleByTensor(OpBuilder &builder, Location loc, Value value,
-                             Value tensorScale, Type lane) {
+/// Applies an op to a value and the scale of its tensor, in f32.
+template <typename OpTy>
+static Value applyTensorScale(OpBuilder &builder, Location loc, Value value,
+                              Value tensorScale, Type lane) {
   F32Builder b(builder, loc);
   value = convertFloat(builder, loc, value, b.f32);
-  Value product = b.op<arith::MulFOp>(value, b.broadcast(tensorScale, value));
-  return convertFloat(builder, loc, product, lane);
+  Value result = b.op<OpTy>(value, b.broadcast(tensorScale, value));
+  return convertFloat(builder, loc, result, lane);
+}
+
+Value kvcache::scaleByTensor(OpBuilder &builder, Location loc, Value value,
+                             Value tensorScale, Type lane) {
+  return applyTensorScale<arith::MulFOp>(builder, loc, value, tensorScale,
+                                         lane);
 }
 
 Value kvcache::divideByTensor(OpBuilder &builder, Location loc, Value value,
                               Value tensorScale, Type lane) {
-  F32Builder b(builder, loc);
-  value = convertFloat(builder, loc, value, b.f32);
-  Value quotient = b.op<arith::DivFOp>(value, b.broadcast(tensorScale, value));
-  return convertFloat(builder, loc, quotient, lane);
+  return applyTensorScale<arith::DivFOp>(builder, loc, value, tensorScale,
+                                         lane);
 }
 
 Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,

@@ -96,7 +96,7 @@ private:
           << describe("does not copy by ", kind)
           << remark::reason("{0}", *reason);
     }
-    llvm_unreachable("loads and stores are always possible");
+    return copy->emitOpError("has no kind of copy that is possible");
   }
 
   void finish(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {

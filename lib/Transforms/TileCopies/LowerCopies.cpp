@@ -271,10 +271,10 @@ struct Copies {
 
 struct LowerCopies : kvcache::impl::LowerCopiesBase<LowerCopies> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([&](FunctionOpInterface function) {
-      return failed(lower(function)) ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-    });
+    WalkResult result =
+        getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
+          return lower(function);
+        });
     if (result.wasInterrupted())
       signalPassFailure();
   }

@@ -452,10 +452,10 @@ LogicalResult checkCopies(PipeOp pipe, const CopySite &site,
 
 struct LowerPipes : kvcache::impl::LowerPipesBase<LowerPipes> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([&](FunctionOpInterface function) {
-      return failed(lower(function)) ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-    });
+    WalkResult result =
+        getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
+          return lower(function);
+        });
     if (result.wasInterrupted())
       signalPassFailure();
   }
