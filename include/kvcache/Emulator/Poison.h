@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only in modules that are sanitized. A load of bytes that nobody has written
-// gives a poisoned value, and what is computed from it is poisoned as well: the
-// compiled code knows the poisoned bits of each value, and a number for their
-// origin, which is not 0. Functions here end the launch where such a value is
-// used.
+// Only sanitized modules call these functions. A load of bytes that nobody has
+// written gives a poisoned value, and operations on it give poisoned results.
+// The compiled code has the poisoned bits of each value, and a number for their
+// origin, which is not 0. The functions end the launch where a poisoned value
+// is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/// What a value is used for.
+/// The use of a value.
 enum {
   KVCacheUseBranch = 0,
   KVCacheUseAddress = 1,

@@ -30,8 +30,8 @@ kvcacheCheckFailed(const char *format, int64_t value, int64_t bound);
 __attribute__((visibility("default"), noreturn)) void
 kvcacheDeviceFailed(const char *where, const char *message);
 
-/// `malloc` and `free`. A call through TVM-FFI that fails frees what it has
-/// allocated by them, because compiled code does not get to its own end.
+/// `malloc` and `free`. A failed call through TVM-FFI frees the memory that it
+/// has allocated by them, because compiled code does not get to its own end.
 __attribute__((visibility("default"))) void *kvcacheHostAlloc(size_t bytes);
 __attribute__((visibility("default"))) void kvcacheHostFree(void *memory);
 

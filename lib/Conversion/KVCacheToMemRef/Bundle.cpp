@@ -75,8 +75,8 @@ Bundle Bundle::getScales() const {
   return scales;
 }
 
-/// What of the scales corresponds to a part of a cache. Only dense tables
-/// differ for elements and scales.
+/// The part of the scales that corresponds to a part of a cache. Only dense
+/// tables differ for elements and scales.
 static PartKind getKindOfScales(PartKind kind, TableKind table) {
   bool sharesTable = table != TableKind::Dense;
   switch (kind) {

@@ -237,7 +237,7 @@ private:
 
   DataLayout layout;
   EmulatorCalls &calls;
-  /// The loads of what nobody may have written.
+  /// The loads of bytes that may be unwritten.
   llvm::DenseSet<Operation *> poisoned;
 };
 

@@ -334,7 +334,7 @@ std::optional<MmaOperands> kvcache::getMmaOperands(Operation *op) {
   } else {
     return std::nullopt;
   }
-  // What has more is not one that the emulator knows.
+  // The emulator knows no instruction with more operands.
   bool fits = operands.a.size() <= mostA && operands.b.size() <= mostB &&
               operands.c.size() <= mostC;
   return fits ? std::optional(operands) : std::nullopt;

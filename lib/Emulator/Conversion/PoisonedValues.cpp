@@ -101,7 +101,7 @@ private:
 
 } // namespace
 
-/// What is behind an op, with its location.
+/// Builds shadows after an op, with its location.
 static ShadowBuilder behind(Operation *op) {
   ShadowBuilder b(op);
   b.builder.setInsertionPointAfter(op);
@@ -292,7 +292,8 @@ void PoisonTracker::trackBranch(Operation *op) {
            shadow ? shadow.origin : b.zero(calls.i32)});
     }
   }
-  // What isn't passed on says where to go. A condition may be both.
+  // Operands that are not passed on choose the successor. A condition may be
+  // both.
   if (auto condition = dyn_cast<LLVM::CondBrOp>(op))
     return use(op, condition.getCondition(), KVCacheUseBranch);
   for (Value operand : SmallVector<Value>(op->getOperands()))

@@ -14,7 +14,7 @@
 
 namespace mlir::kvcache {
 
-/// What is known of a value that may depend on bytes that nobody has written.
+/// The shadow of a value that may depend on unwritten bytes.
 struct Shadow {
   /// Integers of the value's shape: the bits that are poisoned.
   Value bits;

@@ -47,8 +47,7 @@ struct BoxCopy {
   /// The bytes of shared memory that a store writes to global memory: 1 for
   /// each of the range, or 0.
   std::vector<char> getStored() const;
-  /// Poisons the bytes of shared memory that a load fills with what nobody has
-  /// written.
+  /// Poisons the bytes of shared memory that a load fills with unwritten bytes.
   void poison(const Unwritten &unwritten) const;
   /// Counts the copy, and the sectors of its pieces.
   void meter(CopyKind kind, bool isWrite) const;
