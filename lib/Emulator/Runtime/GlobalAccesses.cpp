@@ -195,25 +195,25 @@ bool Sanitizer::isRewrite(const Access &access, const Cell &cell,
          !access.copy && !cell.isCopy();
 }
 
-void Sanitizer::noteRewrite(const Access &access, uint64_t index, uint16_t mask,
-                            const std::string &what) {
-  uint64_t begin = std::max(access.begin, index * kGranuleBytes);
-  uint64_t end =
-      std::min(access.begin + access.bytes, (index + 1) * kGranuleBytes);
-  const auto *bytes = reinterpret_cast<const char *>(begin);
-  rewrites.push_back({begin,
-                      {bytes, bytes + (end - begin)},
-                      describe(access, index, mask, what)});
+void Sanitizer::noteRewrite(const Access &access, const Cell &before,
+                            uint64_t index, uint16_t mask) {
+  Rewrite &rewrite =
+      rewrites.emplace_back(Rewrite{access, before, index, mask, {}});
+  std::memcpy(rewrite.bytes.data(),
+              reinterpret_cast<const char *>(rewrite.begin()), rewrite.size());
 }
 
 /// The stores have happened since they were announced.
 void Sanitizer::finishRewrites() {
-  std::vector<Rewrite> done = std::move(rewrites);
+  auto changed = std::find_if(
+      rewrites.begin(), rewrites.end(), [](const Rewrite &rewrite) {
+        return std::memcmp(reinterpret_cast<const char *>(rewrite.begin()),
+                           rewrite.bytes.data(), rewrite.size()) != 0;
+      });
+  if (changed != rewrites.end())
+    fail(changed->access, changed->index, changed->mask,
+         describeConflict(changed->access, changed->before, Kind::Write));
   rewrites.clear();
-  for (const Rewrite &rewrite : done)
-    if (std::memcmp(reinterpret_cast<const char *>(rewrite.begin),
-                    rewrite.bytes.data(), rewrite.bytes.size()))
-      block.fail(rewrite.error);
 }
 
 //===----------------------------------------------------------------------===//

@@ -170,11 +170,11 @@ void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
   });
   if (!cell)
     return;
-  std::string what = describeConflict(access, *cell, kind);
   if (isRewrite(access, *cell, kind))
-    noteRewrite(access, index, cell->mask & mask, what);
+    noteRewrite(access, *cell, index, cell->mask & mask);
   else
-    fail(access, index, cell->mask & mask, what);
+    fail(access, index, cell->mask & mask,
+         describeConflict(access, *cell, kind));
 }
 
 /// Two accesses of the same byte want an order if one of them writes, unless

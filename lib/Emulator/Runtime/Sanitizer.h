@@ -15,6 +15,8 @@
 #include "Shadow.h"
 #include "kvcache/Emulator/ABI.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -203,9 +205,21 @@ private:
   /// A store that is about to write what another thread has just written: fine
   /// if it leaves the bytes as they are.
   struct Rewrite {
-    uint64_t begin;
-    std::vector<char> bytes;
-    std::string error;
+    Access access;
+    Cell before;
+    /// The granule, and the bytes of it that both write.
+    uint64_t index;
+    uint16_t mask;
+    /// What was there in the bytes of the granule that the access writes.
+    std::array<char, kGranuleBytes> bytes;
+
+    uint64_t begin() const {
+      return std::max(access.begin, index * kGranuleBytes);
+    }
+    uint64_t size() const {
+      uint64_t end = (index + 1) * kGranuleBytes;
+      return std::min(access.begin + access.bytes, end) - begin();
+    }
   };
   /// What a value carries that atomic accesses have written.
   struct Released {
@@ -240,8 +254,8 @@ private:
                       uint16_t mask) const;
   uint64_t findMissing(uint64_t begin, uint64_t bytes) const;
   bool isRewrite(const Access &access, const Cell &cell, Kind kind) const;
-  void noteRewrite(const Access &access, uint64_t index, uint16_t mask,
-                   const std::string &what);
+  void noteRewrite(const Access &access, const Cell &before, uint64_t index,
+                   uint16_t mask);
   void checkRewrites() {
     if (!rewrites.empty())
       finishRewrites();
