@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .checks import check_instance, check_positive
+from .attention import (
+    AttentionSpec,
+    CacheSpec,
+    attention_arguments,
+    attention_body,
+    attention_helpers,
+)
+from .checks import check_flag, check_instance, check_positive, check_positive_real
 from .compiler import compile as compile_source
 from .dtypes import DTypeLike
 from .inputs import StepInputs
@@ -131,6 +138,50 @@ class _MergeStates(Operation):
         self._call(outs, lses, out, lse)
 
 
+class _Attention(Operation):
+    functions = ("attention",)
+
+    def __init__(self, source: str, target: str, spec: AttentionSpec) -> None:
+        super().__init__(source, target)
+        self._no_lse = np.empty((0, spec.query_heads), np.float32)
+        self._has_sinks = spec.sinks
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        q: Any,
+        *,
+        out: Any,
+        lse: Any = None,
+        scale: float,
+        sinks: Any = None,
+        device: int = 0,
+    ) -> None:
+        """Attends to all tokens, those of this step included: append them first.
+
+        Args:
+            inputs: As for ``append``.
+            layer: In the cache.
+            q: [total, query_heads, head_dim], in the order of the inputs' tokens.
+            out: [total, query_heads, value_dim], written; zeros for what sees no token.
+            lse: float32 [total, query_heads], written unless None: the natural logarithm
+                of the denominator, -inf for what sees no token.
+            scale: What scores are multiplied by.
+            sinks: float32 [query_heads], if the operation was made with sinks.
+            device: Whose tensors it reads.
+        """
+        if (sinks is not None) != self._has_sinks:
+            wanted = "'sinks'" if self._has_sinks else "no 'sinks'"
+            raise ValueError(
+                f"this operation was made with sinks={self._has_sinks}: expects {wanted}"
+            )
+        more = (sinks,) if self._has_sinks else ()
+        lse = self._no_lse if lse is None else lse
+        dense = q, _offsets(inputs), out, lse, float(scale), *more
+        self._call(*_collection(inputs, device), layer, *dense)
+
+
 def append(
     params: KVCacheParams, target: str = "cpu", dtype: DTypeLike | None = None
 ) -> _Append:
@@ -176,6 +227,70 @@ def merge_states(
     return _make(_MergeStates, (int(heads), int(head_dim)), target, name)
 
 
+def attention(
+    params: KVCacheParams,
+    query_heads: int,
+    causal: bool = True,
+    window: int | None = None,
+    soft_cap: float | None = None,
+    sinks: bool = False,
+    value_dim: int | None = None,
+    target: str = "cpu",
+    dtype: DTypeLike | None = None,
+) -> _Attention:
+    """The operation that attends to a layer of the cache.
+
+    Args:
+        params: As for ``append``.
+        query_heads: A multiple of the heads of the cache on a device.
+        causal: Whether a new token sees no later ones.
+        window: How many tokens a token sees at most: itself and those before it.
+        soft_cap: Makes ``soft_cap * tanh(score / soft_cap)`` of each score.
+        sinks: Whether each head has a logit that joins the denominator.
+        value_dim: Elements of a row that are its value: for a latent cache, the first of
+            the row of keys. Unless given, ``head_dim``; a latent cache needs it.
+        target: ``"cpu"``; there is no kernel for chips yet.
+        dtype: Of queries and outputs, as for ``append``.
+
+    Raises:
+        ValueError: The cache is not paged, or an argument has no such value.
+        TypeError: An argument is no number, or no flag.
+    """
+    name = _dense_dtype(params, dtype)
+    check_positive(query_heads=query_heads)
+    check_flag(causal=causal, sinks=sinks)
+    heads = params.n_kv_heads_per_device
+    if query_heads % heads:
+        raise ValueError(
+            f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
+            f"{query_heads}"
+        )
+    if window is not None:
+        check_positive(window=window)
+    if soft_cap is not None:
+        check_positive_real(soft_cap=soft_cap)
+    if value_dim is None and params.is_mla:
+        raise ValueError("attention to a latent cache needs 'value_dim'")
+    value_dim = params.head_dim if value_dim is None else value_dim
+    check_positive(value_dim=value_dim)
+    if value_dim > params.head_dim:
+        raise ValueError(
+            f"expects 'value_dim' to be at most 'head_dim' ({params.head_dim}), got "
+            f"{value_dim}"
+        )
+    if target != "cpu":
+        raise ValueError(f"attention has only target 'cpu' yet, got {target!r}")
+    spec = AttentionSpec(
+        int(query_heads),
+        bool(causal),
+        None if window is None else int(window),
+        None if soft_cap is None else float(soft_cap),
+        bool(sinks),
+        int(value_dim),
+    )
+    return _make(_Attention, (params, spec), target, name)
+
+
 # --- Sources ------------------------------------------------------------------------
 
 _lock = threading.Lock()
@@ -191,7 +306,10 @@ def _make(kind: Any, subject: Any, target: str, dtype: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
-    return kind(_SOURCES[kind](subject, dtype), target)
+    source = _SOURCES[kind](subject, dtype)
+    if kind is _Attention:
+        return kind(source, target, subject[1])
+    return kind(source, target)
 
 
 def _append_source(params: KVCacheParams, dtype: str) -> str:
@@ -240,11 +358,28 @@ def _merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
 """
 
 
+def _attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -> str:
+    params, spec = subject
+    config = params.kvcache_quant_config
+    cache = CacheSpec(
+        params.n_kv_heads_per_device,
+        params.head_dim,
+        params.cache_type,
+        None if config is None else config.quantization_granularity,
+        params.is_mla,
+    )
+    arguments = f"%layer: index, {attention_arguments(spec, cache, dtype)}"
+    body = attention_body(spec, cache, dtype)
+    function = _function("attention", params, arguments, body, views=True)
+    return f"{attention_helpers()}\n{function}"
+
+
 _SOURCES: dict[Any, Any] = {
     _Append: _append_source,
     _Gather: _gather_source,
     _CopyPages: _copy_pages_source,
     _MergeStates: _merge_states_source,
+    _Attention: _attention_source,
 }
 
 

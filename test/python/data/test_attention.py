@@ -1,0 +1,268 @@
+"""kvcache.ops.attention against f64 NumPy on the same bytes."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
+
+LAYERS = 2
+LAYER = 1
+
+# Formats of caches: dtype, granularity of f32 scales, dtype of rows.
+FORMATS = {
+    "f32": ("f32", None, "f32"),
+    "bf16": ("bf16", None, "bf16"),
+    "f16": ("f16", None, "f16"),
+    "fp8": ("f8E4M3FN", None, "f32"),
+    "fp8-scaled": ("f8E4M3FN", 16, "bf16"),
+    "int8": ("i8", 16, "f32"),
+}
+ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
+
+
+def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
+    dtype, granularity, _ = FORMATS[format_]
+    config = KVCacheQuantizationConfig("f32", granularity) if granularity else None
+    return KVCacheParams(
+        dtype, heads, head_dim, page_size=page_size, total_num_layers=LAYERS,
+        kvcache_quant_config=config, is_mla=mla,
+    )
+
+
+def fill(params, dtype, lengths, new, seed=0):
+    """A manager with random rows of sequences, and the inputs of their new tokens."""
+    page = params.page_size
+    pages = sum((length + more) // page + 1 for length, more in zip(lengths, new))
+    manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=512, num_pages=pages)
+    append = kvcache.ops.append(params, dtype=dtype)
+
+    def write(requests):
+        inputs = manager.inputs(requests)
+        # Rows of the first sequence do not depend on the others.
+        rng = np.random.default_rng([seed, inputs.lengths[0]])
+        shape = len(inputs.tokens), 2, params.n_kv_heads_per_device, params.head_dim
+        rows = rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
+        roles = np.ascontiguousarray(rows.swapaxes(0, 1))
+        append(inputs, LAYER, *(roles[:1] if params.is_mla else roles))
+        return inputs
+
+    for request, length in enumerate(lengths):
+        manager.claim(request, np.arange(length))
+        if length:
+            write([request])
+            manager.step([request])
+    for request, more in enumerate(new):
+        manager.grow(request, np.arange(more))
+    return manager, write([request for request, more in enumerate(new) if more])
+
+
+def dense(params, inputs, longest):
+    """Keys and values [role, batch, longest, heads, head_dim] in f64."""
+    gather = kvcache.ops.gather(params, dtype="f32")
+    shape = len(inputs.requests), longest, params.n_kv_heads_per_device, params.head_dim
+    roles = [np.zeros(shape, np.float32) for _ in range(1 if params.is_mla else 2)]
+    gather(inputs, LAYER, *roles)
+    return np.array(roles, np.float64)
+
+
+def model(q, keys, values, scale, causal, window, soft_cap, sinks):
+    """Attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E]."""
+    new, query_heads, _ = q.shape
+    tokens, heads, _ = keys.shape
+    keys, values = (x.repeat(query_heads // heads, axis=1) for x in (keys, values))
+    scores = np.einsum("ihe,the->iht", q, keys) * scale
+    if soft_cap is not None:
+        scores = soft_cap * np.tanh(scores / soft_cap)
+    own = tokens - new + np.arange(new)[:, None]
+    t = np.arange(tokens)
+    seen = np.ones((new, tokens), bool)
+    if causal:
+        seen &= t <= own
+    if window is not None:
+        seen &= t > own - window
+    scores = np.where(seen[:, None], scores, -np.inf)
+    logits = scores if sinks is None else np.concatenate(
+        [scores, np.broadcast_to(sinks[:, None], (new, query_heads, 1))], -1
+    )
+    largest = logits.max(-1, keepdims=True)
+    total = np.exp(logits - largest).sum(-1, keepdims=True)
+    out = np.einsum("iht,the->ihe", np.exp(scores - largest) / total, values)
+    return out, (largest + np.log(total))[..., 0]
+
+
+def run(params, dtype, inputs, group, options, scale, seed=1, extra=2):
+    """Queries, outputs, lse and sinks; ``extra`` rows of padding behind the batch."""
+    rng = np.random.default_rng(seed)
+    heads = group * params.n_kv_heads_per_device
+    total = len(inputs.tokens)
+    kind = kvcache.dtypes.dtype(dtype)
+    q = (2 * rng.standard_normal((total + extra, heads, params.head_dim))).astype(kind)
+    out = np.full((total + extra, heads, options.get("value_dim") or params.head_dim), 7, kind)
+    lse = np.full((total + extra, heads), 7, np.float32)
+    sinks = (3 * rng.standard_normal(heads)).astype(np.float32) if options.get("sinks") else None
+    attend = kvcache.ops.attention(params, heads, dtype=dtype, **options)
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=scale, sinks=sinks)
+    assert (out[total:] == 7).all() and (lse[total:] == 7).all()
+    return q[:total], out[:total], lse[:total], sinks
+
+
+def check(params, dtype, lengths, new, group, **options):
+    _, inputs = fill(params, dtype, lengths, new)
+    scale = params.head_dim**-0.5
+    q, out, lse, sinks = run(params, dtype, inputs, group, options, scale)
+    sizes = [(length, more) for length, more in zip(lengths, new) if more]
+    roles = dense(params, inputs, max(length + more for length, more in sizes))
+    value_dim = options.get("value_dim") or params.head_dim
+    names = "causal", "window", "soft_cap"
+    given_options = {"causal": True, "window": None, "soft_cap": None, **options}
+    for b, (length, more) in enumerate(sizes):
+        rows = slice(*map(int, inputs.row_offsets[b : b + 2]))
+        keys, values = roles[0, b, : length + more], roles[-1, b, : length + more, :, :value_dim]
+        wanted, wanted_lse = model(
+            q[rows].astype(np.float64), keys, values, scale,
+            *(given_options[name] for name in names), sinks,
+        )
+        largest = np.abs(values).max()
+        assert np.abs(out[rows] - wanted).max() <= ROUNDING[dtype] * largest
+        assert np.abs(lse[rows] - wanted_lse).max() <= 3e-6 * max(np.abs(wanted_lse).max(), 1)
+
+
+LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_formats(format_):
+    check(make_params(format_), FORMATS[format_][2], LENGTHS, NEW, group=4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"causal": False},
+        {"window": 7},
+        {"window": 1},
+        {"soft_cap": 3.0},
+        {"sinks": True},
+        {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
+        {"value_dim": 48},
+    ],
+    ids=str,
+)
+def test_options(options):
+    check(make_params(), "f32", LENGTHS, NEW, group=2, **options)
+
+
+@pytest.mark.parametrize(
+    "heads, group, head_dim, page_size", [(1, 1, 8, 3), (3, 5, 40, 4), (1, 40, 96, 1), (2, 2, 256, 64)]
+)
+def test_shapes(heads, group, head_dim, page_size):
+    check(make_params("f32", heads, head_dim, page_size), "f32", LENGTHS, NEW, group)
+
+
+@pytest.mark.parametrize("format_, rank, rope", [("f32", 32, 16), ("bf16", 512, 64)])
+def test_latent_rows(format_, rank, rope):
+    params = make_params(format_, 1, rank + rope, mla=True)
+    check(params, format_, LENGTHS, NEW, group=16, value_dim=rank)
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_combination(data):
+    draw = data.draw
+    format_ = draw(st.sampled_from(sorted(FORMATS)))
+    head_dim = 16 * draw(st.integers(1, 6))
+    params = make_params(format_, draw(st.integers(1, 3)), head_dim, draw(st.integers(1, 20)))
+    batch = draw(st.integers(1, 4))
+    lengths = draw(st.lists(st.integers(0, 60), min_size=batch, max_size=batch))
+    new = draw(st.lists(st.integers(1, 20), min_size=batch, max_size=batch))
+    check(
+        params, FORMATS[format_][2], lengths, new, draw(st.integers(1, 6)),
+        causal=draw(st.booleans()),
+        window=draw(st.none() | st.integers(1, 40)),
+        soft_cap=draw(st.none() | st.floats(1, 60)),
+        sinks=draw(st.booleans()),
+        value_dim=draw(st.none() | st.just(head_dim // 2)),
+    )
+
+
+def test_a_sequence_alone_and_in_a_batch():
+    params = make_params("bf16")
+    results = []
+    for lengths, new in [((33,), (5,)), ((33, 7, 1), (5, 1, 30))]:
+        _, inputs = fill(params, "bf16", lengths, new)
+        q = np.random.default_rng(3).standard_normal((5, 8, 64)).astype(ml_dtypes.bfloat16)
+        rows = np.zeros((len(inputs.tokens), 8, 64), ml_dtypes.bfloat16)
+        rows[:5] = q
+        out, lse = np.zeros_like(rows), np.zeros(rows.shape[:2], np.float32)
+        kvcache.ops.attention(params, 8)(inputs, LAYER, rows, out=out, lse=lse, scale=0.1)
+        results.append((out[:5].tobytes(), lse[:5].tobytes()))
+    assert results[0] == results[1]
+
+
+def test_other_tokens_do_not_matter():
+    """Bytes of other layers, pages and unwritten tokens may be anything."""
+    params = make_params()
+    manager, inputs = fill(params, "f32", (5,), (3,))
+    _, before, _, _ = run(params, "f32", inputs, 2, {}, 0.1)
+    page = inputs.lut[0, 0]
+    blocks = manager.blocks[0]
+    kept = blocks[page, :, LAYER, :8].copy()
+    blocks[...] = np.nan
+    blocks[page, :, LAYER, :8] = kept
+    _, after, _, _ = run(params, "f32", inputs, 2, {}, 0.1)
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("soft_cap", [None, 5.0])
+def test_nan_stays_nan(soft_cap):
+    params = make_params()
+    manager, inputs = fill(params, "f32", (5,), (3,))
+    manager.blocks[0][inputs.lut[0, 0], 0, LAYER, 6] = np.nan
+    _, out, _, _ = run(params, "f32", inputs, 2, {"soft_cap": soft_cap}, 0.1)
+    assert np.isfinite(out[0]).all() and np.isnan(out[1:]).all()
+
+
+def test_large_scores():
+    params = make_params()
+    _, inputs = fill(params, "f32", (30,), (1,))
+    q, out, lse, _ = run(params, "f32", inputs, 2, {}, scale=1000.0)
+    roles = dense(params, inputs, 31)
+    wanted, _ = model(q.astype(np.float64), *roles[:, 0], 1000.0, True, None, None, None)
+    assert np.abs(out - wanted).max() < 0.02 and np.isfinite(lse).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"query_heads": 3}, ValueError, r"to be a multiple of the cache's heads \(2\), got 3"),
+        ({"query_heads": 0}, ValueError, "'query_heads' to be positive, got 0"),
+        ({"window": 0}, ValueError, "'window' to be positive, got 0"),
+        ({"soft_cap": -1.0}, ValueError, "'soft_cap' to be positive and finite, got -1.0"),
+        ({"causal": 1}, TypeError, "'causal' to be True or False, got 1"),
+        ({"value_dim": 65}, ValueError, r"at most 'head_dim' \(64\), got 65"),
+        ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, got f64"),
+        ({"target": "emulator:sm_90a"}, ValueError, "only target 'cpu' yet"),
+    ],
+)
+def test_wrong_options(arguments, error, message):
+    with pytest.raises(error, match=message):
+        kvcache.ops.attention(make_params(), **{"query_heads": 4, **arguments})
+
+
+def test_wrong_calls():
+    params = make_params()
+    _, inputs = fill(params, "f32", (5,), (1,))
+    q = np.zeros((1, 4, 64), np.float32)
+    attend = kvcache.ops.attention(params, 4)
+    with pytest.raises(ValueError, match="made with sinks=False"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, sinks=np.zeros(4, np.float32))
+    with pytest.raises(ValueError, match="made with sinks=True"):
+        kvcache.ops.attention(params, 4, sinks=True)(inputs, 0, q, out=q.copy(), scale=1)
+    with pytest.raises(ValueError, match="'out'"):
+        attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
+    with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):
+        kvcache.ops.attention(make_params(heads=1, mla=True), 4)
