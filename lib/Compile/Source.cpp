@@ -110,12 +110,12 @@ LogicalResult Source::run(StringRef passes) {
 
 LogicalResult Source::run(function_ref<void(OpPassManager &)> build) {
   auto passManager = PassManager::on<ModuleOp>(&context);
-  passManager.enableVerifier(false);
   build(passManager);
   return run(passManager);
 }
 
 LogicalResult Source::run(PassManager &passManager) {
+  passManager.enableVerifier(false);
   if (succeeded(passManager.run(*module)))
     return success();
   if (!diagnostics.hasError())

@@ -10,6 +10,7 @@
 #include "CleanUp.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/LLVMIR/Passes.h"
+#include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -57,5 +58,6 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createDropHints());
   pm.addPass(createTrackHostMemory());
+  pm.addPass(createVerifyIR());
   pm.addPass(createCheckLowered());
 }

@@ -31,6 +31,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   pm.addPass(createCSEPass());
   pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());
+  pm.addPass(createVerifyIR());
   pm.addPass(createShareWithHost());
   addHostLowering(pm);
 }

@@ -37,10 +37,10 @@ public:
   /// The module; null if the source has errors.
   ModuleOp getModule() { return *module; }
   /// Runs passes, as in `kvcache-bounds-checks,kvcache-to-cpu`, on the module.
-  /// On failure, the diagnostics have at least one error.
+  /// On failure, the diagnostics have at least one error. The pass manager does
+  /// not verify after each pass; the passes must verify where needed.
   LogicalResult run(StringRef passes);
-  /// Runs the passes that `build` adds. The pass manager does not verify after
-  /// each pass; the passes must verify where needed.
+  /// The same with the passes that `build` adds.
   LogicalResult run(function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }

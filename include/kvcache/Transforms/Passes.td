@@ -229,10 +229,10 @@ def CheckDimensions : Pass<"kvcache-check-dimensions"> {
 def VerifyIR : Pass<"kvcache-verify"> {
   let summary = "Verify all ops";
   let description = [{
-    Verification after each pass takes a fifth of the compile time of a kernel,
-    so `kvcache.compile` and `kvcache-opt --emit-ptx` disable it. The pipelines
-    run this pass instead, once after the lowering of the ops that users write,
-    and once before the translation to LLVM IR.
+    Verification after each pass takes up to half of the time of all passes, so
+    `kvcache.compile`, `kvcache.jit` and `kvcache-opt --emit-ptx` disable it. The
+    pipelines run this pass instead, once after the lowering of the ops that
+    users write, and once before the translation to LLVM IR.
   }];
 }
 
