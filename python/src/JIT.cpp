@@ -44,7 +44,7 @@ void __truncdfhf2();
 }
 #endif
 
-/// MLIR's library of helper functions, which finds those that it needs itself.
+/// MLIR's library of helper functions, with those that it needs itself.
 /// Told by an address and not by a name: only the copy that this library is
 /// linked to works with the one LLVM of the process.
 std::string kvcache::python::getHelperLibrary() {
@@ -52,6 +52,19 @@ std::string kvcache::python::getHelperLibrary() {
   bool found = dladdr(reinterpret_cast<void *>(&memrefCopy), &info);
   return found ? info.dli_fname : "";
 }
+
+/// A function of MLIR's helpers, or null. The library must not become global, as
+/// the execution engine would make it with the LLVM that it needs: libraries with
+/// an LLVM of their own that load later, such as Triton's, would then call ours.
+static void *lookupHelper(StringRef name) {
+  static void *const handle =
+      dlopen(kvcache::python::getHelperLibrary().c_str(), RTLD_NOW | RTLD_LOCAL);
+  return handle ? dlsym(handle, name.str().c_str()) : nullptr;
+}
+
+/// Conversions to bf16 that the code generator may call, which no module names.
+static constexpr StringLiteral kConversions[] = {"__truncsfbf2",
+                                                 "__truncdfbf2"};
 
 /// Functions of this library that compiled code may call.
 static const std::pair<StringRef, void (*)()> kFunctions[] = {
@@ -75,6 +88,8 @@ public:
   explicit Symbols(const Emulator *emulator) : emulator(emulator) {
     for (auto [name, function] : kFunctions)
       addresses[name] = reinterpret_cast<void *>(function);
+    for (StringRef name : kConversions)
+      addLookedUp(name, lookupHelper(name));
   }
 
   /// Looks up what the module calls and doesn't define. Reports what is defined
@@ -93,6 +108,13 @@ public:
 private:
   bool find(StringRef name);
 
+  /// Returns whether there is such a function.
+  bool addLookedUp(StringRef name, void *address) {
+    if (address)
+      addresses[name] = address;
+    return address;
+  }
+
   const Emulator *emulator;
   llvm::StringMap<void *> addresses;
 };
@@ -105,18 +127,15 @@ bool Symbols::find(StringRef name) {
   void *address = emulator && name.starts_with("kvcache")
                       ? emulator->lookup(name)
                       : nullptr;
-  if (address)
-    addresses[name] = address;
-  return address ||
-         llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str());
+  return addLookedUp(name, address) ||
+         llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str()) ||
+         addLookedUp(name, lookupHelper(name));
 }
 
 LogicalResult Symbols::add(ModuleOp module) {
-  static const bool areLibrariesLoaded =
-      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr) &&
-      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(
-          getHelperLibrary().c_str());
-  (void)areLibrariesLoaded;
+  static const bool isProcessSearched =
+      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
+  (void)isProcessSearched;
   bool failed = false;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     StringRef name = function.getName();
@@ -205,9 +224,6 @@ createEngine(ModuleOp module, unsigned optLevel) {
   ExecutionEngineOptions options;
   options.transformer = transformer;
   options.jitCodeGenOptLevel = codeGenOptLevel;
-  std::string helperPath = getHelperLibrary();
-  StringRef helperLibrary = helperPath;
-  options.sharedLibPaths = helperLibrary;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   return ExecutionEngine::create(module, options, std::move(*machine));

@@ -10,6 +10,7 @@ MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
 
 import re
 import subprocess
+import sys
 
 import pytest
 from binaries import is_elf, needed_libraries, run_tool
@@ -156,3 +157,18 @@ def test_the_extension_keeps_the_c_api_to_itself():
     exported = exported_functions(extension)
     assert "PyInit__kvcache" in exported
     assert not [name for name in exported if name.startswith("mlir")]
+
+
+def test_compiled_code_makes_no_llvm_global():
+    """A library with its own LLVM, such as Triton's, may load after ours was used."""
+    program = """
+import ctypes
+import kvcache
+kvcache.jit("func.func @f(%x: memref<4xf32, strided<[?]>>, %y: memref<4xf32>) {"
+            "memref.copy %x, %y : memref<4xf32, strided<[?]>> to memref<4xf32>\\nreturn }")
+print(hasattr(ctypes.CDLL(None), "LLVMContextCreate"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
