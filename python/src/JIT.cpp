@@ -53,12 +53,13 @@ std::string kvcache::python::getHelperLibrary() {
   return found ? info.dli_fname : "";
 }
 
-/// A function of MLIR's helpers, or null. The library must not become global, as
-/// the execution engine would make it with the LLVM that it needs: libraries with
-/// an LLVM of their own that load later, such as Triton's, would then call ours.
+/// A function of MLIR's helpers, or null. The library must not become global,
+/// as the execution engine would make it with the LLVM that it needs: libraries
+/// with an LLVM of their own that load later, such as Triton's, would then call
+/// ours.
 static void *lookupHelper(StringRef name) {
-  static void *const handle =
-      dlopen(kvcache::python::getHelperLibrary().c_str(), RTLD_NOW | RTLD_LOCAL);
+  static void *const handle = dlopen(
+      kvcache::python::getHelperLibrary().c_str(), RTLD_NOW | RTLD_LOCAL);
   return handle ? dlsym(handle, name.str().c_str()) : nullptr;
 }
 
