@@ -9,6 +9,7 @@
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCache.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mlir::kvcache {
@@ -42,6 +43,10 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
     });
     if (result.wasInterrupted())
       return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function.isExternal() || (cWrappers && function.isPublic()))
+        function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
+                          UnitAttr::get(&getContext()));
     // Only kernels have use for names, and LLVM doesn't know them.
     for (auto function : getOperation().getOps<FunctionOpInterface>())
       for (unsigned index = 0; index < function.getNumArguments(); ++index)

@@ -15,41 +15,42 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/Transforms/RequestCWrappers.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 /// All arithmetic on bf16 becomes arithmetic on f32, and what is left of narrow
-/// floats are moves of their bits.
+/// floats are moves of their bits. Passes that concern globals, too, are of the
+/// module; those of functions don't look at kernels for the emulator, which are
+/// of the LLVM dialect by now.
 static void addFloatLowering(OpPassManager &pm) {
+  OpPassManager &functions = pm.nest<func::FuncOp>();
   math::MathExtendToSupportedTypesOptions extendMath;
   extendMath.extraTypeStrs = {"f16"};
-  pm.addPass(math::createMathExtendToSupportedTypes(extendMath));
+  functions.addPass(math::createMathExtendToSupportedTypes(extendMath));
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16"};
   emulate.targetTypeStr = "f32";
-  pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   pm.addPass(createNarrowFloats());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
-  pm.addPass(arith::createArithExpandOpsPass(expand));
+  pm.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));
   FloatsAsBitsOptions asBits;
   asBits.bf16 = true;
   pm.addPass(createFloatsAsBits(asBits));
 }
 
 void kvcache::addHostLowering(OpPassManager &pm) {
-  addCleanUp(pm);
+  addCleanUp(pm.nest<func::FuncOp>());
   addFloatLowering(pm);
-  addCleanUp(pm);
+  addCleanUp(pm.nest<func::FuncOp>());
   ExpandForLLVMOptions expand;
   expand.gpuMath = false;
   pm.addPass(createExpandForLLVM(expand));
   pm.addPass(createConvertMathToFuncs());
   pm.addPass(createLowerControlFlow());
-  pm.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
   // What LLVM has intrinsics for goes first; the math library has the rest.
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());

@@ -123,9 +123,10 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
 }
 
-void kvcache::addLaunchLowering(OpPassManager &pm) {
+void kvcache::addLaunchLowering(OpPassManager &pm, bool cWrappers) {
   PrepareHostOptions prepare;
   prepare.hasDevice = true;
+  prepare.cWrappers = cWrappers;
   pm.addPass(createPrepareHost(prepare));
   pm.addPass(createLowerLaunches());
   pm.addPass(createShareWithHost());

@@ -28,8 +28,8 @@ struct KernelLowering {
 void addKernelLowering(OpPassManager &pm, const KernelLowering &options);
 
 /// Adds the passes that turn launches of compiled kernels, and the host code
-/// around them, into LLVM.
-void addLaunchLowering(OpPassManager &pm);
+/// around them, into LLVM. `cWrappers` gives public functions C wrappers.
+void addLaunchLowering(OpPassManager &pm, bool cWrappers);
 
 } // namespace mlir::kvcache
 

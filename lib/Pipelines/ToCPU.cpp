@@ -23,7 +23,9 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createCheckDimensions());
-  pm.addPass(createPrepareHost());
+  PrepareHostOptions prepare;
+  prepare.cWrappers = !options.tvmFFI;
+  pm.addPass(createPrepareHost(prepare));
   pm.addPass(createExpandOps());
   pm.addPass(createHoistLookups());
   buildExpandCopiesPipeline(pm);

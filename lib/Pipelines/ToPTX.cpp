@@ -31,5 +31,5 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   serialize.toolkit = options.toolkit;
   pm.addPass(createSerializeKernels(serialize));
   if (options.host)
-    addLaunchLowering(pm);
+    addLaunchLowering(pm, /*cWrappers=*/!options.tvmFFI);
 }

@@ -138,10 +138,15 @@ def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let description = [{
     Drops argument names, which only kernels use, and rejects unregistered ops.
     Without a device, the pass drops kernels and rejects launches.
+
+    Functions that are declared are called by the C wrappers of MLIR's execution
+    engine.
   }];
   let options = [
     Option<"hasDevice", "has-device", "bool", /*default=*/"false",
-           "Keep kernels and launches">
+           "Keep kernels and launches">,
+    Option<"cWrappers", "c-wrappers", "bool", /*default=*/"true",
+           "Create C wrappers for public functions too">
   ];
 }
 

@@ -194,7 +194,7 @@ private:
   LLVM::GlobalOp createResults(func::FuncOp function);
   void setValue(FieldBuilder &fields, OpBuilder &builder, Type type,
                 StringRef name, int32_t flags, int32_t alignment);
-  LLVM::GlobalOp createLayout(MemRefType memref);
+  LLVM::GlobalOp getLayout(MemRefType memref);
   LLVM::GlobalOp getFormat(FloatType type);
   LLVM::GlobalOp createMemoryCalls();
   LLVM::LLVMFuncOp createEntry(func::FuncOp function, bool hasObstacle);
@@ -229,7 +229,7 @@ private:
   Type pointer, i32, i64;
   int32_t device;
   LLVM::GlobalOp memory;
-  llvm::DenseMap<Type, LLVM::GlobalOp> formats;
+  llvm::DenseMap<Type, LLVM::GlobalOp> formats, layouts;
 };
 } // namespace
 
@@ -278,7 +278,10 @@ LLVM::GlobalOp Wrappers::getFormat(FloatType type) {
              builder.getI64TensorAttr(fields));
 }
 
-LLVM::GlobalOp Wrappers::createLayout(MemRefType memref) {
+LLVM::GlobalOp Wrappers::getLayout(MemRefType memref) {
+  LLVM::GlobalOp &global = layouts[memref];
+  if (global)
+    return global;
   auto [strides, offset] = memref.getStridesAndOffset();
   SmallVector<int64_t> layout(memref.getShape());
   layout.append(strides.begin(), strides.end());
@@ -286,9 +289,10 @@ LLVM::GlobalOp Wrappers::createLayout(MemRefType memref) {
     return {};
   static_assert(ShapedType::kDynamic == KVCACHE_DYNAMIC);
   Builder builder(memref.getContext());
-  return runtime.createConstant(runtime.getModule().getLoc(), "kvcache_layout",
-                                LLVM::LLVMArrayType::get(i64, layout.size()),
-                                builder.getI64TensorAttr(layout));
+  return global = runtime.createConstant(
+             runtime.getModule().getLoc(), "kvcache_layout",
+             LLVM::LLVMArrayType::get(i64, layout.size()),
+             builder.getI64TensorAttr(layout));
 }
 
 void Wrappers::setValue(FieldBuilder &fields, OpBuilder &builder, Type type,
@@ -310,7 +314,7 @@ void Wrappers::setValue(FieldBuilder &fields, OpBuilder &builder, Type type,
   fields.set(runtime.getString(builder, loc, toString(type)), 0);
   fields.set(runtime.getString(builder, loc, name), 1);
   fields.set(
-      getAddress(builder, memref ? createLayout(memref) : LLVM::GlobalOp()), 2);
+      getAddress(builder, memref ? getLayout(memref) : LLVM::GlobalOp()), 2);
   fields.set(
       getAddress(builder, real && !memref ? getFormat(real) : LLVM::GlobalOp()),
       3);
