@@ -54,6 +54,38 @@ static LogicalResult verifyDistances(Operation *op, StringRef name,
   return success();
 }
 
+/// Checks that no two elements share memory, as far as sizes and strides are
+/// static: a stride is at least what all smaller ones span. A dynamic number of
+/// pages, roles or layers is taken as two, that of tokens as one.
+static LogicalResult verifyDisjoint(Operation *op, StringRef name,
+                                    MemRefType type,
+                                    ArrayRef<int64_t> strides) {
+  unsigned tokens = getTokensDim(type);
+  auto getOthers = [&](unsigned dim) -> int64_t {
+    int64_t size = type.getDimSize(dim);
+    if (ShapedType::isDynamic(strides[dim]) || size == 0)
+      return 0;
+    if (ShapedType::isDynamic(size))
+      return dim < tokens ? 1 : 0;
+    return size - 1;
+  };
+  for (unsigned dim = 0; dim <= tokens + 1; ++dim) {
+    if (getOthers(dim) == 0)
+      continue;
+    uint64_t span = type.getShape().back();
+    for (unsigned inner = 0; inner <= tokens + 1; ++inner)
+      if (inner != dim && getOthers(inner) != 0 &&
+          strides[inner] <= strides[dim])
+        span = llvm::SaturatingMultiplyAdd<uint64_t>(
+            getOthers(inner), std::max<int64_t>(strides[inner], 0), span);
+    if (strides[dim] < 0 || static_cast<uint64_t>(strides[dim]) < span)
+      return op->emitOpError("expects stride ")
+             << dim << " of '" << name << "' to be at least " << span
+             << ", so that elements do not overlap, got " << strides[dim];
+  }
+  return success();
+}
+
 /// Checks that the strides of tokens, heads and elements are those of the type.
 /// A dimension of one element has no stride.
 static LogicalResult verifyStrides(Operation *op, StringRef name,
@@ -84,7 +116,9 @@ static LogicalResult verifyStrides(Operation *op, StringRef name,
           view.getTokenStride(), head,
           {view.getPageSize(), view.getNumHeads(), view.getStoredHeadSize()})))
     return failure();
-  return verifyDistances(op, name, type, view, strides);
+  if (failed(verifyDistances(op, name, type, view, strides)))
+    return failure();
+  return verifyDisjoint(op, name, type, strides);
 }
 
 /// Checks blocks or scales: the element type of `view`, the sizes `[?, D, ?, P,

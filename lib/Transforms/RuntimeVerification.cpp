@@ -213,41 +213,58 @@ private:
       below(stride, index(std::numeric_limits<int64_t>::max()), what);
       multipleOf(stride, factor, what);
     }
-    if (!view.hasOpenHeadStride())
-      return;
-    Value stride = metadata.getStrides()[tokens + 1];
-    std::string what =
-        ("stride " + Twine(tokens + 1) + " of '" + name + "'").str();
-    multipleOf(stride, factor, what);
-    checkDisjoint(tensor, stride, view, what);
+    if (view.hasOpenHeadStride())
+      multipleOf(metadata.getStrides()[tokens + 1], factor,
+                 ("stride " + Twine(tokens + 1) + " of '" + name + "'").str());
+    checkDisjoint(metadata, type, name);
   }
 
-  /// Heads whose stride the type leaves open lie between tokens, or tokens
-  /// between heads.
-  void checkDisjoint(TypedValue<MemRefType> tensor, Value stride,
-                     CacheTypeInterface view, StringRef what) {
-    Value size = index(view.getStoredHeadSize());
-    Value token = index(view.getTokenStride());
-    auto spanOf = [&](Value count, Value stride) -> Value {
-      Value others = arith::SubIOp::create(builder, loc, count, index(1));
-      Value distance = arith::MulIOp::create(builder, loc, others, stride);
-      return arith::AddIOp::create(builder, loc, distance, size);
+  /// No two elements share memory: the stride of a dimension of several is at
+  /// least what all dimensions with smaller strides span.
+  void checkDisjoint(memref::ExtractStridedMetadataOp tensor, MemRefType type,
+                     StringRef name) {
+    if (type.getLayout().isIdentity())
+      return;
+    unsigned rank = type.getRank() - 1;
+    SmallVector<Value> reaches;
+    for (auto [size, stride] :
+         llvm::zip_equal(tensor.getSizes(), tensor.getStrides()))
+      reaches.push_back(arith::MulIOp::create(
+          builder, loc, stride,
+          arith::MaxSIOp::create(
+              builder, loc, index(0),
+              arith::SubIOp::create(builder, loc, size, index(1)))));
+    // The heads first, whose stride may be open.
+    for (unsigned i = 0; i < rank; ++i)
+      if (unsigned dim = rank - 1 - i; type.getDimSize(dim) != 1)
+        checkStride(dim, rank, tensor, reaches, type, name);
+  }
+
+  void checkStride(unsigned dim, unsigned rank,
+                   memref::ExtractStridedMetadataOp tensor,
+                   ArrayRef<Value> reaches, MemRefType type, StringRef name) {
+    auto isAtMost = [&](Value lhs, Value rhs) -> Value {
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, lhs,
+                                   rhs);
     };
-    auto isWithin = [&](Value span, Value distance) -> Value {
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle,
-                                   span, distance);
-    };
-    Value heads = spanOf(index(view.getNumHeads()), stride);
-    Value tokens =
-        spanOf(this->size(tensor, getTokensDim(tensor.getType())), token);
-    Value areHeadsApart = isWithin(size, stride);
-    Value isDisjoint = arith::AndIOp::create(
-        builder, loc, areHeadsApart,
-        arith::OrIOp::create(builder, loc, isWithin(heads, token),
-                             isWithin(tokens, stride)));
+    Value stride = tensor.getStrides()[dim];
+    Value span = tensor.getSizes()[rank];
+    for (unsigned other = 0; other < rank; ++other)
+      if (other != dim && type.getDimSize(other) != 1)
+        span = arith::AddIOp::create(
+            builder, loc, span,
+            arith::SelectOp::create(
+                builder, loc, isAtMost(tensor.getStrides()[other], stride),
+                reaches[other], index(0)));
+    Value isApart =
+        arith::OrIOp::create(builder, loc, isAtMost(span, stride),
+                             isAtMost(tensor.getSizes()[dim], index(1)));
     Value excess =
-        arith::SelectOp::create(builder, loc, isDisjoint, index(0), index(1));
-    below(excess, index(1), (what + ", at which elements overlap,").str());
+        arith::SelectOp::create(builder, loc, isApart, index(0), index(1));
+    below(excess, index(1),
+          ("stride " + Twine(dim) + " of '" + name +
+           "', at which elements overlap,")
+              .str());
   }
 
   void below(Value value, Value bound, StringRef what) {

@@ -37,7 +37,9 @@ public:
     *words++ = static_cast<int64_t>(base);
     *words++ = type.offset;
     words = std::copy_n(tensor.shape, type.rank, words);
-    return unpackStrides(words) ? words + type.rank : nullptr;
+    if (!unpackStrides(words) || !checkDisjoint())
+      return nullptr;
+    return words + type.rank;
   }
 
 private:
@@ -46,6 +48,7 @@ private:
   bool checkShape();
   bool checkAddress() const;
   bool checkDistances() const;
+  bool checkDisjoint() const;
   bool unpackStrides(int64_t *words) const;
   bool raiseStride(int32_t dimension, int64_t expected) const;
 
@@ -209,6 +212,28 @@ bool TensorCheck::checkDistances() const {
                                           std::to_string(unit) + " bytes"),
                       std::to_string(distance) + " in dimension " +
                           std::to_string(dimension));
+  }
+  return true;
+}
+
+/// No two elements of a cache share memory: a stride is at least what all
+/// smaller ones span.
+bool TensorCheck::checkDisjoint() const {
+  if (!(type.flags & KVCACHE_CACHE) || !tensor.strides || isEmpty)
+    return true;
+  int32_t elements = type.rank - 1;
+  for (int32_t dimension = 0; dimension < elements; ++dimension) {
+    int64_t stride = tensor.strides[dimension];
+    int64_t span = tensor.shape[elements];
+    for (int32_t inner = 0; inner < elements; ++inner)
+      if (inner != dimension && tensor.strides[inner] <= stride)
+        span += (tensor.shape[inner] - 1) * tensor.strides[inner];
+    if (tensor.shape[dimension] > 1 && stride < span)
+      return raiseValue(
+          "strides at which elements do not overlap, of at least " +
+              std::to_string(span * bytes) + " bytes",
+          std::to_string(stride * bytes) + " in dimension " +
+              std::to_string(dimension));
   }
   return true;
 }

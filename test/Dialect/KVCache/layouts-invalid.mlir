@@ -213,3 +213,50 @@ func.func @tile_of_packed_rows(%k: !cache, %i: index) {
   %m = kvcache.block_tile %k[%i, %i, %i, %i] : !cache -> !tile
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64, layout = hnd>
+!pages = memref<?x64x8x128xbf16, strided<[8192, 128, 8192, 1], offset: ?>>
+
+func.func @pages_that_overlap(%pages: !pages, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 0 of 'blocks' to be at least 65536, so that elements do not overlap, got 8192}}
+  %c = kvcache.paged_cache %pages, %lengths, %lut, %n, %n : !pages, memref<?xi32>, memref<?x?xi32> -> !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!blocks = memref<?x2x3x64x8x128xbf16, strided<[?, 0, 65536, 1024, 128, 1], offset: ?>>
+
+func.func @keys_that_are_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 1 of 'blocks' to be at least 128, so that elements do not overlap, got 0}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.continuous_collection<bf16, #kv>
+!blocks = memref<4x2x3x64x8x128xbf16, strided<[393216, 65536, 131072, 1024, 128, 1]>>
+
+func.func @blocks_side_by_side(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
+  %c = kvcache.continuous_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.continuous_collection<bf16, #kv>
+!blocks = memref<4x2x3x64x8x128xbf16, strided<[393216, 65536, 65536, 1024, 128, 1]>>
+
+func.func @layers_among_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 1 of 'blocks' to be at least 196608, so that elements do not overlap, got 65536}}
+  %c = kvcache.continuous_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?xi32> -> !collection
+  return
+}

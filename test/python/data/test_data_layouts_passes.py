@@ -65,7 +65,16 @@ BROKEN = [
     ("layer", 2, -(10**6), "expects strides that are not negative"),
     ("token", 3, 16, "expects a stride of 32 elements in dimension 3"),
     ("element", 5, 2, "expects a stride of 1 elements in dimension 5"),
+    ("near", 0, -32, "expects strides at which elements do not overlap, of at least "),
+    ("same", 2, "zero", "expects strides at which elements do not overlap, of at least "),
 ]
+
+
+def breaking(blocks, dimension, more):
+    """Blocks with another stride along a dimension, in bytes; only the strides count."""
+    strides = list(blocks.strides)
+    strides[dimension] = 0 if more == "zero" else strides[dimension] + more
+    return np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
 
 
 @pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
@@ -73,25 +82,45 @@ def test_strides_that_calls_refuse(name, dimension, more, message):
     case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"))
     program = compiled(queries, case, "cpu")
     blocks, *arguments = case.arguments(case.memory)
-    strides = list(blocks.strides)
-    strides[dimension] += more
-    # Only the strides count: nothing is read.
-    broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
     with pytest.raises(ValueError, match=re.escape(message)):
-        program.call("num_kv_rows", broken, *arguments)
+        program.call("num_kv_rows", breaking(blocks, dimension, more), *arguments)
 
 
-def test_checks_of_open_strides():
-    """The bounds checks find heads that overlap, and pages that are too near."""
-    case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"))
-    program = jit(queries(case), "cpu", bounds_checks=True)
-    blocks, *arguments = case.arguments(case.memory)
-    program.call("col_index", blocks, *arguments, 1)
-    strides = list(blocks.strides)
-    strides[4] = 2 * strides[3]
-    overlapping = np.lib.stride_tricks.as_strided(blocks, blocks.shape, strides)
-    with pytest.raises(kvcache.CheckError, match="elements overlap"):
-        program.call("col_index", overlapping, *arguments, 1)
+# Calls do not see the strides of a memref that a function makes.
+VIEWED = """
+!cache = !kvcache.paged<f32, #kvcache.params<num_heads = 3, head_size = 16>, page_size = 4,
+                        layout = [token = 32, head = ?]>
+!pages = memref<?x4x3x16xf32, strided<[?, 32, ?, 1], offset: ?>>
+func.func @length(%memory: memref<?xf32>, %lengths: memref<?xi32>, %table: memref<?x?xi32>,
+    %pages: index, %page: index, %head: index) -> index {
+  %zero = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %view = memref.reinterpret_cast %memory to offset: [%c0], sizes: [%pages, 4, 3, 16],
+      strides: [%page, 32, %head, 1] : memref<?xf32> to !pages
+  %k = kvcache.paged_cache %view, %lengths, %table, %zero, %zero
+      : !pages, memref<?xi32>, memref<?x?xi32> -> !cache
+  %r = kvcache.cache_length %k[%c0] : !cache
+  return %r : index
+}
+"""
+
+
+def test_checks_of_strides():
+    """The bounds checks find heads and pages that overlap."""
+    program = jit(VIEWED, "cpu", bounds_checks=True)
+    arguments = np.zeros(1024, np.float32), np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
+
+    def run(pages, page, head):
+        return program.call("length", *arguments, pages, page, head)
+
+    # Heads inside pages, pages inside heads, and pages in the gaps of tokens.
+    for pages, page, head in ((2, 384, 128), (1, 0, 128), (0, 0, 128), (3, 128, 384), (2, 16, 128)):
+        assert run(pages, page, head) == 0
+    for pages, page, head, stride in (
+        (2, 364, 128, 0), (2, 0, 128, 0), (2, 256, 128, 0), (3, 128, 256, 2), (2, 384, 64, 2), (2, 384, 0, 2),
+    ):  # fmt: skip
+        with pytest.raises(kvcache.CheckError, match=f"stride {stride} of 'blocks', at which elements overlap"):
+            run(pages, page, head)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +149,7 @@ def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message
     blocks, *arguments = case.arguments(case.memory)
     function = program.function("num_kv_rows")
     function(blocks, *arguments)
-    strides = list(blocks.strides)
-    strides[dimension] += 2 * more
-    broken = np.lib.stride_tricks.as_strided(blocks[:1], blocks.shape, strides)
+    broken = breaking(blocks, dimension, more if more == "zero" else 2 * more)
     with pytest.raises(ValueError, match=re.escape(message)):
         function(broken, *arguments)
 
