@@ -26,6 +26,7 @@ from .params import KVCacheParams
 from .runtime import JitModule, jit
 
 _DENSE = ("f32", "f16", "bf16")
+_POWERS = ("f32", "bf16", "f8E8M0FNU")
 
 
 class Operation:
@@ -183,7 +184,10 @@ class _Attention(Operation):
 
 
 def append(
-    params: KVCacheParams, target: str = "cpu", dtype: DTypeLike | None = None
+    params: KVCacheParams,
+    target: str = "cpu",
+    dtype: DTypeLike | None = None,
+    power_of_two: bool = False,
 ) -> _Append:
     """The operation that writes new keys and values.
 
@@ -192,11 +196,18 @@ def append(
         target: As in ``jit``.
         dtype: Of the new rows: f32, f16 or bf16. Unless given, that of the cache; bf16
             for one of 8 bits or less.
+        power_of_two: Whether scales are powers of two from 1e-4 on, as in FlashMLA's
+            caches.
 
     Raises:
-        ValueError: The cache is not paged, or the dtype is another one.
+        ValueError: The cache is not paged, the dtype is another one, or the cache has no
+            scales of f32, bf16 or f8E8M0FNU that could be powers of two.
     """
-    return _make(_Append, params, target, _dense_dtype(params, dtype))
+    check_flag(power_of_two=power_of_two)
+    name = _dense_dtype(params, dtype)
+    if power_of_two:
+        _check_powers(params)
+    return _make(_Append, (params, bool(power_of_two)), target, name)
 
 
 def gather(
@@ -312,7 +323,8 @@ def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
     return kind(source, target)
 
 
-def _append_source(params: KVCacheParams, dtype: str) -> str:
+def _append_source(subject: tuple[KVCacheParams, bool], dtype: str) -> str:
+    params, power_of_two = subject
     dense = _dense_type(params, dtype, "?")
     operands = ["%keys", *(() if params.is_mla else ("%values",))]
     views = [view for _, view in _views(params)]
@@ -320,7 +332,8 @@ def _append_source(params: KVCacheParams, dtype: str) -> str:
         [*[dense] * len(operands), *[params.cache_type] * len(views), "memref<?xi32>"]
     )
     arguments = ", ".join([*(f"{name}: {dense}" for name in operands), "%rows: memref<?xi32>"])
-    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows
+    powers = " {power_of_two}" if power_of_two else ""
+    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows{powers}
       : {types}"""
     return _function("append", params, f"%layer: index, {arguments}", body, views=True)
 
@@ -430,6 +443,15 @@ def _dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
         return _check_dense(dtypes.mlir_name(dtype))
     own = params.dtype_shorthand
     return own if own in _DENSE else "bf16"
+
+
+def _check_powers(params: KVCacheParams) -> None:
+    config = params.kvcache_quant_config
+    scale = dtypes.mlir_name(config.scale_dtype) if config else "no scales"
+    if scale not in _POWERS:
+        raise ValueError(
+            f"expects scales of {', '.join(_POWERS)} with 'power_of_two', got {scale}"
+        )
 
 
 def _check_dense(name: str) -> str:

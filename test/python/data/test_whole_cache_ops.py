@@ -74,7 +74,7 @@ def rows_of(inputs, tokens_of):
     return places
 
 
-def encode_rows(params, rows):
+def encode_rows(params, rows, power_of_two=False):
     """What rows [.., head size] of f32 look like in the cache: elements and scales."""
     config = params.kvcache_quant_config
     name = params.dtype_shorthand
@@ -84,7 +84,8 @@ def encode_rows(params, rows):
     scale = {"float32": "f32", "float16": "f16", "bfloat16": "bf16",
              "float8_e4m3fn": "f8E4M3FN", "float8_e8m0fnu": "f8E8M0FNU"}[
         np.dtype(config.scale_dtype).name]
-    elements, scales = quantize(rows, config.quantization_granularity, ELEMENTS[name], SCALES[scale])
+    granularity, element = config.quantization_granularity, ELEMENTS[name]
+    elements, scales = quantize(rows, granularity, element, SCALES[scale], power_of_two=power_of_two)
     encoded = ELEMENTS[name].encode(elements)
     if name == "f4E2M1FN":
         encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
@@ -101,11 +102,11 @@ def random_rows(params, total, dtype, seed=1):
     return rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
 
 
-def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before):
+def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False):
     params = manager.params
     expected = [as_uint(tensor.copy()) for tensor in before]
     for role, rows in enumerate(rows_by_role):
-        elements, scales = encode_rows(params, np.asarray(rows, np.float32))
+        elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two)
         for row, (b, t) in enumerate(rows_of(inputs, tokens_of)):
             page, offset = inputs.lut[b, t // params.page_size], t % params.page_size
             expected[0][page, role, layer, offset] = elements[row]
@@ -116,10 +117,16 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", FORMATS_OF_CACHES)
-def test_append(name, target):
+@pytest.mark.parametrize(
+    ("name", "power_of_two"),
+    [
+        *((name, False) for name in FORMATS_OF_CACHES),
+        *((name, True) for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
+    ],
+)
+def test_append(name, power_of_two, target):
     manager, inputs, tokens_of = make_cache(name)
-    append = kvcache.ops.append(manager.params, target=target)
+    append = kvcache.ops.append(manager.params, target=target, power_of_two=power_of_two)
     total = sum(new for _, new in tokens_of)
     dtype = manager.params.dtype_shorthand
     dtype = dtype if dtype in ("bf16", "f16", "f32") else "bf16"
@@ -128,7 +135,7 @@ def test_append(name, target):
         rows = rows[:1]
     before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
     append(inputs, 1, *rows)
-    check_appended(manager, inputs, tokens_of, 1, [r[:total] for r in rows], before)
+    check_appended(manager, inputs, tokens_of, 1, [r[:total] for r in rows], before, power_of_two)
 
 
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
@@ -476,6 +483,9 @@ def test_one_operation_for_equal_arguments():
 def test_wrong_operations():
     with pytest.raises(ValueError, match="expects 'dtype' to be one of f32, f16, bf16, got i8"):
         kvcache.ops.append(make_params("bf16"), dtype="i8")
+    for name, got in (("fp8", "no scales"), ("fp8-group", "f16"), ("nvfp4", "f8E4M3FN")):
+        with pytest.raises(ValueError, match=f"with 'power_of_two', got {got}"):
+            kvcache.ops.append(make_params(name), power_of_two=True)
     with pytest.raises(TypeError, match="expects 'params' to be a KVCacheParams"):
         kvcache.ops.gather("bf16")
     with pytest.raises(ValueError, match="expects 'heads' to be positive"):
