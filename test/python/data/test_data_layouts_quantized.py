@@ -220,8 +220,6 @@ def program_of(case):
         "f32",
         f"{take('%v', io('f32'), wide)}  kvcache.store_quantized %v, {AT} : {wide}, !cache\n",
     )
-    if case.is_page_open:
-        return text
     width = HEAD_SIZE // case.per_byte
     tiles = {
         "tile": (case.elements.token, width, case.stored_dtype, "block_tile"),
@@ -239,7 +237,6 @@ def program_of(case):
         )
     for name, op in QUERIES.items():
         text += HEADER_OF_QUERY.format(name=name, op=op)
-    return text
     return text
 
 
@@ -304,12 +301,12 @@ def check_tiles(case, target):
             np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.is_page_open], ids=str)
+@each_case
 def test_tiles(case):
     check_tiles(case, "cpu")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.is_page_open], ids=str)
+@each_case
 def test_rows_of_elements_and_scales(case):
     """Rows are as far apart as tokens, those of scales by a distance of their own."""
     program = compiled(case, "cpu")
