@@ -313,8 +313,8 @@ void Wrappers::setValue(FieldBuilder &fields, OpBuilder &builder, Type type,
     flags |= KVCACHE_CONTIGUOUS;
   fields.set(runtime.getString(builder, loc, toString(type)), 0);
   fields.set(runtime.getString(builder, loc, name), 1);
-  fields.set(
-      getAddress(builder, memref ? getLayout(memref) : LLVM::GlobalOp()), 2);
+  fields.set(getAddress(builder, memref ? getLayout(memref) : LLVM::GlobalOp()),
+             2);
   fields.set(
       getAddress(builder, real && !memref ? getFormat(real) : LLVM::GlobalOp()),
       3);
