@@ -7,6 +7,7 @@
 #   kvcache_encoder the model that some examples run, into build/venv
 #   kvcache_docs_packages   the packages for the documentation site, into build/venv
 #   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
+#   kvcache_extras  PyTorch and other frameworks, in build/extras-venv
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that stdout has only the output of the script.
@@ -203,19 +204,27 @@ kvcache_docs_packages() {
     -r "$KVCACHE_ROOT/docs/site/requirements.txt"
 }
 
-kvcache_peers_install() {
+kvcache_other_venv_install() { # VENV REQUIREMENTS [OPTION...]
   rm -rf "$1"
   "$(kvcache_python)" -m venv "$1" || return
-  "$1/bin/python" -I -m pip install --disable-pip-version-check \
-    --no-deps --only-binary :all: -r "$KVCACHE_ROOT/benchmarks/requirements.txt"
+  "$1/bin/python" -I -m pip install --disable-pip-version-check --only-binary :all: -r "$2" "${@:3}"
+}
+
+# A virtual environment beside the project's, for the packages of a list.
+kvcache_other_venv() { # STEP VENV REQUIREMENTS [OPTION...]
+  local state
+  state="$2 ${PYTHON:-} $(cat "$3" "$KVCACHE_ROOT/requirements.txt" | cksum)"
+  [[ "$(cat "$2/.kvcache-stamp" 2>/dev/null)" != "$state" ]] || return 0
+  kvcache_step "$1" kvcache_other_venv_install "${@:2}"
+  printf '%s\n' "$state" >"$2/.kvcache-stamp"
 }
 
 kvcache_peers() {
-  local venv="$KVCACHE_BUILD/bench-venv" state
-  state="$venv ${PYTHON:-} $(cat "$KVCACHE_ROOT/benchmarks/requirements.txt" "$KVCACHE_ROOT/requirements.txt" | cksum)"
-  [[ "$(cat "$venv/.kvcache-stamp" 2>/dev/null)" != "$state" ]] || return 0
-  kvcache_step peers kvcache_peers_install "$venv"
-  printf '%s\n' "$state" >"$venv/.kvcache-stamp"
+  kvcache_other_venv peers "$KVCACHE_BUILD/bench-venv" "$KVCACHE_ROOT/benchmarks/requirements.txt" --no-deps
+}
+
+kvcache_extras() {
+  kvcache_other_venv extras "$KVCACHE_BUILD/extras-venv" "$KVCACHE_ROOT/test/python/extras/requirements.txt"
 }
 
 # --- Build -------------------------------------------------------------------

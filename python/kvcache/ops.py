@@ -27,6 +27,7 @@ from .runtime import JitModule, jit
 
 _DENSE = ("f32", "f16", "bf16")
 _POWERS = ("f32", "bf16", "f8E8M0FNU")
+_CACHE = ("blocks", "scales")
 
 
 class Operation:
@@ -36,9 +37,11 @@ class Operation:
         source: The module's text, before the operation is expanded.
         functions: The names of what it exports.
         target: What it is compiled for, as in ``jit``.
+        mutates: The arguments that it writes to.
     """
 
     functions: tuple[str, ...]
+    mutates: tuple[str, ...]
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
@@ -59,6 +62,7 @@ class Operation:
 
 class _Append(Operation):
     functions = ("append",)
+    mutates = _CACHE
 
     def __call__(
         self,
@@ -87,6 +91,7 @@ class _Append(Operation):
 
 class _Gather(Operation):
     functions = ("gather",)
+    mutates = ("keys", "values")
 
     def __call__(
         self,
@@ -111,6 +116,7 @@ class _Gather(Operation):
 
 class _CopyPages(Operation):
     functions = ("copy_pages",)
+    mutates = _CACHE
 
     def __call__(self, inputs: StepInputs, pairs: Any, device: int = 0) -> None:
         """Copies pages: all layers, keys and values, with their scales.
@@ -125,6 +131,7 @@ class _CopyPages(Operation):
 
 class _MergeStates(Operation):
     functions = ("merge_states",)
+    mutates = ("out", "lse")
 
     def __call__(self, outs: Any, lses: Any, out: Any, lse: Any) -> None:
         """Merges the attention over parts of the keys.
@@ -141,6 +148,7 @@ class _MergeStates(Operation):
 
 class _Attention(Operation):
     functions = ("attention",)
+    mutates = ("out", "lse")
 
     def __init__(self, source: str, target: str, spec: AttentionSpec) -> None:
         super().__init__(source, target)

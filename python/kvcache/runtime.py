@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import threading
 from dataclasses import dataclass
@@ -212,6 +213,16 @@ class JitModule:
             ValueError: There is no such function.
         """
         return self._find(name).function
+
+    def signature(self, name: str) -> Signature:
+        """Describes a function and its arguments. Raises as ``function`` does."""
+        return self._find(name).signature
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal sources and options, also in other processes."""
+        described = repr((self.target, self._library)).encode()
+        return hashlib.sha256(described).hexdigest()
 
     def save_library(self, path: _native.Path) -> None:
         """Writes the functions as a shared library that TVM-FFI loads.
