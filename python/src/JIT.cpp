@@ -133,21 +133,43 @@ bool Symbols::find(StringRef name) {
          addLookedUp(name, lookupHelper(name));
 }
 
+/// All at once: a walk over the module for each function takes longer than
+/// many passes.
+static llvm::DenseSet<StringRef> getUsedSymbols(ModuleOp module) {
+  llvm::DenseSet<StringRef> used;
+  if (auto uses = SymbolTable::getSymbolUses(&module.getBodyRegion()))
+    for (const SymbolTable::SymbolUse &use : *uses)
+      used.insert(use.getSymbolRef().getRootReference());
+  return used;
+}
+
 LogicalResult Symbols::add(ModuleOp module) {
   static const bool isProcessSearched =
       !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
   (void)isProcessSearched;
+  llvm::DenseSet<StringRef> used = getUsedSymbols(module);
   bool failed = false;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     StringRef name = function.getName();
     if (!function.isExternal() || name.starts_with("llvm.") ||
-        SymbolTable::symbolKnownUseEmpty(function, module) || find(name))
+        !used.contains(name) || find(name))
       continue;
     name.consume_front(kWrapperPrefix);
     function.emitError() << "'" << name << "' is called but defined nowhere";
     failed = true;
   }
   return failure(failed);
+}
+
+/// Only the wrappers are looked up. The engine makes an interface for each of
+/// the other functions, too, unless nobody else can call them.
+static void hideFunctions(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal() && function.getName() != kUnload &&
+        !function.getName().starts_with(kTVMFFIPrefix) &&
+        function.getLinkage() == LLVM::Linkage::External &&
+        function.getVisibility_() == LLVM::Visibility::Default)
+      function.setLinkage(LLVM::Linkage::Internal);
 }
 
 /// The constants that describe the kernels of a module, from the calls that
@@ -284,6 +306,7 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
   Symbols symbols(emulator);
   if (failed(symbols.add(source.getModule())))
     return failure();
+  hideFunctions(source.getModule());
   auto created = createEngine(source.getModule(), options.optLevel);
   if (!created) {
     diagnostics.addError(toString(created.takeError()));
