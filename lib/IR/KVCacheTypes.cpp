@@ -101,6 +101,9 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
       return failure();
   }
   table = kind.value_or(TableKind::Dense);
+  // Each element has a scale of its own unless the type says otherwise.
+  if (scale && !granularity)
+    granularity = 1;
   if (scales && (!scale || granularity <= 0))
     return parser.emitError(
         scales->loc, "expects scale_layout only with scale and granularity");

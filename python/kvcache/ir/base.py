@@ -87,6 +87,11 @@ class Type(_Value):
 
     _noun = "type"
 
+    @property
+    def name(self) -> str:
+        """The name without parameters: ``kvcache.paged``."""
+        return self._text.removeprefix("!").partition("<")[0]
+
 
 class Attribute(_Value):
     """An attribute of MLIR. Attributes of the dialect have subclasses."""

@@ -37,7 +37,8 @@ class CacheType(Type):
         params: Heads and head size.
         page_size: Tokens in a page, or ``DYNAMIC``; None for a continuous cache.
         scale: MLIR's name of the scales' type; None without scales.
-        granularity: Elements of a head that share a scale; None without scales.
+        granularity: Elements of a head that share a scale, 1 unless given; None without
+            scales.
         layout: Strides inside pages; None for packed rows.
         scale_layout: Strides of the scales inside pages; None for packed rows.
         table: How the lookup table gives the pages of a sequence.
@@ -75,6 +76,8 @@ class _PagedType(CacheType):
         scale_layout: LayoutAttr | str | None = None,
         table: Table | str = Table.DENSE,
     ) -> None:
+        if scale is not None and granularity is None:
+            granularity = 1
         self._make(
             dtype=element_type("dtype", dtype),
             params=_to_params(params),

@@ -126,13 +126,6 @@ func.func private @c3_granularity_without_scale(
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects granularity with a scale type}}
-func.func private @c3_scale_without_granularity(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32>)
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-
 func.func private @c3_no_granularity(
   // expected-error @below {{expects granularity to be positive}}
   !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 0>)

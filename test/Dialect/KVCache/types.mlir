@@ -109,3 +109,8 @@ func.func private @scales(
   !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>>,
   !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
   !kvcache.scales<!kvcache.paged<i8, #mla, page_size = 3, scale = bf16, granularity = 1>>)
+
+// CHECK-LABEL: func.func private @a_scale_for_each_element(
+// CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 1>)
+func.func private @a_scale_for_each_element(
+  !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32>)

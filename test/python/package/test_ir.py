@@ -284,6 +284,15 @@ def test_parts_may_be_text():
     assert TileType(64, 128, "bf16", Swizzle.SPAN_128) == TILE
 
 
+def test_types_have_names():
+    names = [type.name for type in (PAGED, ContinuousCacheType("f32", KV), ScalesType(FP8), TILE, Type.parse("bf16"))]
+    assert names == ["kvcache.paged", "kvcache.continuous", "kvcache.scales", "kvcache.tile", "bf16"]
+
+
+def test_a_scale_is_of_one_element_unless_said():
+    assert PagedCacheType("i8", KV, 64, scale="f32").granularity == 1
+
+
 def test_what_caches_have_in_common():
     caches = {type(value) for value, _, _ in VALUES if isinstance(value, CacheType)}
     assert caches == {
@@ -305,7 +314,6 @@ def test_what_caches_have_in_common():
         (lambda: PagedCacheType("f64", KV, 64), "expects an element type of f32"),
         (lambda: PagedCollectionType("f64", KV, 64), "expects an element type of f32"),
         (lambda: PagedCacheType("bf16", KV, -1), "page_size.*positive, got -1"),
-        (lambda: PagedCacheType("i8", KV, 64, scale="f32"), "granularity"),
         (lambda: PagedCacheType("i8", KV, 64, granularity=8), "scale"),
         (lambda: PagedCacheType("i8", KV, 64, "f64", 8), "scale"),
         (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(64, 8192)), "token stride"),
