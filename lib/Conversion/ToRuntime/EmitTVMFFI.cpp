@@ -6,19 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TVMFFIArguments.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/KVCache.h"
 #include "kvcache/Runtime/TVMFFI.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_EMITTVMFFI
@@ -27,147 +24,6 @@ namespace mlir::kvcache {
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A type of numbers: DLPack's code, and bits in a register and in memory.
-struct NumberType {
-  int32_t code, bits, memoryBits;
-  bool isSignless;
-};
-} // namespace
-
-/// DLPack's code of a float; -1 without one.
-static int32_t getFloatCode(FloatType type) {
-  return llvm::TypeSwitch<Type, int32_t>(type)
-      .Case<Float16Type, Float32Type, Float64Type>([](Type) { return 2; })
-      .Case<BFloat16Type>([](Type) { return 4; })
-      .Case<Float8E3M4Type>([](Type) { return 7; })
-      .Case<Float8E4M3Type>([](Type) { return 8; })
-      .Case<Float8E4M3B11FNUZType>([](Type) { return 9; })
-      .Case<Float8E4M3FNType>([](Type) { return 10; })
-      .Case<Float8E4M3FNUZType>([](Type) { return 11; })
-      .Case<Float8E5M2Type>([](Type) { return 12; })
-      .Case<Float8E5M2FNUZType>([](Type) { return 13; })
-      .Case<Float8E8M0FNUType>([](Type) { return 14; })
-      .Case<Float6E2M3FNType>([](Type) { return 15; })
-      .Case<Float6E3M2FNType>([](Type) { return 16; })
-      .Case<Float4E2M1FNType>([](Type) { return 17; })
-      .Default([](Type) { return -1; });
-}
-
-/// Nothing for types that are not numbers of at most 64 bits.
-static std::optional<NumberType> getNumberType(Type type) {
-  if (type.isIndex())
-    return NumberType{/*code=*/0, 64, 64, /*isSignless=*/true};
-  if (auto real = dyn_cast<FloatType>(type)) {
-    int32_t bits = real.getWidth(), code = getFloatCode(real);
-    if (code < 0)
-      return std::nullopt;
-    return NumberType{code, bits, std::max(bits, 8), /*isSignless=*/false};
-  }
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer || integer.getWidth() == 0 || integer.getWidth() > 64)
-    return std::nullopt;
-  int32_t bits = integer.getWidth(), code = integer.isUnsigned();
-  int32_t memoryBits = llvm::PowerOf2Ceil(std::max(bits, 8));
-  return NumberType{code, bits, memoryBits, integer.isSignless()};
-}
-
-/// The type of the elements of a memref that a tensor can stand for: one with
-/// strides, of elements that DLPack has a type for.
-static std::optional<NumberType> getElementType(Type type) {
-  auto memref = dyn_cast<MemRefType>(type);
-  std::optional<NumberType> element =
-      memref && memref.isStrided() ? getNumberType(memref.getElementType())
-                                   : std::nullopt;
-  if (!element || isa<FloatType>(memref.getElementType()))
-    return element;
-  constexpr int32_t boolCode = 6;
-  if (element->bits == 1 && element->isSignless)
-    return NumberType{boolCode, 1, 8, /*isSignless=*/false};
-  if (element->bits != element->memoryBits)
-    return std::nullopt;
-  return element;
-}
-
-static std::string toString(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
-
-/// Why a function can't be called; empty if it can.
-static std::string findObstacle(func::FuncOp function) {
-  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (!getElementType(type) && !getNumberType(type))
-      return llvm::formatv("argument {0} is {1}, and only memrefs and numbers "
-                           "can be passed",
-                           index, toString(type));
-  for (Type type : function.getResultTypes())
-    if (!getNumberType(type))
-      return llvm::formatv("it returns {0}, and only numbers can be returned: "
-                           "write other results to memref arguments",
-                           toString(type));
-  return "";
-}
-
-//===----------------------------------------------------------------------===//
-// Arguments
-//===----------------------------------------------------------------------===//
-
-/// The bytes of which the distances between pages are multiples, if `use` is
-/// the use of the blocks or the scales of a cache.
-static std::optional<int64_t> getUnitOfUse(OpOperand &use) {
-  auto bundle = dyn_cast<BundleOpInterface>(use.getOwner());
-  Value value = use.get();
-  if (!bundle || (value != bundle.getBlocks() && value != bundle.getScales()))
-    return std::nullopt;
-  CacheTypeInterface view =
-      getViewType(bundle.getBundle().getType(), value == bundle.getScales());
-  return getDistanceUnit(view) * view.getStorageType().getIntOrFloatBitWidth() /
-         8;
-}
-
-/// The same of all uses of a value, also where a call or a cast comes between;
-/// 0 if it holds neither blocks nor scales. `seen` holds the values that were
-/// looked at.
-static int64_t getUnit(Value value, llvm::DenseSet<Value> &seen) {
-  if (!isa<MemRefType>(value.getType()) || !seen.insert(value).second)
-    return 0;
-  int64_t unit = 0;
-  for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    unit = std::max(unit, getUnitOfUse(use).value_or(0));
-    if (auto cast = dyn_cast<memref::CastOp>(user))
-      unit = std::max(unit, getUnit(cast, seen));
-    auto call = dyn_cast<func::CallOp>(user);
-    auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-                             call, call.getCalleeAttr())
-                       : func::FuncOp();
-    if (callee && !callee.isExternal())
-      unit = std::max(
-          unit, getUnit(callee.getArgument(use.getOperandNumber()), seen));
-  }
-  return unit;
-}
-
-/// Flags and alignment that a memref argument has beyond those of its type.
-static void addUses(BlockArgument argument, func::FuncOp function,
-                    int32_t &flags, int32_t &alignment) {
-  if (function.getArgAttr(argument.getArgNumber(),
-                          LLVM::LLVMDialect::getReadonlyAttrName()))
-    flags |= KVCACHE_READONLY;
-  llvm::DenseSet<Value> seen;
-  int64_t unit = getUnit(argument, seen);
-  if (unit == 0)
-    return;
-  flags |= KVCACHE_CACHE | static_cast<int32_t>(unit << KVCACHE_UNIT_SHIFT);
-  alignment = std::max<int32_t>(alignment, kPromisedAlignment);
-}
 
 //===----------------------------------------------------------------------===//
 // Constants
