@@ -1,0 +1,310 @@
+"""Models of transformers with random weights: tokens with a PagedCache and without."""
+
+import functools
+
+import pytest
+import torch
+import transformers
+
+import kvcache
+from kvcache.transformers import PagedCache, install
+
+install()
+
+VOCABULARY = 97
+SIZES = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, "tie_word_embeddings": False,
+}
+# All experts for each token: else a small difference could choose others.
+EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 4}
+LATENT = {
+    "num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 16, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 4,
+    "n_group": 1, "topk_group": 1, "moe_intermediate_size": 16, "first_k_dense_replace": 1,
+    "n_shared_experts": 1,
+}
+GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8}
+
+MODELS = {
+    "llama": (transformers.LlamaConfig, {}),
+    "qwen3": (transformers.Qwen3Config, {"head_dim": 16}),
+    "mistral": (transformers.MistralConfig, {"sliding_window": 8}),
+    "gemma2": (transformers.Gemma2Config, GEMMA | {"attn_logit_softcapping": 2.0}),
+    "gemma3": (transformers.Gemma3TextConfig, GEMMA | {"num_hidden_layers": 6}),
+    "gpt_oss": (transformers.GptOssConfig, EXPERTS | {"head_dim": 16, "sliding_window": 8}),
+    "deepseek_v3": (transformers.DeepseekV3Config, LATENT),
+    "deepseek_v2": (transformers.DeepseekV2Config, LATENT | {"topk_method": "greedy"}),
+}
+
+
+@functools.cache
+def make_model(name, attention="kvcache", dtype=torch.float32, seed=0):
+    """A model with random weights, of which the logits differ well."""
+    kind, options = MODELS[name]
+    config = kind(**SIZES | options)
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.2)
+        elif parameter.numel() == config.num_attention_heads:
+            torch.nn.init.normal_(parameter)  # sinks
+    model = model.eval().to(dtype)
+    model.set_attn_implementation(attention)
+    return model
+
+
+def prompts(*lengths, seed=1):
+    """Ids with padding on the left, and their mask."""
+    generator = torch.Generator().manual_seed(seed)
+    longest = max(lengths)
+    ids = torch.randint(2, VOCABULARY, (len(lengths), longest), generator=generator)
+    mask = torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]
+    return {"input_ids": ids * mask, "attention_mask": mask.long()}
+
+
+def make_cache(model, **options):
+    sizes = {"max_batch_size": 8, "max_seq_len": 256, "page_size": 4} | options
+    return PagedCache(model.config, **sizes)
+
+
+def generate(model, inputs, cache=None, **options):
+    options = {"max_new_tokens": 16, "do_sample": False} | options
+    return model.generate(**inputs, past_key_values=cache, **options)
+
+
+def check(name, inputs, **options):
+    """Tokens are those of the model's own cache and attention; returns the cache."""
+    wanted = generate(make_model(name, "eager"), inputs, **options)
+    model = make_model(name)
+    cache = make_cache(model)
+    tokens = generate(model, inputs, cache, **options)
+    assert tokens.tolist() == wanted.tolist()
+    assert wanted[:, -16:].unique().numel() > 1
+    return cache
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("lengths", [(21,), (5, 19, 1)], ids=["one", "padded"])
+def test_tokens(name, lengths):
+    check(name, prompts(*lengths))
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3", "gpt_oss", "deepseek_v3"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_beams": 3, "num_return_sequences": 2},
+        {"prefill_chunk_size": 5},
+        {"prompt_lookup_num_tokens": 3},
+    ],
+    ids=["beams", "chunks", "lookup"],
+)
+def test_ways_of_generation(name, options):
+    inputs = prompts(18) if "prompt_lookup_num_tokens" in options else prompts(5, 18)
+    if "prompt_lookup_num_tokens" in options:
+        inputs["input_ids"][:, 9:14] = inputs["input_ids"][:, :5]
+    check(name, inputs, **options)
+
+
+def test_assistant():
+    """Drafts of another model, of which some are rejected: the cache is cropped."""
+    inputs = prompts(18)
+    wanted = generate(make_model("llama", "eager"), inputs)
+    for seed in (0, 3):
+        assistant = make_model("llama", "eager", seed=seed)
+        model = make_model("llama")
+        tokens = generate(model, inputs, make_cache(model), assistant_model=assistant)
+        assert tokens.tolist() == wanted.tolist()
+
+
+def test_samples():
+    inputs = prompts(7, 18)
+    options = {"do_sample": True, "num_return_sequences": 2}
+    torch.manual_seed(5)
+    wanted = generate(make_model("llama", "eager"), inputs, **options)
+    torch.manual_seed(5)
+    model = make_model("llama")
+    assert generate(model, inputs, make_cache(model), **options).tolist() == wanted.tolist()
+
+
+def test_a_second_question():
+    first = prompts(7, 18)
+    model = make_model("llama")
+    cache = make_cache(model)
+    tokens = generate(model, first, cache)
+    more = torch.cat([tokens, prompts(6, 6, seed=2)["input_ids"]], dim=1)
+    padding = torch.ones(2, more.shape[1] - first["attention_mask"].shape[1])
+    mask = torch.cat([first["attention_mask"], padding.long()], dim=1)
+    inputs = {"input_ids": more, "attention_mask": mask}
+    wanted = generate(make_model("llama", "eager"), inputs)
+    assert generate(model, inputs, cache).tolist() == wanted.tolist()
+    assert cache.get_seq_length() == wanted.shape[1] - 1
+
+
+@pytest.mark.parametrize("name", ["llama", "deepseek_v3"])
+def test_shared_prefixes(name):
+    model = make_model(name)
+    cache = make_cache(model, share_prefixes=True)
+    first = prompts(18)
+    assert cache.start(first["input_ids"]) == 0
+    generate(model, first, cache)
+    cache.reset()
+    ids = torch.cat([first["input_ids"], prompts(6, seed=3)["input_ids"]], dim=1).repeat(2, 1)
+    ids[1, 10:] = 5
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    assert cache.start(**inputs) == 10  # the second row has no more of it
+    wanted = generate(make_model(name, "eager"), inputs)
+    assert generate(model, inputs, cache).tolist() == wanted.tolist()
+    cache.reset()
+    assert cache.start(first["input_ids"]) == 17  # one token is left to compute
+    cache.reset()
+    padded = prompts(3, 18)
+    padded["input_ids"][1] = first["input_ids"][0]
+    assert cache.start(**padded) == 15  # the padding of the first row
+    wanted = generate(make_model(name, "eager"), padded)
+    assert generate(model, padded, cache).tolist() == wanted.tolist()
+
+
+def test_pages():
+    """Beams share pages, padding takes none, and reset gives all back."""
+    model = make_model("llama")
+    cache = make_cache(model)
+    free = cache.manager.num_free_pages
+    generate(model, prompts(1, 20), cache, max_new_tokens=2)
+    assert free - cache.manager.num_free_pages == 1 + 6  # 2 and 21 tokens in pages of 4
+    assert cache.nbytes == 7 * cache.manager.params.bytes_per_block
+    cache.reset()
+    assert cache.manager.num_free_pages == free and cache.get_seq_length() == 0
+    generate(model, prompts(20), cache, num_beams=4, max_new_tokens=2)
+    assert free - cache.manager.num_free_pages < 4 * 6
+
+
+def test_rows():
+    model = make_model("llama")
+    cache = make_cache(model)
+    with torch.no_grad():
+        logits = model(**prompts(6, 9), past_key_values=cache).logits[:, -1]
+        cache.batch_repeat_interleave(2)
+        assert cache.batch_size == 4
+        cache.batch_select_indices(torch.tensor([3, 0]))
+        cache.crop(-1)
+        last = prompts(6, 9)["input_ids"][:, -1:].flip(0)
+        mask = prompts(6, 9)["attention_mask"].flip(0)
+        again = model(input_ids=last, attention_mask=mask, past_key_values=cache).logits[:, -1]
+    torch.testing.assert_close(again, logits.flip(0), rtol=1e-4, atol=1e-4)
+
+
+# The largest difference of logits to a cache of f32, relative to the largest logit.
+ERRORS = {"bf16": 0.02, "f8E4M3FN": 0.12, "f8E5M2": 0.2, "i8": 0.03, torch.float16: 0.003}
+
+
+@pytest.mark.parametrize(
+    "name, dtype",
+    [
+        *(("llama", dtype) for dtype in ERRORS),
+        *(("deepseek_v3", dtype) for dtype in ("bf16", "f8E4M3FN", "i8")),
+        *((name, "f8E4M3FN") for name in ("gemma2", "gpt_oss")),
+    ],
+)
+def test_formats(name, dtype):
+    model = make_model(name)
+    inputs = prompts(24)
+    with torch.no_grad():
+        wanted = make_model(name, "eager")(**inputs).logits
+        cache = make_cache(model, dtype=dtype)
+        found = model(**inputs, past_key_values=cache).logits
+    error = ((found - wanted).abs().max() / wanted.abs().max()).item()
+    print(f"{name} {dtype}: {error:.4f}")
+    assert ERRORS[dtype] / 400 < error < ERRORS[dtype]
+
+
+def test_a_model_of_bf16():
+    model = make_model("llama", dtype=torch.bfloat16)
+    inputs = prompts(3, 18)
+    with torch.no_grad():
+        wanted = make_model("llama", "eager", torch.bfloat16)(**inputs).logits[:, -1]
+        found = model(**inputs, past_key_values=make_cache(model, dtype="bf16")).logits[:, -1]
+    torch.testing.assert_close(found, wanted, rtol=0.05, atol=0.3)
+
+
+def forward(model, cache, **inputs):
+    with torch.no_grad():
+        return model(**prompts(4, 6) | inputs, past_key_values=cache)
+
+
+def test_padding_on_the_right():
+    model = make_model("llama")
+    cache = make_cache(model)
+    mask = torch.tensor([[1, 1, 1, 1, 0, 0], [1] * 6])
+    with pytest.raises(ValueError, match="padding on the left .* padding_side='left'"):
+        forward(model, cache, attention_mask=mask)
+    assert cache.get_seq_length() == 0 and forward(model, cache).logits.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "mask, message",
+    [
+        (torch.ones(2, 8), "the same padding as before"),
+        (torch.tensor([[0, 0, 1, 0, 1, 1, 1, 1], [1] * 8]), "padding on the left"),
+        (torch.ones(2, 7), r"'attention_mask' of \[2, 8\], got \[2, 7\]"),
+    ],
+)
+def test_masks_of_a_later_step(mask, message):
+    model = make_model("llama")
+    cache = make_cache(model)
+    forward(model, cache)
+    with pytest.raises(ValueError, match=message):
+        forward(model, cache, input_ids=torch.full((2, 2), 3), attention_mask=mask.long())
+
+
+def test_wrong_calls():
+    model, eager = make_model("llama"), make_model("llama", "eager")
+    cache = make_cache(model)
+    with pytest.raises(ValueError, match=r"call model.set_attn_implementation\('kvcache'\)"):
+        forward(eager, make_cache(eager))
+    with pytest.raises(ValueError, match="needs a PagedCache"):
+        forward(model, None, use_cache=False)
+    with pytest.raises(ValueError, match=r"use torch.no_grad\(\)"):
+        model(**prompts(3), past_key_values=cache)
+    with pytest.raises(ValueError, match="'tokens_to_remove' not to be positive, got 1"):
+        cache.crop(1)
+    with pytest.raises(ValueError, match="share_prefixes=True"):
+        cache.start(prompts(3)["input_ids"])
+    forward(model, cache)
+    with pytest.raises(ValueError, match="expects 2 rows, as before, got 1"):
+        forward(model, cache, input_ids=torch.tensor([[3]]), attention_mask=None)
+    with pytest.raises(ValueError, match="'max_seq_len'"):
+        small = make_cache(model, max_seq_len=5)
+        forward(model, small)
+    with pytest.raises(ValueError, match="'max_batch_size'"):
+        forward(model, make_cache(model, max_batch_size=1))
+    with pytest.raises(ValueError, match="expects keys of"):
+        forward(model, make_cache(make_model("gpt_oss")))
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        (transformers.Qwen3NextConfig(), "no layers of linear_attention"),
+        (transformers.T5Config(), "cross attention"),
+        (transformers.MiniCPM3Config(), "latent rows of deepseek_v2, deepseek_v3 only"),
+    ],
+    ids=lambda value: getattr(value, "model_type", None),
+)
+def test_other_models(config, message):
+    with pytest.raises(ValueError, match=message):
+        PagedCache(config, max_batch_size=1, max_seq_len=8)
+
+
+def test_wrong_options():
+    config = make_model("llama").config
+    with pytest.raises(ValueError, match="'page_size' to be positive"):
+        PagedCache(config, max_batch_size=1, max_seq_len=8, page_size=0)
+    with pytest.raises(TypeError, match="'share_prefixes' to be True or False"):
+        PagedCache(config, max_batch_size=1, max_seq_len=8, share_prefixes=1)
+    with pytest.raises(TypeError, match="'config' to be a"):
+        PagedCache(None, max_batch_size=1, max_seq_len=8)
+    assert kvcache.transformers.NAME == "kvcache"
