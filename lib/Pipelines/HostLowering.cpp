@@ -59,6 +59,7 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createDropHints());
   pm.addPass(createTrackHostMemory());
+  pm.addPass(createInlineChecks());
   pm.addPass(createVerifyIR());
   pm.addPass(createCheckLowered());
 }

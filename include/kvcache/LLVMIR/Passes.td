@@ -126,6 +126,17 @@ def TrackHostMemory : Pass<"kvcache-track-host-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def InlineChecks : Pass<"kvcache-inline-checks", "::mlir::ModuleOp"> {
+  let summary = "Inline internal functions with 'always_inline'";
+  let description = [{
+    A run-time check of host code is a call until here, because passes over many
+    branches are slow. LLVM's inliner begins with the first call of a block and
+    moves the rest of the block at each, in quadratic time. This pass begins with
+    the last one.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject ops that no pass has lowered to LLVM";
   let description = [{

@@ -51,8 +51,9 @@ public:
   }
 
 private:
-  /// A function of a format, a value and a bound, which LLVM inlines. A check
-  /// that fails calls `kvcacheCheckFailed`, which does not return.
+  /// A function of a format, a value and a bound, which kvcache-inline-checks
+  /// inlines. A check that fails calls `kvcacheCheckFailed`, which does not
+  /// return.
   LLVM::LLVMFuncOp createFunction(Type pointer, Type number) {
     Location loc = runtime.getModule().getLoc();
     OpBuilder builder = OpBuilder::atBlockEnd(runtime.getModule().getBody());
@@ -61,6 +62,7 @@ private:
         {pointer, number, number});
     auto created = LLVM::LLVMFuncOp::create(builder, loc, "kvcache_check", type,
                                             LLVM::Linkage::Internal);
+    created.setAlwaysInline(true);
     runtime.getSymbols().insert(created);
     Block *entry = created.addEntryBlock(builder);
     Block *failed = builder.createBlock(&created.getBody());

@@ -109,11 +109,21 @@ static std::vector<std::string> readCorpus() {
   _exit(0);
 }
 
-/// Waits for a child, and stops one that takes too long over a mutant. Returns
-/// what ended it, or nothing where it is done.
+/// Seconds of processors that a process has had.
+static double getProcessorSeconds(pid_t process) {
+  clockid_t clock;
+  timespec time;
+  if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time))
+    return 0;
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+/// Waits for a child, and stops one that computes for too long over a mutant,
+/// or waits far longer. Returns what ended it, or nothing where it is done.
 static std::string watch(pid_t child, const Progress &progress) {
   uint64_t last = UINT64_MAX;
   Clock::time_point since = Clock::now();
+  double computed = 0;
   while (true) {
     int status;
     if (waitpid(child, &status, WNOHANG) == child) {
@@ -126,8 +136,10 @@ static std::string watch(pid_t child, const Progress &progress) {
     if (uint64_t number = progress.number; number != last) {
       last = number;
       since = now;
+      computed = getProcessorSeconds(child);
     }
-    if (now - since > std::chrono::duration<double>(patience)) {
+    if (getProcessorSeconds(child) - computed > patience ||
+        now - since > std::chrono::duration<double>(60 * patience)) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
       return "takes more than " + std::to_string(int(patience)) + " seconds";

@@ -1,0 +1,60 @@
+// RUN: kvcache-opt %s --kvcache-inline-checks --split-input-file | FileCheck %s
+
+// CHECK-NOT:   llvm.func internal @check
+// CHECK-LABEL: llvm.func @two_checks(
+// CHECK-SAME:      %[[A:.*]]: i64, %[[B:.*]]: i64)
+// CHECK:         %[[FIRST:.*]] = llvm.icmp "ult" %[[A]], %[[B]]
+// CHECK:         llvm.cond_br %[[FIRST]], ^[[PASSED:.*]], ^[[FAILED:.*]]
+// CHECK:       ^[[FAILED]]:
+// CHECK-NEXT:    llvm.call @fail(%[[A]])
+// CHECK-NEXT:    llvm.unreachable
+// CHECK:       ^[[PASSED]]:
+// CHECK:         %[[SECOND:.*]] = llvm.icmp "ult" %[[B]], %[[A]]
+// CHECK:         llvm.cond_br %[[SECOND]]
+// CHECK:         llvm.return %[[A]]
+llvm.func @fail(i64)
+llvm.func internal @check(%value: i64, %bound: i64) attributes {always_inline} {
+  %holds = llvm.icmp "ult" %value, %bound : i64
+  llvm.cond_br %holds, ^passed, ^failed
+^failed:
+  llvm.call @fail(%value) : (i64) -> ()
+  llvm.unreachable
+^passed:
+  llvm.return
+}
+llvm.func @two_checks(%a: i64, %b: i64) -> i64 {
+  llvm.call @check(%a, %b) : (i64, i64) -> ()
+  llvm.call @check(%b, %a) : (i64, i64) -> ()
+  llvm.return %a : i64
+}
+
+// -----
+
+// Others stay calls: of functions that someone else may call or that don't ask
+// for it, and of a function in itself.
+
+// CHECK-LABEL: llvm.func @others(
+// CHECK-NEXT:    llvm.call @public
+// CHECK-NEXT:    llvm.call @plain
+// CHECK-NEXT:    llvm.call @declared
+// CHECK-NEXT:    llvm.return
+llvm.func @declared() attributes {always_inline}
+llvm.func @public() attributes {always_inline} {
+  llvm.return
+}
+llvm.func internal @plain() {
+  llvm.return
+}
+llvm.func @others() {
+  llvm.call @public() : () -> ()
+  llvm.call @plain() : () -> ()
+  llvm.call @declared() : () -> ()
+  llvm.return
+}
+
+// CHECK-LABEL: llvm.func internal @recursive(
+// CHECK-NEXT:    llvm.call @recursive
+llvm.func internal @recursive() attributes {always_inline} {
+  llvm.call @recursive() : () -> ()
+  llvm.return
+}
