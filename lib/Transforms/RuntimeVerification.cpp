@@ -34,10 +34,11 @@ public:
     CacheTypeInterface type = op.getBundle().getType();
     Value sequences = size(op.getCacheLengths(), 0);
     checkTable(op, sequences, type.getTable());
-    checkDistances(op.getBlocks(), "blocks",
-                   getViewType(type, /*ofScales=*/false));
+    // Distances between pages without tokens have no meaning.
     if (type.isPaged() && !type.hasStaticPageSize())
       checkPageSize(op);
+    checkDistances(op.getBlocks(), "blocks",
+                   getViewType(type, /*ofScales=*/false));
     if (!op.getScales())
       return;
     if (Value table = op.getScalesLookupTable())
