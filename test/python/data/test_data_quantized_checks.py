@@ -379,9 +379,10 @@ func.func @length(%words: memref<?xf8E4M3FN>, %scales: memref<?xf32>, %lengths: 
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c4096 = arith.constant 4096 : index
+  %c8192 = arith.constant 8192 : index
   %max = arith.constant 1 : i32
   %b = memref.reinterpret_cast %words to offset: [%c0], sizes: [%c2, 2, %c1, 4, 2, 64],
-         strides: [%c4096, %c4096, %c4096, 128, 64, 1] : memref<?xf8E4M3FN> to !blocks
+         strides: [%c8192, %c4096, %c4096, 128, 64, 1] : memref<?xf8E4M3FN> to !blocks
   %s = memref.reinterpret_cast %scales to offset: [%c0], sizes: [%c2, 2, %c1, 4, 2, 8],
          strides: [%page, %layer, %layer, 16, 8, 1] : memref<?xf32> to !scale_blocks
   %c = kvcache.paged_collection %b, %lengths, %lut, %max, %max scales %s
