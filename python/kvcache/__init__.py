@@ -8,7 +8,6 @@ wrote. ``ir`` has the types of the dialect.
 
 from . import ir, ops, pictures
 from ._version import __version__
-from .artifact import load
 from .compiler import chips, compile
 from .descriptors import Descriptor
 from .emulator import BarrierMeter, CopyMeter, LaunchMeter
@@ -34,10 +33,11 @@ from .geometry import (
     tile_offset,
 )
 from .inputs import StepInputs
-from .kernels import CompiledModule, Kernel, Parameter
+from .kernels import Kernel, Parameter
 from .layouts import Layout, describe
 from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NoMemory, NumPyMemory
+from .modules import CompiledModule, load
 from .params import KVCacheParams
 from .quantization import KVCacheQuantizationConfig
 from .runtime import JitModule, jit

@@ -13,6 +13,7 @@ import json
 import os
 import typing
 import zipfile
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, is_dataclass
 from types import NoneType, UnionType
 from typing import Any
@@ -22,7 +23,7 @@ from ._version import __version__
 from .checks import check_path
 from .descriptors import Descriptor
 from .errors import ArtifactError
-from .kernels import Binary, CompiledModule, Kernel, Parameter
+from .kernels import Binary, Kernel, Parameter
 from .toolchain import Resources
 
 _FORMAT = "kvcache-artifact"
@@ -108,18 +109,18 @@ def _parse_one_of(hints: tuple[Any, ...], value: Any) -> Any:
 # --- Files ----------------------------------------------------------------------------
 
 
-def save(module: CompiledModule, path: Path) -> None:
-    """Writes a compiled module to a file."""
+def write(binaries: Iterable[Binary], format: str, path: Path) -> None:
+    """Writes GPU modules, compiled to a format, to a file."""
     check_path(path=path)
     members: dict[str, str | bytes] = {}
     described = []
-    for index, binary in enumerate(module.binaries):
+    for index, binary in enumerate(binaries):
         stem = f"{index}-{binary.chip}"
         members[f"{stem}.ptx"] = binary.ptx
         if (cubin := binary.known("cubin")) is not None:
             members[f"{stem}.cubin"] = cubin
         described.append(_describe_binary(binary, stem))
-    output = _Manifest(_FORMAT, _VERSION, __version__, module.format, tuple(described))
+    output = _Manifest(_FORMAT, _VERSION, __version__, format, tuple(described))
     manifest = json.dumps(asdict(output), indent=1)
     with zipfile.ZipFile(os.fsdecode(path), "w") as file:
         for name, data in {"manifest.json": manifest, **members}.items():
@@ -142,11 +143,10 @@ def _describe_binary(binary: Binary, stem: str) -> _Binary:
     )
 
 
-def load(path: Path) -> CompiledModule:
-    """Reads an artifact that ``CompiledModule.save`` has written.
+def read(path: Path) -> tuple[list[Binary], str]:
+    """Reads the GPU modules of an artifact, and the format that they are compiled to.
 
-    Raises ``ArtifactError`` if the file is something else, damaged, or of another
-    version of the format, and ``OSError`` if it can't be read.
+    Raises as ``kvcache.load`` does.
     """
     check_path(path=path)
     name = os.fsdecode(path)
@@ -162,13 +162,13 @@ def load(path: Path) -> CompiledModule:
         raise ArtifactError(f"{name}: not an artifact, or damaged: {reason}") from error
 
 
-def _read(contents: bytes) -> CompiledModule:
+def _read(contents: bytes) -> tuple[list[Binary], str]:
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         fields = json.loads(file.read("manifest.json"))
         _check_version(fields)
         manifest = _parse(_Manifest, fields)
         binaries = [_read_binary(said, file) for said in manifest.binaries]
-        return CompiledModule(binaries, manifest.output)
+        return binaries, manifest.output
 
 
 def _check_version(manifest: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from . import _native
 from .descriptors import describe
-from .kernels import Binary, CompiledModule, Kernel, Parameter
+from .kernels import Binary, Kernel, Parameter
 from .libraries import LibrarySource
+from .modules import CompiledModule
 
 _FORMATS = ("ptx", "cubin", "fatbin")
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import OutOfPagesError
-from .pages import Page, PagePool
-from .prefixes import Match, find
+from .pages import PagePool
+from .prefixes import Match, Page, find
 from .snapshot import Place
 from .tables import Sequence, SequenceTable
 from .tokens import TOKEN, BatchTokens, encode

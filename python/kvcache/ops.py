@@ -21,7 +21,7 @@ from .checks import check_flag, check_instance, check_positive, check_positive_r
 from .compiler import compile as compile_source
 from .dtypes import DTypeLike
 from .inputs import StepInputs
-from .kernels import CompiledModule
+from .modules import CompiledModule
 from .params import KVCacheParams
 from .runtime import JitModule, jit
 

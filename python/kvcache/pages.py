@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,31 +15,8 @@ from .checks import check_positive
 from .layouts import DIMS, Layout, permute
 from .memory import Memory, NumPyMemory
 from .params import KVCacheParams
-from .prefixes import Prefix
+from .prefixes import Page
 from .snapshot import PageAddress, Place
-
-
-@dataclass(eq=False, slots=True)
-class Page:
-    """A page's worth of a cache, which moves between the device and the host.
-
-    Attributes:
-        address: Where it is.
-        references: Sequences that have it. While there is one, it is never dropped.
-        users: Those of them that are resident. While there is one, it is on the device.
-        prefix: Its node in the tree of prefixes, where later sequences can find it.
-
-    Who has a page has all before it, so what is behind a page in the tree has no more
-    references, and no more users, than the page itself.
-    """
-
-    address: PageAddress
-    references: int = 0
-    users: int = 0
-    prefix: Prefix | None = None
-
-    def is_on(self, place: Place) -> bool:
-        return self.address.place is place
 
 
 class PageStore:

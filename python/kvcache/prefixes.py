@@ -7,12 +7,33 @@ from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from .snapshot import PageAddress, Place
 from .tokens import count_common, encode
 
-if TYPE_CHECKING:
-    from .pages import Page
+
+@dataclass(eq=False, slots=True)
+class Page:
+    """A page's worth of a cache, which moves between the device and the host.
+
+    Attributes:
+        address: Where it is.
+        references: Sequences that have it. While there is one, it is never dropped.
+        users: Those of them that are resident. While there is one, it is on the device.
+        prefix: Its node in the tree of prefixes, where later sequences can find it.
+
+    Who has a page has all before it, so what is behind a page in the tree has no more
+    references, and no more users, than the page itself.
+    """
+
+    address: PageAddress
+    references: int = 0
+    users: int = 0
+    prefix: Prefix | None = None
+
+    def is_on(self, place: Place) -> bool:
+        return self.address.place is place
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .pages import Page
+    from .prefixes import Page
     from .tables import Sequence
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .pages import Page
-from .prefixes import Prefix
+from .prefixes import Page, Prefix
 
 _MULTIPLE = 8  # what the lookup table's columns are rounded up to
 _PADDING = 16  # columns more, so that wide reads of a row stay inside

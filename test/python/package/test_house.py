@@ -1,5 +1,7 @@
 """The folders of the compiler are levels: each uses only those before it."""
 
+import ast
+import graphlib
 import re
 import sys
 
@@ -36,3 +38,29 @@ def test_headers_of_other_folders_are_public():
         if not (path.parent / include).resolve().is_relative_to(ROOT / "lib" / level)
     ]
     assert not wrong
+
+
+PACKAGE = ROOT / "python" / "kvcache"
+
+
+def run_time_imports(path):
+    """The modules of the package that a module imports, at the top or in a function."""
+    folder = path.relative_to(PACKAGE).parent.parts
+    pending, found = [ast.parse(path.read_text())], set()
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        pending.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = PACKAGE.joinpath(*folder[: len(folder) - node.level + 1])
+            base = base.joinpath(*(node.module or "").split("."))
+            for name in [base, *(base / alias.name for alias in node.names)]:
+                found |= {name.with_suffix(".py"), name / "__init__.py"}
+    return {other for other in found if other.exists()} - {PACKAGE / "__init__.py"}
+
+
+def test_python_modules_import_no_circles():
+    graph = {path: run_time_imports(path) for path in PACKAGE.rglob("*.py")}
+    assert any(graph.values())
+    list(graphlib.TopologicalSorter(graph).static_order())
