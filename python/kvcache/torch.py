@@ -7,7 +7,6 @@ Needs PyTorch: ``pip install kvcache[torch]``.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,10 +17,10 @@ except ImportError as error:
         f"kvcache.torch needs PyTorch: run 'pip install kvcache[torch]' ({error})"
     ) from error
 
-from .checks import check_instance
+from .bindings import Binding
 from .ops import Operation
 from .runtime import JitModule
-from .signatures import Argument, Signature
+from .signatures import Argument
 
 __all__ = ["op"]
 
@@ -58,61 +57,20 @@ def op(
             name, or it is for an emulated chip.
         TypeError: An argument of the function is neither a memref nor a number.
     """
-    if isinstance(function, Operation):
-        program, name = function.program, function.functions[0]
-        if mutates is None:
-            names = {argument.name for argument in program.signature(name).arguments}
-            mutates = names.intersection(function.mutates)
-    else:
-        check_instance(JitModule, function=function)
-        program = function
-    if name is None:
-        raise ValueError("expects 'name' to be one of a function of the module, got None")
-    if mutates is None:
-        raise ValueError("expects 'mutates' to name the arguments that the function changes")
-    signature = program.signature(name)
-    changed = frozenset(mutates)
-    _check(signature, changed, program.target)
-    return _define(program, signature, changed)
-
-
-def _check(signature: Signature, mutates: frozenset[str], target: str) -> None:
-    if target.startswith("emulator:"):
-        raise ValueError(f"expects a function for target 'cpu', got one for {target!r}")
-    if signature.num_results:
-        raise ValueError(
-            f"expects a function without results, {signature.name} has "
-            f"{signature.num_results}"
-        )
-    for argument in signature.arguments:
-        if argument.kind == "other":
-            raise TypeError(f"{signature.name}: {argument} is a {argument.text}")
-        if not argument.name:
-            raise ValueError(f"{signature.name}: {argument} needs a name in the source")
-    arrays = {each.name for each in signature.arguments if each.kind == "memref"}
-    if unknown := sorted(mutates - arrays):
-        raise ValueError(
-            f"'mutates' has {', '.join(unknown)}; the arrays of {signature.name} are "
-            f"{', '.join(sorted(arrays))}"
-        )
-    for argument in signature.arguments:
-        if argument.readonly and argument.name in mutates:
-            raise ValueError(f"{signature.name}: {argument} is read-only")
+    return _define(Binding.of(function, name, mutates))
 
 
 # Operators live as long as the process, with the programs that they call.
 _operators: dict[str, Any] = {}
 
 
-def _define(program: JitModule, signature: Signature, mutates: frozenset[str]) -> Any:
-    schema = _schema(signature, mutates)
-    digest = hashlib.sha256(f"{program.digest}{schema}".encode()).hexdigest()[:16]
-    name = f"{signature.name}_{digest}"
+def _define(binding: Binding) -> Any:
+    name = binding.name
     if name not in _operators:
         library = _library()
-        library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
-        library.impl(name, _make_kernel(program, signature), "CPU")
-        fake = _make_fake(signature, mutates)
+        library.define(f"{name}{_schema(binding)}", tags=(torch.Tag.pt2_compliant_tag,))
+        library.impl(name, _make_kernel(binding), "CPU")
+        fake = _make_fake(binding)
         torch.library.register_fake(f"{_NAMESPACE}::{name}", fake, lib=library)
         _operators[name] = getattr(torch.ops.kvcache, name).default
     return _operators[name]
@@ -123,35 +81,34 @@ def _library() -> Any:
     return torch.library.Library(_NAMESPACE, "FRAGMENT")
 
 
-def _schema(signature: Signature, mutates: frozenset[str]) -> str:
+def _schema(binding: Binding) -> str:
     parts = []
-    for argument in signature.arguments:
+    for argument in binding.signature.arguments:
         kind = _SCHEMA_TYPES.get(argument.kind, "Tensor")
-        if argument.name in mutates:
+        if argument in binding.changed:
             kind = f"Tensor(a{argument.index}!)"
         parts.append(f"{kind} {argument.name}")
     return f"({', '.join(parts)}) -> ()"
 
 
-def _make_kernel(program: JitModule, signature: Signature) -> Callable[..., None]:
-    function = program.function(signature.name)
-    arrays = [each.index for each in signature.arguments if each.kind == "memref"]
+def _make_kernel(binding: Binding) -> Callable[..., None]:
+    name, program = binding.signature.name, binding.program
+    function = program.function(name)
+    arrays = [each.index for each in binding.signature.arguments if each.kind == "memref"]
 
     def kernel(*args: Any) -> None:
         # PyTorch has resolved conjugate and negated views.
         if any([args[index].requires_grad for index in arrays]):
-            program.call(signature.name, *args)  # which raises
+            program.call(name, *args)  # which raises
         function(*args)
 
     return kernel
 
 
-def _make_fake(signature: Signature, mutates: frozenset[str]) -> Callable[..., None]:
-    changed = [each for each in signature.arguments if each.name in mutates]
-
+def _make_fake(binding: Binding) -> Callable[..., None]:
     def fake(*args: Any) -> None:
-        for argument in changed:
-            _check_whole(signature.name, argument, args[argument.index])
+        for argument in binding.changed:
+            _check_whole(binding.signature.name, argument, args[argument.index])
 
     return fake
 
