@@ -1,0 +1,270 @@
+// What the emulator says of kernels that copy wrongly, one for each rule: bulk copies
+// and the bytes that their barriers expect.
+// PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = bulk_copy_to_odd_place
+// RUN: %{run} BULK_COPY_TO_ODD_PLACE
+// REDEFINE: %{case} = bulk_copy_of_odd_size
+// RUN: %{run} BULK_COPY_OF_ODD_SIZE
+// REDEFINE: %{case} = bulk_copy_out_of_shared_memory
+// RUN: %{run} BULK_COPY_OUT_OF_SHARED_MEMORY
+// REDEFINE: %{case} = too_few_bytes_expected
+// RUN: %{run} TOO_FEW_BYTES_EXPECTED
+// REDEFINE: %{case} = no_bytes_expected
+// RUN: %{run} NO_BYTES_EXPECTED
+// REDEFINE: %{case} = too_many_bytes_expected
+// RUN: %{run} TOO_MANY_BYTES_EXPECTED
+// REDEFINE: %{case} = bulk_copy_nobody_waits_for
+// RUN: %{run} BULK_COPY_NOBODY_WAITS_FOR
+// REDEFINE: %{case} = inval_with_copy_in_flight
+// RUN: %{run} INVAL_WITH_COPY_IN_FLIGHT
+// REDEFINE: %{case} = bulk_copy_of_what_changes
+// RUN: %{run} BULK_COPY_OF_WHAT_CHANGES
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
+
+  gpu.func @bulk_copy_to_odd_place(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // BULK_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
+    nvvm.cp.async.bulk.shared.cluster.global %odd, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_of_odd_size(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(20 : i32) : i32
+    // BULK_COPY_OF_ODD_SIZE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a size in multiples of 16 bytes, got 20
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_out_of_shared_memory(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(0x80000000 : i32) : i32
+    // BULK_COPY_OUT_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 0 of shared @tile, which has 1024 bytes
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @too_few_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TOO_FEW_BYTES_EXPECTED: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 64 bytes
+    %half = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    nvvm.cp.async.bulk.shared.cluster.global %half, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @no_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    // NO_BYTES_EXPECTED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 0 bytes
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @too_many_bytes_expected(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %more = llvm.mlir.constant(96 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // TOO_MANY_BYTES_EXPECTED: deadlock: no thread of block (0, 0, 0) can go on
+    // TOO_MANY_BYTES_EXPECTED-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_nobody_waits_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    // BULK_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: nobody waits for it
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @inval_with_copy_in_flight(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // INVAL_WITH_COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while a copy issued at [[FILE]]:[[#@LINE-1]]:5 is in flight
+    nvvm.mbarrier.inval %b : !llvm.ptr<3>
+    gpu.return
+  }
+
+  gpu.func @bulk_copy_of_what_changes(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    // BULK_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-1]]:5 still reads: they are used again before the wait for it
+    llvm.store %bytes, %g : i32, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    gpu.return
+  }
+}
+
+func.func @bulk_copy_to_odd_place() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_of_odd_size() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_of_odd_size blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_out_of_shared_memory() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_out_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @too_few_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@too_few_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @too_many_bytes_expected() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@too_many_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_nobody_waits_for() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @inval_with_copy_in_flight() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@inval_with_copy_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @bulk_copy_of_what_changes() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@bulk_copy_of_what_changes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %ones = arith.constant -1 : i32
+  %memory = gpu.alloc() : memref<256xi32>
+  gpu.memset %memory, %ones : memref<256xi32>, i32
+  return %memory : memref<256xi32>
+}
+
+}

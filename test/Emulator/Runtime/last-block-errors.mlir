@@ -1,0 +1,435 @@
+// What the emulator says of blocks that count themselves and merge what others
+// have written, where the counter orders nothing: it takes a release and an
+// acquire, or fences on both sides, of all of the device.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{cores} =
+// DEFINE: %{run} = not env KVCACHE_EMULATOR_THREADS=%{cores} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = no_fence_before_the_last_block_merges
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
+// REDEFINE: %{case} = no_fence_behind_the_ticket_of_the_last_block
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
+// REDEFINE: %{case} = fence_of_the_block_between_blocks
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
+// REDEFINE: %{case} = fence_of_the_block_in_llvm
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
+// REDEFINE: %{case} = fence_that_only_acquires
+// REDEFINE: %{cores} = 1
+// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
+// REDEFINE: %{case} = ticket_that_only_acquires
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
+// REDEFINE: %{case} = ticket_that_only_releases
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_THAT_ONLY_RELEASES
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_THAT_ONLY_RELEASES
+// REDEFINE: %{case} = ticket_of_the_block
+// REDEFINE: %{cores} = 1
+// RUN: %{run} TICKET_OF_THE_BLOCK
+// REDEFINE: %{cores} = 4
+// RUN: %{run} TICKET_OF_THE_BLOCK
+// REDEFINE: %{case} = split_merged_before_it_is_complete
+// REDEFINE: %{cores} = 1
+// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
+// REDEFINE: %{cores} = 4
+// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
+// REDEFINE: %{case} = split_merged_before_anybody_has_written
+// REDEFINE: %{cores} = 1
+// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
+// REDEFINE: %{cores} = 4
+// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
+// REDEFINE: %{case} = no_barrier_in_front_of_the_ticket
+// REDEFINE: %{cores} = 1
+// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
+// REDEFINE: %{cores} = 4
+// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  gpu.func @no_fence_before_the_last_block_merges(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <gpu>
+      // NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @no_fence_behind_the_ticket_of_the_last_block(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    nvvm.memory.barrier <gpu>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_of_the_block_between_blocks(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    nvvm.memory.barrier <cta>
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <cta>
+      // FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_of_the_block_in_llvm(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    llvm.fence syncscope("block") acq_rel
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      llvm.fence syncscope("device") acq_rel
+      // FENCE_OF_THE_BLOCK_IN_LLVM: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @fence_that_only_acquires(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    llvm.fence syncscope("device") acquire
+    %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      nvvm.memory.barrier <gpu>
+      // FENCE_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_that_only_acquires(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one acquire : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // TICKET_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_that_only_releases(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one release : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      // TICKET_THAT_ONLY_RELEASES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @ticket_of_the_block(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    // TICKET_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, one of both being atomic for its own block only (a race)
+    %before = llvm.atomicrmw add %flag, %one syncscope("block") acq_rel : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %before, %three : i32
+    scf.if %is_last {
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @split_merged_before_it_is_complete(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_merger = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_merger {
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    } else {
+      // SPLIT_MERGED_BEFORE_IT_IS_COMPLETE: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-4]]:14 without order between the blocks (a race)
+      llvm.store %b, %mine : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @split_merged_before_anybody_has_written(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_merger = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_merger {
+      // SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    } else {
+      llvm.store %b, %mine : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @no_barrier_in_front_of_the_ticket(%m: memref<256xi32>) kernel {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %at = llvm.getelementptr %g[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %is_writer = llvm.icmp "eq" %b, %zero : i32
+    scf.if %is_writer {
+      llvm.store %one, %at : i32, !llvm.ptr<1>
+    }
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      %before = llvm.atomicrmw add %flag, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
+    }
+    nvvm.barrier0
+    %is_reader = llvm.icmp "eq" %b, %one : i32
+    scf.if %is_reader {
+      // NO_BARRIER_IN_FRONT_OF_THE_TICKET: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-9]]:7 without order between the blocks (a race)
+      %value = llvm.load %at : !llvm.ptr<1> -> i32
+      %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %value, %to : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+}
+
+func.func @no_fence_before_the_last_block_merges() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_fence_before_the_last_block_merges blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @no_fence_behind_the_ticket_of_the_last_block() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_fence_behind_the_ticket_of_the_last_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_the_block_between_blocks() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_the_block_between_blocks blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_the_block_in_llvm() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_the_block_in_llvm blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @fence_that_only_acquires() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_that_only_acquires() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_that_only_releases() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_that_only_releases blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @ticket_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@ticket_of_the_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @split_merged_before_it_is_complete() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@split_merged_before_it_is_complete blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @split_merged_before_anybody_has_written() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %threads = arith.constant 1 : index
+  %m = func.call @make_fresh() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@split_merged_before_anybody_has_written blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @no_barrier_in_front_of_the_ticket() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 2 : index
+  %threads = arith.constant 2 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_barrier_in_front_of_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %zero = arith.constant 0 : i32
+  %m = gpu.alloc() : memref<256xi32>
+  gpu.memset %m, %zero : memref<256xi32>, i32
+  return %m : memref<256xi32>
+}
+
+func.func private @make_fresh() -> memref<256xi32> {
+  %m = gpu.alloc() : memref<256xi32>
+  return %m : memref<256xi32>
+}
+
+}
