@@ -6,7 +6,7 @@ functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.s
 wrote. ``ir`` has the types of the dialect.
 """
 
-from . import ir, ops, pictures
+from . import ir, ops, pictures, transfer
 from ._version import __version__
 from .compiler import chips, compile
 from .descriptors import Descriptor
@@ -35,11 +35,13 @@ from .geometry import (
 from .inputs import StepInputs
 from .kernels import Kernel, Parameter
 from .layouts import Layout, describe
+from .leases import Lease, Reception
 from .manager import PagedKVCacheManager
 from .memory import ArrayMemory, Memory, NoMemory, NumPyMemory
 from .modules import CompiledModule, load
 from .params import KVCacheParams
 from .quantization import KVCacheQuantizationConfig
+from .regions import Region
 from .runtime import JitModule, jit
 from .snapshot import (
     CacheSnapshot,
@@ -73,6 +75,7 @@ __all__ = [
     "Kernel",
     "Layout",
     "LaunchMeter",
+    "Lease",
     "Memory",
     "NoMemory",
     "NumPyMemory",
@@ -82,6 +85,8 @@ __all__ = [
     "PagedKVCacheManager",
     "Parameter",
     "Place",
+    "Reception",
+    "Region",
     "SequenceState",
     "StepInputs",
     "TargetError",
@@ -102,4 +107,5 @@ __all__ = [
     "scale_window",
     "swizzle_granularity",
     "tile_offset",
+    "transfer",
 ]

@@ -20,6 +20,7 @@ from .checks import (
     parse_requests,
 )
 from .errors import OutOfPagesError
+from .exchange import PageExchange
 from .growth import Growth, Plan
 from .inputs import StepInputs, gather_inputs
 from .memory import Memory, NumPyMemory
@@ -33,7 +34,7 @@ from .tables import SequenceTable
 from .tokens import TOKEN, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
-class PagedKVCacheManager:
+class PagedKVCacheManager(PageExchange):
     """Hands out the pages of a cache to sequences that come and go.
 
     A step of a batch: ``grow`` each sequence by its new tokens, run kernels on what
@@ -69,6 +70,7 @@ class PagedKVCacheManager:
         cache_bytes: int | None = None,
         memory: Memory | None = None,
     ) -> None:
+        super().__init__()
         check_instance(KVCacheParams, params=params)
         memory = NumPyMemory() if memory is None else memory
         check_instance(Memory, memory=memory)
@@ -118,8 +120,7 @@ class PagedKVCacheManager:
             OutOfPagesError: As for ``grow``; there is no sequence then.
         """
         check_request(request=request)
-        if request in self._sequences:
-            raise ValueError(f"request {request!r} has been claimed already")
+        self._check_new(request)
         sequence, ids = self._begin(tokens, salt)
         try:
             found = self._growth.grow(sequence, ids)
@@ -136,6 +137,7 @@ class PagedKVCacheManager:
         """A sequence without tokens, and those that it is to grow by."""
         if not isinstance(salt, bytes):
             raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
+        self._end_expired()
         ids = parse_tokens(tokens)
         self._check_length(len(ids))
         root = self._roots.setdefault(salt, Prefix())
@@ -168,6 +170,7 @@ class PagedKVCacheManager:
             TypeError: The tokens are not a sequence of integers.
             OutOfPagesError: There are not pages enough.
         """
+        self._end_expired()
         sequence = self._get_resident(request)
         ids = parse_tokens(tokens)
         self._check_length(len(sequence.tokens) + len(ids))
@@ -191,6 +194,7 @@ class PagedKVCacheManager:
             TypeError: As ``grow``.
             OutOfPagesError: There are not pages enough for all.
         """
+        self._end_expired()
         requests = parse_requests(requests)
         batch, rows = self._get_rows(requests)
         parsed = parse_batch_tokens(tokens, len(batch))
@@ -226,9 +230,7 @@ class PagedKVCacheManager:
                 f"request {request!r} has {sequence.pending} pending tokens: step or "
                 "truncate it before fork"
             )
-        for i, each in enumerate(new_requests):
-            if each in self._sequences or each in new_requests[:i]:
-                raise ValueError(f"request {each!r} has been claimed already")
+        self._check_new(*new_requests)
         for each in new_requests:
             self._sequences[each] = self._growth.copy(sequence)
 
@@ -336,6 +338,7 @@ class PagedKVCacheManager:
             OutOfPagesError: The device has no room for them.
         """
         self._check_swapping()
+        self._end_expired()
         sequence = self._get(request)
         if sequence.is_resident:
             raise ValueError(f"request {request!r} is not swapped out")
@@ -415,6 +418,7 @@ class PagedKVCacheManager:
     @property
     def num_free_pages(self) -> int:
         """Pages that can be had at once: free, or with nothing that a sequence has."""
+        self._end_expired()
         return self._pool.count_available()
 
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
@@ -475,7 +479,7 @@ class PagedKVCacheManager:
         return take_snapshot(
             self._page_size,
             (self.num_pages, self.num_host_pages),
-            self._sequences,
+            self._sequences | self._get_exchanged(),
             self._pool.get_unused(),
         )
 

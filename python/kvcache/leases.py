@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pages that another machine reads, and pages that wait for what it sends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from .tables import Sequence
+
+
+class Lease:
+    """The pages of a sequence, pinned while another machine reads them.
+
+    ``PagedKVCacheManager.export`` makes one. What the sequence does meanwhile does not
+    change them: it may grow, be released or be swapped out. A lease ends by ``end``, at
+    the end of its ``with``, or when its time is up: the manager takes the pages back at
+    its next call that looks for room. Whoever has read the pages can trust what it has
+    only if ``end`` says so.
+
+    Attributes:
+        request: The name of the sequence.
+        tokens: The ids of the tokens in the pages, int64.
+        pages: The pages of the device, in the order of the tokens, int32.
+    """
+
+    def __init__(
+        self,
+        request: Hashable,
+        sequence: Sequence,
+        seconds: float,
+        end: Callable[[Lease], None],
+    ) -> None:
+        self.request = request
+        self.tokens = np.array(sequence.tokens, np.int64)
+        self.pages = list_pages(sequence, 0)
+        self._is_open = True
+        self._deadline = time.monotonic() + seconds
+        self._end = end
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; 0 when the lease has ended."""
+        if not self._is_open:
+            return 0.0
+        return max(self._deadline - time.monotonic(), 0.0)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the pages are still pinned."""
+        return self.seconds_left > 0
+
+    def end(self) -> bool:
+        """Gives the pages back. Returns whether they were held until now."""
+        was_held = self.is_held
+        if self._is_open:
+            self._is_open = False
+            self._end(self)
+        return was_held
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def __repr__(self) -> str:
+        return f"<lease of {self.request!r}, {len(self.pages)} pages>"
+
+
+class Reception:
+    """Pages that somebody else fills, and that no sequence sees before ``commit``.
+
+    ``PagedKVCacheManager.receive`` makes one. At the end of its ``with`` it is aborted,
+    unless it was committed.
+
+    Attributes:
+        request: The name that the sequence will have; None for pages that only go to the
+            cached prefixes.
+        found: How many of the first tokens are in this cache already.
+        first: The number of the first page to fill among the pages of the sequence. What
+            a page of ``found`` tokens has is sent again, if they end within it.
+        pages: The pages of the device to fill, in the order of the tokens, int32.
+    """
+
+    def __init__(
+        self,
+        request: Hashable | None,
+        sequence: Sequence,
+        page_size: int,
+        end: Callable[[Reception, bool], None],
+    ) -> None:
+        self.request = request
+        self.found = sequence.length
+        self.first = self.found // page_size
+        self.pages = list_pages(sequence, self.first)
+        self._is_open = True
+        self._end = end
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither committed nor aborted."""
+        return self._is_open
+
+    def commit(self) -> None:
+        """Says that the pages are filled: the sequence begins, with all its tokens.
+
+        Raises ``ValueError`` if it was committed or aborted before.
+        """
+        if not self._is_open:
+            raise ValueError(f"the reception of {self.request!r} has ended")
+        self._finish(True)
+
+    def abort(self) -> None:
+        """Gives the pages back; does nothing if it has ended."""
+        if self._is_open:
+            self._finish(False)
+
+    def _finish(self, is_filled: bool) -> None:
+        self._is_open = False
+        self._end(self, is_filled)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.abort()
+
+    def __repr__(self) -> str:
+        return f"<reception of {self.request!r}, {len(self.pages)} pages>"
+
+
+def list_pages(sequence: Sequence, first: int) -> np.ndarray:
+    """The addresses of a sequence's pages from the page of number ``first`` on."""
+    return np.array([page.address.index for page in sequence.pages[first:]], np.int32)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pages of another machine, on their way into a cache of this one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable
+from typing import Any
+
+from ..checks import check_instance
+from ..exchange import PageExchange
+from ..leases import Reception
+from ..regions import pair
+from .offers import Offer
+from .transport import TransferError, TransferFailed, TransferRefused, Transport
+
+
+class Transfer:
+    """A transfer that has begun; ``fetch`` makes one.
+
+    It ends by ``finish`` or ``cancel``, or by any error that ``poll`` raises. Then its
+    pages are those of a sequence, or free.
+
+    Attributes:
+        offer: What is fetched.
+        reception: The pages here.
+        bytes: How many bytes are on their way.
+    """
+
+    def __init__(
+        self,
+        offer: Offer,
+        reception: Reception,
+        transport: Transport,
+        handle: Any,
+        size: int,
+    ) -> None:
+        self.offer = offer
+        self.reception = reception
+        self.bytes = size
+        self._transport = transport
+        self._handle = handle
+        self._has_arrived = False
+
+    def poll(self) -> bool:
+        """Whether all bytes are here; never waits.
+
+        Raises:
+            TransferFailed: They will not come. The transfer has ended, unless the
+                transport can't stop yet: while ``reception.is_open``, its pages are
+                reserved, until ``cancel`` succeeds.
+            ValueError: The transfer has ended before.
+        """
+        self._check_open()
+        if self._has_arrived:
+            return True
+        try:
+            self._has_arrived = self._transport.poll(self._handle)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self.cancel()
+            raise self._fail(error) from error
+        return self._has_arrived
+
+    def finish(self, was_held: bool) -> None:
+        """Begins the sequence, if what has arrived is what was lent.
+
+        Args:
+            was_held: What the other machine's ``lease.end()`` said, after ``poll`` did
+                say that all is here. A lease that ran out earlier may have lent pages
+                that somebody else has written to since.
+
+        Raises:
+            TransferFailed: The lease was not held; the pages are free.
+            ValueError: Not all bytes are here, or the transfer has ended.
+        """
+        self._check_open()
+        if not self._has_arrived:
+            raise ValueError("finish comes after poll has returned True")
+        self._transport.cancel(self._handle)
+        if not was_held:
+            self.reception.abort()
+            raise self._fail("the lease ran out before all bytes were here")
+        self.reception.commit()
+
+    def cancel(self) -> None:
+        """Gives up, and gives the pages back; does nothing if the transfer has ended.
+
+        Raises whatever the transport raises if it can't stop yet: the pages are still
+        reserved then, and ``cancel`` may be called again.
+        """
+        if self.reception.is_open:
+            self._transport.cancel(self._handle)
+            self.reception.abort()
+
+    def _check_open(self) -> None:
+        if not self.reception.is_open:
+            raise ValueError(f"the transfer of {self.offer.request!r} has ended")
+
+    def _fail(self, reason: object) -> TransferFailed:
+        text = reason.reason if isinstance(reason, TransferError) else str(reason)
+        return TransferFailed(text, self.offer.peer, self.offer.request)
+
+
+def fetch(
+    cache: PageExchange,
+    message: bytes,
+    transport: Transport,
+    *,
+    request: Hashable | None = None,
+    salt: bytes = b"",
+) -> Transfer:
+    """Begins to read the pages of an offer into a cache.
+
+    Pages whose tokens are in the cache here already are not read.
+
+    Args:
+        cache: The manager that gets them.
+        message: Of ``offer``, on the other machine.
+        transport: Reads them.
+        request: As for ``PagedKVCacheManager.receive``.
+        salt: As for ``PagedKVCacheManager.claim``.
+
+    Raises:
+        TransferRefused: The message is damaged, of another version, or describes pages
+            of another format; or the transport does not know the peer.
+        ValueError: As for ``receive``.
+        OutOfPagesError: As for ``receive``.
+    """
+    check_instance(PageExchange, cache=cache)
+    check_instance(Transport, transport=transport)
+    offer = Offer.from_bytes(message)
+    own = cache.regions()
+    if offer.fingerprint != own[0].fingerprint:
+        raise TransferRefused(
+            f"its pages have format {offer.fingerprint}, those here {own[0].fingerprint}",
+            offer.peer,
+            offer.request,
+        )
+    reception = cache.receive(offer.tokens, request, salt=salt)
+    try:
+        source, target = pair(
+            offer.describe(reception.first), cache.descriptors(reception.pages)
+        )
+        transport.register(own)
+        handle = transport.post(transport.connect(offer.address), source, target)
+    except Exception as error:
+        reception.abort()
+        text = error.reason if isinstance(error, TransferError) else str(error)
+        raise TransferRefused(text, offer.peer, offer.request) from error
+    return Transfer(offer, reception, transport, handle, int(target[:, 1].sum()))
