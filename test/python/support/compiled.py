@@ -1,0 +1,51 @@
+"""A source that tests compile, and what they need to assemble it."""
+
+import pytest
+
+import kvcache
+from kvcache import toolchain
+
+def has_tool(name):
+    try:
+        return toolchain.find_tool(name).exists()
+    except kvcache.ToolchainError:
+        return False
+
+
+needs_ptxas = pytest.mark.skipif(not has_tool("ptxas"), reason="needs ptxas")
+needs_nvdisasm = pytest.mark.skipif(not has_tool("nvdisasm"), reason="needs nvdisasm")
+
+GATHER = """
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!blocks = memref<?x2x?x64x8x128xbf16>
+
+gpu.module @kernels {
+  gpu.func @gather(%blocks: !blocks, %lengths: memref<?xi32>, %table: memref<?x?xi32>,
+                   %out: memref<?x8xbf16>, %layer: i32) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %zero = arith.constant 0 : i32
+    %c0 = arith.constant 0 : index
+    %l = arith.index_castui %layer : i32 to index
+    %c = kvcache.paged_collection %blocks, %lengths, %table, %zero, %zero
+           : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
+    %k = kvcache.paged_view key %c[%l] : !collection
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %v = kvcache.load %k[%b, %c0, %t, %c0] : !cache -> vector<8xbf16>
+    vector.store %v, %out[%t, %c0] : memref<?x8xbf16>, vector<8xbf16>
+    gpu.return
+  }
+  gpu.func @fill(%out: memref<32xf32>, %flag: i8, %value: f32)
+      workgroup(%shared: memref<32xf32, #gpu.address_space<workgroup>>) kernel {
+    %t = gpu.thread_id x
+    memref.store %value, %shared[%t] : memref<32xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %zero = arith.constant 0 : index
+    %first = memref.load %shared[%zero] : memref<32xf32, #gpu.address_space<workgroup>>
+    memref.store %first, %out[%t] : memref<32xf32>
+    gpu.return
+  }
+}
+"""
