@@ -25,7 +25,8 @@ class NIXLTransport:
         memory: ``"DRAM"`` for host memory, ``"VRAM"`` for a GPU's.
 
     Raises:
-        ImportError: NIXL is not installed: ``pip install nixl-cu12``.
+        ModuleNotFoundError: NIXL is not installed: ``pip install kvcache[nixl]``.
+        TransferRefused: NIXL has not such a backend, or it does not work here.
     """
 
     def __init__(
@@ -37,9 +38,11 @@ class NIXLTransport:
         api = _import()
         self.name = name
         self._memory = memory
-        self._agent = api.nixl_agent(
-            name, api.nixl_agent_config(backends=list(backends))
-        )
+        config = api.nixl_agent_config(backends=list(backends))
+        try:
+            self._agent = api.nixl_agent(name, config)
+        except Exception as error:
+            raise TransferRefused(f"NIXL does not start: {error}", name) from error
         self._registered: dict[Region, Any] = {}
 
     def register(self, regions: tuple[Region, ...]) -> None:
@@ -107,6 +110,4 @@ def _import() -> Any:
         except ModuleNotFoundError as error:
             if error.name not in (package, f"{package}._api"):
                 raise
-    raise ModuleNotFoundError(
-        "NIXL is not installed: pip install nixl-cu12 (or nixl-cu13)"
-    )
+    raise ModuleNotFoundError("NIXL is not installed: pip install kvcache[nixl]")
