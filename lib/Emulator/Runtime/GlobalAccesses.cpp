@@ -246,10 +246,12 @@ void Sanitizer::checkPast(const Access &access, uint64_t index,
       });
   if (past)
     fail(access, index, past->mask & mask, describePast(*past, mine.isAtomic));
-  if (!access.isAsync || hasGlobalFence || launch->hasProxyFence)
+  if (!access.isAsync)
     return;
-  past = launch->findConflict(index, mine, [](const PastAccess &past) {
-    return !past.isWrite || past.isAsync;
+  past = launch->findConflict(index, mine, [&](const PastAccess &past) {
+    return !past.isWrite || past.isAsync ||
+           order.hasFencedOther(access.thread.index, past.block, past.who,
+                                past.clock);
   });
   if (past)
     fail(access, index, past->mask & mask,
@@ -363,7 +365,6 @@ void Sanitizer::tellLaunch() {
       Memory::get().noteWrite(index * kGranuleBytes + first, bytes);
     });
   });
-  launch->hasProxyFence |= hasGlobalFence;
 }
 
 std::optional<std::string> Sanitizer::finish(bool hasFailed) {

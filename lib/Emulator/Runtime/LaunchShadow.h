@@ -102,9 +102,6 @@ public:
   /// What the value at an address tells other blocks.
   OtherBlocks &getReleased(const void *atomic) { return released[atomic]; }
 
-  /// Whether any thread has made a proxy fence for global memory.
-  bool hasProxyFence = false;
-
 private:
   static constexpr uint32_t kNone = ~uint32_t{0};
   using Page = std::array<uint32_t, GranuleTable::kPageGranules>;

@@ -64,11 +64,22 @@ void Clocks::joinInto(std::vector<uint32_t> &others) const {
 // Other blocks
 //===----------------------------------------------------------------------===//
 
-bool OtherBlocks::knows(uint32_t block, uint32_t who, uint32_t clock) const {
+const OtherBlocks::Known *OtherBlocks::find(uint32_t block) const {
   uint32_t number = block / kChunkBlocks;
   if (!chunks || number >= chunks->size() || !(*chunks)[number])
-    return false;
-  return clock <= (*(*chunks)[number])[block % kChunkBlocks].get(who);
+    return nullptr;
+  return &(*(*chunks)[number])[block % kChunkBlocks];
+}
+
+bool OtherBlocks::knows(uint32_t block, uint32_t who, uint32_t clock) const {
+  const Known *known = find(block);
+  return known && clock <= known->seen.get(who);
+}
+
+bool OtherBlocks::hasFenced(uint32_t block, uint32_t who,
+                            uint32_t clock) const {
+  const Known *known = find(block);
+  return known && clock <= known->fenced.get(who);
 }
 
 void OtherBlocks::join(const OtherBlocks &other) {
@@ -90,14 +101,17 @@ void OtherBlocks::join(const OtherBlocks &other) {
       continue;
     }
     auto chunk = std::make_shared<Chunk>(*mine);
-    for (uint32_t block = 0; block < kChunkBlocks; ++block)
-      (*chunk)[block].join((*theirs)[block]);
+    for (uint32_t block = 0; block < kChunkBlocks; ++block) {
+      (*chunk)[block].seen.join((*theirs)[block].seen);
+      (*chunk)[block].fenced.join((*theirs)[block].fenced);
+    }
     mine = std::move(chunk);
   }
   chunks = std::move(joined);
 }
 
-void OtherBlocks::add(uint32_t block, const Clocks &clocks) {
+void OtherBlocks::add(uint32_t block, const Clocks &seen,
+                      const Clocks &fenced) {
   uint32_t number = block / kChunkBlocks;
   auto joined =
       chunks ? std::make_shared<Chunks>(*chunks) : std::make_shared<Chunks>();
@@ -105,9 +119,29 @@ void OtherBlocks::add(uint32_t block, const Clocks &clocks) {
     joined->resize(number + 1);
   std::shared_ptr<const Chunk> &old = (*joined)[number];
   auto chunk = old ? std::make_shared<Chunk>(*old) : std::make_shared<Chunk>();
-  (*chunk)[block % kChunkBlocks].join(clocks);
+  Known &known = (*chunk)[block % kChunkBlocks];
+  known.seen.join(seen);
+  known.fenced.join(fenced);
   old = std::move(chunk);
   chunks = std::move(joined);
+}
+
+void OtherBlocks::fenceProxy() {
+  if (!chunks)
+    return;
+  auto fenced = std::make_shared<Chunks>(*chunks);
+  for (std::shared_ptr<const Chunk> &chunk : *fenced) {
+    auto isFenced = [](const Known &known) {
+      return known.fenced.isSame(known.seen);
+    };
+    if (!chunk || std::all_of(chunk->begin(), chunk->end(), isFenced))
+      continue;
+    auto all = std::make_shared<Chunk>(*chunk);
+    for (Known &known : *all)
+      known.fenced = known.seen;
+    chunk = std::move(all);
+  }
+  chunks = std::move(fenced);
 }
 
 //===----------------------------------------------------------------------===//
@@ -303,6 +337,8 @@ void Order::synchronizeSome(const std::vector<Thread *> &threads, Space space) {
 void Order::fenceProxy(uint32_t thread, Space space) {
   State &state = states[thread];
   state.fenced[getNumber(space)] = {state.clock++, /*hasAll=*/true, state.seen};
+  if (space == Space::Global)
+    state.others.fenceProxy();
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,11 +381,16 @@ Knowledge Order::getKnowledge(uint32_t thread) const {
 
 /// The same for other blocks, which don't know what is in `all`.
 OtherBlocks Order::getForDevice(uint32_t thread, uint32_t block) const {
-  Clocks seen = states[thread].seen;
+  const State &state = states[thread];
+  Clocks seen = state.seen;
   seen.join(all);
-  seen.raise(thread, states[thread].clock);
-  OtherBlocks others = states[thread].others;
-  others.add(block, seen);
+  seen.raise(thread, state.clock);
+  const Fenced &own = state.fenced[getNumber(Space::Global)];
+  Clocks fenced = own.seen;
+  fenced.join(own.hasAll ? all : fencedForAll[getNumber(Space::Global)]);
+  fenced.raise(thread, own.clock);
+  OtherBlocks others = state.others;
+  others.add(block, seen, fenced);
   return others;
 }
 

@@ -42,19 +42,29 @@ private:
   std::shared_ptr<std::vector<uint32_t>> values;
 };
 
-/// Clocks of other blocks of the launch, as far as somebody knows them. Copies
-/// share what is equal: a counter that all blocks update knows all of them.
+/// Clocks of other blocks of the launch, as far as somebody knows them, and of
+/// the accesses of global memory that a proxy fence has made visible to copies.
+/// Copies share what is equal: a counter that all blocks update knows all of
+/// them.
 class OtherBlocks {
 public:
   bool isEmpty() const { return !chunks; }
   bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
+  bool hasFenced(uint32_t block, uint32_t who, uint32_t clock) const;
   void join(const OtherBlocks &other);
-  void add(uint32_t block, const Clocks &clocks);
+  void add(uint32_t block, const Clocks &seen, const Clocks &fenced);
+  /// Makes all that is known visible to copies.
+  void fenceProxy();
 
 private:
+  struct Known {
+    Clocks seen, fenced;
+  };
   static constexpr uint32_t kChunkBlocks = 64;
-  using Chunk = std::array<Clocks, kChunkBlocks>;
+  using Chunk = std::array<Known, kChunkBlocks>;
   using Chunks = std::vector<std::shared_ptr<const Chunk>>;
+
+  const Known *find(uint32_t block) const;
 
   std::shared_ptr<const Chunks> chunks;
 };
@@ -126,6 +136,11 @@ public:
   bool knowsOther(uint32_t thread, uint32_t block, uint32_t who,
                   uint32_t clock) const {
     return states[thread].others.knows(block, who, clock);
+  }
+  /// Whether such an access of global memory is visible to its copies.
+  bool hasFencedOther(uint32_t thread, uint32_t block, uint32_t who,
+                      uint32_t clock) const {
+    return states[thread].others.hasFenced(block, who, clock);
   }
 
   void release(uint32_t thread, Knowledge &into);

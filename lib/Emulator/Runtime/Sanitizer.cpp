@@ -23,7 +23,7 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
   ++run;
   launch = shadow;
   number = blockNumber;
-  hasTurn = hasGlobalFence = false;
+  hasTurn = false;
   global.reset();
   rewrites.clear();
   poison = {};
@@ -311,10 +311,8 @@ void Sanitizer::fence(Thread &thread, uint32_t flags) {
 }
 
 void Sanitizer::fenceProxy(Thread &thread, Space space) {
-  if (!isOn)
-    return;
-  order.fenceProxy(thread.index, space);
-  hasGlobalFence |= space == Space::Global;
+  if (isOn)
+    order.fenceProxy(thread.index, space);
 }
 
 //===----------------------------------------------------------------------===//

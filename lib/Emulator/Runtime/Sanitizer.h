@@ -299,9 +299,6 @@ private:
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
-  /// Whether the block has made a proxy fence for global memory, of what blocks
-  /// before it have written.
-  bool hasGlobalFence = false;
   GranuleTable global;
   std::vector<Rewrite> rewrites;
   /// Of the access that is looked at.
