@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Interfaces/RuntimeVerifiableOpInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -475,49 +474,4 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
       })
       .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); });
   return checker.numChecks;
-}
-
-namespace {
-
-/// The messages are those of `kvcache.check`, which has the location as well.
-template <typename OpTy>
-struct Verification
-    : RuntimeVerifiableOpInterface::ExternalModel<Verification<OpTy>, OpTy> {
-  void generateRuntimeVerification(
-      Operation *op, OpBuilder &builder, Location loc,
-      function_ref<std::string(Operation *, StringRef)>) const {
-    insertRuntimeChecks(builder, loc, op);
-  }
-};
-
-template <typename OpTy> void attachToAccess(MLIRContext *context) {
-  if constexpr (OpTy::template hasTrait<AccessOpInterface::Trait>())
-    OpTy::template attachInterface<Verification<OpTy>>(*context);
-}
-
-template <typename... OpTys> void attachToAccesses(MLIRContext *context) {
-  (attachToAccess<OpTys>(context), ...);
-}
-
-template <typename... OpTys> void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<Verification<OpTys>>(*context), ...);
-}
-
-} // namespace
-
-void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
-    DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
-    attachToAccesses<
-#define GET_OP_LIST
-#include "kvcache/IR/KVCacheOps.cpp.inc"
-        >(context);
-    attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
-           ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
-           NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp>(context);
-    // The dialects of what checks are made of.
-    context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
-                         scf::SCFDialect>();
-  });
 }
