@@ -15,12 +15,12 @@ def fail(message: object) -> NoReturn:
     sys.exit(2)
 
 
-def fail_to_import(error: ImportError) -> NoReturn:
+def fail_to_import(error: ImportError, venv: str = "venv") -> NoReturn:
     """Ends the program where a package is missing, with how to run it."""
     name = Path(sys.argv[0]).stem
     fail(
         f"{error}\n  scripts/example {name} builds what is needed and runs this; or, in"
-        f" a built tree:\n  PYTHONPATH=build/python build/venv/bin/python"
+        f" a built tree:\n  PYTHONPATH=build/python build/{venv}/bin/python"
         f" examples/{name}.py"
     )
 
