@@ -41,7 +41,8 @@ def op(
     that ``torch.compile`` keeps its place among others, also with ``fullgraph=True``, and
     copies no cache. Pass the whole cache, and the layer as an int: while
     ``torch.compile`` traces, a tensor that the operator changes must neither be a view
-    nor begin behind its storage, because a compiled graph may lose the offset.
+    nor begin behind the start of its storage: graphs for dynamic shapes may lose the
+    offset.
 
     Args:
         function: An operation of ``kvcache.ops``, or a module of ``kvcache.jit``.
