@@ -5,6 +5,7 @@
 #   kvcache_setup   Debian packages and the Python environment in build/venv
 #   kvcache_build   configure and compile into build/
 #   kvcache_encoder the model that some examples run, into build/venv
+#   kvcache_nixl    the engine that brings pages from other processes, into build/venv
 #   kvcache_docs_packages   the packages for the documentation site, into build/venv
 #   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
 #   kvcache_extras  PyTorch and other frameworks, in build/extras-venv
@@ -196,6 +197,13 @@ kvcache_encoder() {
   kvcache_step encoder "$KVCACHE_VENV/bin/python" -I -m pip install \
     --disable-pip-version-check --no-deps --only-binary :all: \
     -r "$KVCACHE_ROOT/examples/requirements.txt"
+}
+
+# The version that the suite "extras" has; without PyTorch, which it does not need.
+kvcache_nixl() {
+  kvcache_step nixl "$KVCACHE_VENV/bin/python" -I -m pip install \
+    --disable-pip-version-check --no-deps --only-binary :all: \
+    "$(grep '^nixl' "$KVCACHE_ROOT/test/python/extras/requirements.txt")"
 }
 
 kvcache_docs_packages() {

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,6 +124,17 @@ def test_an_address_of_something_else_is_refused(sender):
     ):
         transfer.fetch(cache, forged, transport, request="r")
     assert cache.num_free_pages == 5
+
+
+def test_the_example_survives_the_death_of_workers():
+    pytest.importorskip("nixl_cu12")
+    example = Path(__file__).resolve().parents[3] / "examples" / "disaggregated.py"
+    command = [sys.executable, example, "--quick", "--workers", "1", "--prompts", "6"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "agrees with one process" in result.stdout
+    counts = result.stdout.splitlines()[1].split()
+    assert counts[:2] == ["2", "2"] and int(counts[3]) > 0
 
 
 if __name__ == "__main__":

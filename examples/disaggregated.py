@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Processes prompts in some processes and generates tokens in others.
+
+Prefill workers compute the keys and values of prompts; decode workers read their pages,
+by NIXL, and go on. On the way one worker of each kind is killed: its requests begin
+again, from the tokens that they have, at another one. All tokens are compared with those
+of one process without a cache. Exits with 1 where they disagree, with 2 where it cannot
+run.
+"""
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+
+from console import fail, fail_to_import, print_table, progress
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("NIXL_LOG_LEVEL", "ERROR")
+
+try:
+    import numpy as np
+    from disaggregated_workers import SEED, Plan, run
+    from kvcache import transfer
+except ImportError as error:
+    fail_to_import(error)
+
+from transformer import Sizes, Transformer, causal_attention
+
+PLAN = Plan(Sizes(), page_size=16, pages=64, batch_size=8, longest=256)
+QUICK = Plan(
+    Sizes(2, 64, query_heads=4, kv_heads=2, head_size=32, mlp=128, vocabulary=64),
+    page_size=8,
+    pages=32,
+    batch_size=4,
+    longest=64,
+)
+SILENCE = 120.0  # seconds after which something is wrong
+
+
+@dataclass
+class Request:
+    """A prompt, what has been generated, and who works on it."""
+
+    name: str
+    prompt: np.ndarray
+    limit: int
+    generated: list[int] = field(default_factory=list)
+    prefill: "Process | None" = None
+    decode: "Process | None" = None
+
+    @property
+    def tokens(self) -> np.ndarray:
+        return np.concatenate([self.prompt, np.array(self.generated, np.int64)])
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.generated) == self.limit
+
+
+class Process:
+    """A worker, as this process sees it."""
+
+    def __init__(self, kind: str, name: str, plan: Plan) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.kind = kind
+        self.name = name
+        self.pipe: Connection
+        self.pipe, other = context.Pipe()
+        self._process = context.Process(
+            target=run, args=(kind, name, plan, other), daemon=True
+        )
+        self._process.start()
+        other.close()
+
+    def tell(self, *message: object) -> None:
+        """Sends a message; one that is gone is noticed when its pipe is read."""
+        try:
+            self.pipe.send(message)
+        except OSError:
+            pass
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        self.pipe.close()
+        self._process.join(5)
+        self._process.kill()
+
+
+class Router:
+    """Gives requests to workers, and starts a new worker where one is gone."""
+
+    def __init__(self, plan: Plan, workers: int, requests: list[Request]) -> None:
+        self._plan = plan
+        self._numbers = itertools.count()
+        self._requests = {request.name: request for request in requests}
+        self.counts: Counter[str] = Counter()
+        self.processes = [
+            self._start(kind) for kind in ("prefill", "decode") for _ in range(workers)
+        ]
+        for request in requests:
+            self._begin(request)
+
+    def _start(self, kind: str) -> Process:
+        return Process(kind, f"{kind} {next(self._numbers)}", self._plan)
+
+    def _choose(self, kind: str) -> Process:
+        """The worker of a kind with the least to do."""
+        of_kind = [each for each in self.processes if each.kind == kind]
+        load = Counter(getattr(request, kind) for request in self._requests.values())
+        return min(of_kind, key=lambda process: load[process])
+
+    def _begin(self, request: Request) -> None:
+        request.decode = None
+        request.prefill = self._choose("prefill")
+        request.prefill.tell("prefill", request.name, request.tokens)
+
+    def serve(self) -> Iterator[Request]:
+        """Passes each request on when it has all its tokens."""
+        missing = set(self._requests)
+        while missing:
+            pipes = {process.pipe: process for process in self.processes}
+            ready = wait(list(pipes), timeout=SILENCE)
+            if not ready:
+                fail(f"no worker has said anything for {SILENCE:g} s")
+            for pipe in ready:
+                process = pipes[pipe]
+                try:
+                    kind, name, *rest = pipe.recv()
+                except (EOFError, OSError):
+                    self._replace(process)
+                    continue
+                request = self._requests[name]
+                if process in (request.prefill, request.decode):
+                    getattr(self, f"_on_{kind}")(request, *rest)
+                if request.is_done and name in missing:
+                    missing.remove(name)
+                    request.prefill = request.decode = None
+                    yield request
+
+    def _on_offer(self, request: Request, message: bytes, token: int) -> None:
+        request.generated.append(token)
+        if request.is_done:
+            request.prefill.tell("end", request.name)
+            return
+        request.decode = self._choose("decode")
+        remaining = request.limit - len(request.generated)
+        request.decode.tell("decode", request.name, message, token, remaining)
+
+    def _on_arrived(self, request: Request) -> None:
+        request.prefill.tell("end", request.name)
+
+    def _on_ended(self, request: Request, was_held: bool) -> None:
+        if request.decode:
+            request.decode.tell("ended", request.name, was_held)
+
+    def _on_here(self, request: Request, size: int) -> None:
+        request.prefill = None
+        self.counts["sequences"] += 1
+        self.counts["bytes"] += size
+
+    def _on_token(self, request: Request, token: int) -> None:
+        request.generated.append(token)
+
+    def _on_lost(self, request: Request, reason: str) -> None:
+        self.counts["begun again"] += 1
+        self._begin(request)
+
+    def _replace(self, process: Process) -> None:
+        """Starts another worker, and begins again what the one that is gone had."""
+        self.counts["restarted"] += 1
+        i = self.processes.index(process)
+        self.processes[i] = self._start(process.kind)
+        for request in self._requests.values():
+            if request.decode is process or (
+                request.prefill is process and not request.decode
+            ):
+                self.counts["begun again"] += 1
+                self._begin(request)
+            elif request.prefill is process:
+                # The decode worker may have all pages, but nobody to confirm it.
+                request.decode.tell("lose", request.name)
+
+
+def make_requests(plan: Plan, count: int) -> list[Request]:
+    rng = np.random.default_rng(SEED)
+    requests = []
+    for i in range(count):
+        prompt = rng.integers(
+            plan.sizes.vocabulary, size=rng.integers(4, plan.longest // 2)
+        )
+        limit = int(rng.integers(1, plan.longest // 4))
+        requests.append(Request(f"request {i}", prompt, limit))
+    return requests
+
+
+def count_right(plan: Plan, requests: list[Request]) -> int:
+    """How many tokens are the model's own choice without a cache."""
+    model = Transformer(plan.sizes, SEED)
+    attention = causal_attention(lambda x: x)
+    same = 0
+    for request in progress("comparing", requests):
+        tokens = request.tokens[:-1]
+        rows = model.logits(tokens, np.arange(len(tokens)), attention)
+        wanted = rows[len(request.prompt) - 1 :].argmax(axis=-1)
+        same += int((wanted == request.generated).sum())
+    return same
+
+
+def serve(plan: Plan, workers: int, requests: list[Request], kill: bool) -> bool:
+    """Whether serving gives the tokens that the model gives in one process."""
+    router = Router(plan, workers, requests)
+    start = time.perf_counter()
+    served = router.serve()
+    # One worker of each kind dies: at a third and at two thirds of the requests.
+    deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1} if kill else {}
+    for i, _ in enumerate(progress("serving", served, total=len(requests))):
+        if i in deaths:
+            router.processes[deaths[i]].kill()
+    seconds = time.perf_counter() - start
+    for process in router.processes:
+        process.end()
+    new_tokens = sum(len(request.generated) for request in requests)
+    counts = router.counts
+    print_table(
+        (
+            "workers",
+            "killed",
+            "begun again",
+            "sequences moved",
+            "MB moved",
+            "new tokens",
+            "tokens/s",
+        ),
+        [
+            (
+                2 * workers,
+                counts["restarted"],
+                counts["begun again"],
+                counts["sequences"],
+                round(counts["bytes"] / 1e6, 1),
+                new_tokens,
+                round(new_tokens / seconds),
+            )
+        ],
+    )
+    right = count_right(plan, requests)
+    agrees = right == new_tokens
+    print(
+        f"{'agrees' if agrees else 'DISAGREES'} with one process without a cache: {right} of"
+        f" {new_tokens} tokens are the same\n"
+    )
+    return agrees
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Processes prompts in some processes and generates tokens in others,"
+        " which read the pages by NIXL. Kills one of each kind on the way. Compares every"
+        " token with one process without a cache.",
+        epilog="example: disaggregated.py --workers 2 --prompts 20",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        choices=range(1, 9),
+        metavar="N",
+        help="of each kind, default first 1, then 2",
+    )
+    parser.add_argument(
+        "--prompts",
+        type=int,
+        choices=range(3, 1001),
+        metavar="N",
+        default=12,
+        help="how many there are, default 12",
+    )
+    parser.add_argument("--quick", action="store_true", help="a smaller model")
+    options = parser.parse_args()
+    try:
+        transfer.NIXLTransport("check")
+    except (ImportError, transfer.TransferError) as error:
+        fail(error)
+    plan = QUICK if options.quick else PLAN
+    agrees = True
+    for workers in [options.workers] if options.workers else [1, 2]:
+        agrees &= serve(plan, workers, make_requests(plan, options.prompts), kill=True)
+    return 0 if agrees else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
