@@ -317,6 +317,33 @@ def print_memory(work: Workload, usage: Usage, params: kvcache.KVCacheParams) ->
     print()
 
 
+def print_sharing(work: Workload, dtype: str) -> None:
+    """Serves once more on the CPU, with pages for all: no request waits for others."""
+    pages = work.prompts * -(-work.longest // PAGE_SIZE)
+    params = cache_params(work.sizes, dtype)
+    server, requests = make_server(dataclasses.replace(work, pages=pages), params, "cpu")
+    for _ in progress("serving again", server.serve(), total=len(requests)):
+        pass
+    usage = server.usage
+    saved = usage.pages - usage.distinct
+    print(
+        f"with {pages} pages, which hold every request: {usage.sequences} sequences at once"
+        f" have {usage.pages} pages, {usage.distinct} of them distinct: sharing saves"
+        f" {round(100 * saved / usage.pages)} %, {saved * params.bytes_per_block / 1024:g} KiB"
+    )
+
+
+def print_time_without_cache(server: Server, request: Request) -> None:
+    """Computes all tokens before each new one again, for one request."""
+    count = len(request.generated)
+    start = time.perf_counter()
+    for i in range(len(request.prompt), len(request.prompt) + count):
+        tokens = request.tokens[:i]
+        server.model.logits(tokens, np.arange(i), causal_attention(unchanged))
+    seconds = time.perf_counter() - start
+    print(f"without a cache, alone, a request has {round(count / seconds)} new tokens/s\n")
+
+
 def print_speed(server: Server, seconds: float) -> None:
     counts = server.batcher.counts
     new_tokens = sum(map(len, server.logits.values()))
@@ -365,7 +392,10 @@ def run(work: Workload, dtype: str, target: str) -> bool:
         pass
     seconds = time.perf_counter() - start
     print_memory(work, server.usage, params)
+    print_sharing(work, dtype)
+    print()
     print_speed(server, seconds)
+    print_time_without_cache(server, requests[0])
     return compare(server, requests, dtype)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -50,6 +51,8 @@ def test_script_compares_every_token():
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "agrees with no cache: 35 of 35 tokens are the same" in result.stdout
+    assert re.search(r"sharing saves [1-9]\d* %, \d+ KiB\n", result.stdout)
+    assert re.search(r"without a cache, alone, a request has [1-9]\d* new tokens/s\n", result.stdout)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN"])
