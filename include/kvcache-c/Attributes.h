@@ -45,10 +45,17 @@ MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheLayoutAttrGetTypeID(void);
 /// one head.
 MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetChecked(
     MlirLocation loc, int64_t tokenStride, int64_t headStride);
+/// The layout of scales of which `interleave` tokens share their rows.
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetInterleavedChecked(
+    MlirLocation loc, int64_t tokenStride, int64_t headStride,
+    int64_t interleave);
 MLIR_CAPI_EXPORTED int64_t
 mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t
 mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr);
+/// 1 for a layout that is not interleaved.
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheLayoutAttrGetInterleave(MlirAttribute attr);
 
 //===----------------------------------------------------------------------===//
 // RoleAttr

@@ -61,10 +61,19 @@ MlirTypeID mlirKVCacheLayoutAttrGetTypeID() {
 MlirAttribute mlirKVCacheLayoutAttrGetChecked(MlirLocation loc,
                                               int64_t tokenStride,
                                               int64_t headStride) {
+  return mlirKVCacheLayoutAttrGetInterleavedChecked(
+      loc, tokenStride, headStride, /*interleave=*/1);
+}
+
+MlirAttribute mlirKVCacheLayoutAttrGetInterleavedChecked(MlirLocation loc,
+                                                         int64_t tokenStride,
+                                                         int64_t headStride,
+                                                         int64_t interleave) {
   Location where = unwrap(loc);
   if (failed(checkLoaded(where)))
     return {};
-  return wrap(LayoutAttr::get(where.getContext(), tokenStride, headStride));
+  return wrap(
+      LayoutAttr::get(where.getContext(), tokenStride, headStride, interleave));
 }
 
 int64_t mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr) {
@@ -73,6 +82,10 @@ int64_t mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr) {
 
 int64_t mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr) {
   return cast<LayoutAttr>(unwrap(attr)).getHeadStride();
+}
+
+int64_t mlirKVCacheLayoutAttrGetInterleave(MlirAttribute attr) {
+  return cast<LayoutAttr>(unwrap(attr)).getInterleave();
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,10 +44,13 @@ LogicalResult LoadOp::verify() {
            << lane;
   bool converts = isWide || isa<Float8E4M3FNType, Float8E5M2Type>(lane);
   if (!cache.isQuantized() && lane != cache.getElementType() &&
-      !(converts && isa<FloatType>(cache.getElementType())))
+      !(converts && cache.convertsElements()))
     return emitOpError("expects 'result' to have the cache's element type (")
            << cache.getElementType()
-           << "), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got " << lane;
+           << (cache.convertsElements()
+                   ? "), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got "
+                   : "), got ")
+           << lane;
   // (C2)
   if (failed(verifyWidth(*this, "result", getType(), cache)))
     return failure();

@@ -70,11 +70,12 @@ LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
 LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
                                          CacheTypeInterface cache) {
   Type element = cache.getElementType();
-  bool isNarrow = element.getIntOrFloatBitWidth() <= 8;
+  bool isNarrow =
+      element.getIntOrFloatBitWidth() <= 8 && cache.convertsElements();
   if (!tensorScale || (isNarrow && !isa<ScalesType>(cache)))
     return success();
-  return op->emitOpError("expects 'tensor_scale' only for a cache with "
-                         "elements of at most 8 bits, got ")
+  return op->emitOpError("expects 'tensor_scale' only for a cache with floats "
+                         "of at most 8 bits or scales, got ")
          << cache;
 }
 

@@ -35,9 +35,11 @@ LayoutAttrInterface kvcache::getCanonicalLayout(LayoutAttrInterface layout,
   int64_t token = strides.getTokenStride();
   int64_t head = shape.numHeads == 1 ? 0 : strides.getHeadStride();
   bool isPacked = token == shape.numHeads * shape.headSize &&
-                  (shape.numHeads == 1 || head == shape.headSize);
+                  (shape.numHeads == 1 || head == shape.headSize) &&
+                  strides.getInterleave() == 1;
   return isPacked ? LayoutAttrInterface()
-                  : LayoutAttr::get(layout.getContext(), token, head);
+                  : LayoutAttr::get(layout.getContext(), token, head,
+                                    strides.getInterleave());
 }
 
 bool kvcache::isOpen(LayoutAttrInterface layout) {
@@ -48,16 +50,16 @@ bool kvcache::isOpen(LayoutAttrInterface layout) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Parses a stride: a number, or `?` if `isOpen` allows it.
-static ParseResult parseStride(AsmParser &parser, bool isOpen,
+/// Parses the number of `keyword`, or `?` for the stride of heads.
+static ParseResult parseStride(AsmParser &parser, StringRef keyword,
                                int64_t &stride) {
   SMLoc loc = parser.getCurrentLocation();
   if (succeeded(parser.parseOptionalQuestion())) {
     stride = ShapedType::kDynamic;
-    if (isOpen)
+    if (keyword == "head")
       return success();
-    return parser.emitError(loc, "expects a number for 'token', because only "
-                                 "the stride of heads may be '?'");
+    return parser.emitError(loc, "expects a number for '")
+           << keyword << "', because only the stride of heads may be '?'";
   }
   if (parser.parseInteger(stride))
     return failure();
@@ -69,37 +71,41 @@ static ParseResult parseStride(AsmParser &parser, bool isOpen,
 }
 
 ParseResult kvcache::parseStrides(AsmParser &parser, int64_t &token,
-                                  int64_t &head) {
-  token = head = 0;
+                                  int64_t &head, int64_t &interleave) {
+  token = head = interleave = 0;
   SMLoc start = parser.getCurrentLocation();
   do {
     StringRef keyword;
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword) || parser.parseEqual())
       return failure();
-    bool isToken = keyword == "token";
-    int64_t &stride = isToken ? token : head;
-    if ((!isToken && keyword != "head") || stride)
-      return parser.emitError(loc, "expects 'token' and 'head', each at most "
-                                   "once, got '")
+    int64_t *number = llvm::StringSwitch<int64_t *>(keyword)
+                          .Case("token", &token)
+                          .Case("head", &head)
+                          .Case("interleave", &interleave)
+                          .Default(nullptr);
+    if (!number || *number)
+      return parser.emitError(loc, "expects 'token', 'head' and 'interleave', "
+                                   "each at most once, got '")
              << keyword << "'";
-    if (parseStride(parser, /*isOpen=*/!isToken, stride))
+    if (parseStride(parser, keyword, *number))
       return failure();
   } while (succeeded(parser.parseOptionalComma()));
   if (!token)
     return parser.emitError(start, "expects 'token'");
+  interleave = std::max<int64_t>(interleave, 1);
   return success();
 }
 
-void kvcache::printStrides(AsmPrinter &printer, int64_t token, int64_t head) {
+void kvcache::printStrides(AsmPrinter &printer, int64_t token, int64_t head,
+                           int64_t interleave) {
   printer << "token = " << token;
-  if (head == 0)
-    return;
-  printer << ", head = ";
   if (ShapedType::isDynamic(head))
-    printer << "?";
-  else
-    printer << head;
+    printer << ", head = ?";
+  else if (head != 0)
+    printer << ", head = " << head;
+  if (interleave != 1)
+    printer << ", interleave = " << interleave;
 }
 
 ParseResult kvcache::parseLayout(AsmParser &parser, ParsedLayout &parsed) {
@@ -117,10 +123,11 @@ ParseResult kvcache::parseLayout(AsmParser &parser, ParsedLayout &parsed) {
                                         "layout, got ")
            << attribute;
   }
-  int64_t token, head;
-  if (parseStrides(parser, token, head) || parser.parseRSquare())
+  int64_t token, head, interleave;
+  if (parseStrides(parser, token, head, interleave) || parser.parseRSquare())
     return failure();
-  parsed.strides = LayoutAttr::get(parser.getContext(), token, head);
+  parsed.strides =
+      LayoutAttr::get(parser.getContext(), token, head, interleave);
   return success();
 }
 
@@ -152,7 +159,8 @@ void kvcache::printLayout(AsmPrinter &printer, StringRef name,
     return;
   }
   printer << "[";
-  printStrides(printer, strides.getTokenStride(), strides.getHeadStride());
+  printStrides(printer, strides.getTokenStride(), strides.getHeadStride(),
+               strides.getInterleave());
   printer << "]";
 }
 
@@ -247,4 +255,27 @@ kvcache::verifyLayout(function_ref<InFlightDiagnostic()> emitError,
   if (getCanonicalLayout(layout, shape) != layout)
     return emitError() << "expects no " << name << " for packed rows";
   return success();
+}
+
+LogicalResult
+kvcache::verifyInterleave(function_ref<InFlightDiagnostic()> emitError,
+                          LayoutAttrInterface layout,
+                          LayoutAttrInterface scaleLayout, PageShape ofScales) {
+  // (C10)
+  if (layout && layout.getInterleave() != 1)
+    return emitError() << "expects 'interleave' only in scale_layout";
+  int64_t interleave = scaleLayout ? scaleLayout.getInterleave() : 1;
+  if (interleave == 1)
+    return success();
+  if (interleave < 1)
+    return emitError() << "expects 'interleave' to be positive, got "
+                       << interleave;
+  if (ShapedType::isDynamic(ofScales.pageSize))
+    return emitError() << "expects a number for page_size with 'interleave'";
+  if (ofScales.pageSize % interleave == 0 &&
+      ofScales.headSize % interleave == 0)
+    return success();
+  return emitError() << "expects 'interleave' to divide page_size ("
+                     << ofScales.pageSize << ") and the groups of a head ("
+                     << ofScales.headSize << "), got " << interleave;
 }

@@ -33,8 +33,10 @@ void printLayout(AsmPrinter &printer, StringRef name,
                  LayoutAttrInterface layout);
 
 /// The contents of `#kvcache.layout<...>`, and of the brackets in a type.
-ParseResult parseStrides(AsmParser &parser, int64_t &token, int64_t &head);
-void printStrides(AsmPrinter &printer, int64_t token, int64_t head);
+ParseResult parseStrides(AsmParser &parser, int64_t &token, int64_t &head,
+                         int64_t &interleave);
+void printStrides(AsmPrinter &printer, int64_t token, int64_t head,
+                  int64_t interleave);
 
 /// Checks (C7) and (C8) of paged types. An open stride of heads is dynamic, an
 /// absent one 0.
@@ -46,6 +48,12 @@ LogicalResult verifyPitches(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult verifyLayout(function_ref<InFlightDiagnostic()> emitError,
                            StringRef name, LayoutAttrInterface layout,
                            PageShape shape);
+
+/// Checks (C10) of paged types.
+LogicalResult verifyInterleave(function_ref<InFlightDiagnostic()> emitError,
+                               LayoutAttrInterface layout,
+                               LayoutAttrInterface scaleLayout,
+                               PageShape ofScales);
 
 } // namespace mlir::kvcache
 

@@ -136,9 +136,10 @@ static LogicalResult verifyStaticScale(StoreQuantizedOp op) {
   CacheTypeInterface cache = op.getCache().getType();
   if (cache.isQuantized())
     return success();
-  if (cache.getElementType().getIntOrFloatBitWidth() > 8)
-    return op.emitOpError("expects 'cache' to have scales or elements of 8 "
-                          "bits, got ")
+  if (cache.getElementType().getIntOrFloatBitWidth() > 8 ||
+      !cache.convertsElements())
+    return op.emitOpError("expects 'cache' to have scales or floats of 8 bits, "
+                          "got ")
            << cache;
   if (!op.getTensorScale())
     return op.emitOpError("expects 'tensor_scale' for a cache without scales, "

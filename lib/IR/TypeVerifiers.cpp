@@ -34,8 +34,10 @@ LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
 
 /// The element types of a cache without scales.
 static bool isPlainElementType(Type type) {
-  return isa<Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
-             Float8E5M2Type>(type);
+  return isa<Float64Type, Float32Type, Float16Type, BFloat16Type,
+             Float8E4M3FNType, Float8E5M2Type>(type) ||
+         type.isSignlessInteger(8) || type.isSignlessInteger(16) ||
+         type.isSignlessInteger(32);
 }
 
 static bool isScaleType(Type type) {
@@ -48,10 +50,9 @@ static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
                                         ParamsAttr params, Type scale,
                                         int64_t granularity) {
   bool is4Bit = isa<Float4E2M1FNType>(elementType);
-  if (!isPlainElementType(elementType) && !is4Bit &&
-      !elementType.isSignlessInteger(8))
-    return emitError() << "expects an element type of f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8 or f4E2M1FN, got "
+  if (!isPlainElementType(elementType) && !is4Bit)
+    return emitError() << "expects an element type of f64, f32, f16, bf16, "
+                          "f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got "
                        << elementType; // (C2)
   if (!scale && granularity != 0)
     return emitError() << "expects granularity only with a scale type"; // (C3)
@@ -108,21 +109,23 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
   PageShape shape = getPageShape(elementType, params, pageSize);
   if (failed(verifyLayout(emitError, "layout", layout, shape)))
     return failure();
-  if (!scaleLayout)
-    return success();
   // (C9)
-  if (!scale)
+  if (scaleLayout && !scale)
     return emitError() << "expects scale_layout only with scale and "
                           "granularity";
-  shape.headSize = llvm::divideCeil(params.getHeadSize(), granularity);
+  if (scale)
+    shape.headSize = llvm::divideCeil(params.getHeadSize(), granularity);
+  // (C10)
+  if (failed(verifyInterleave(emitError, layout, scaleLayout, shape)))
+    return failure();
   return verifyLayout(emitError, "scale_layout", scaleLayout, shape);
 }
 
 static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
   // (C1)
   if (!isPlainElementType(elementType))
-    return emitError() << "expects an element type of f32, f16, bf16, f8E4M3FN "
-                          "or f8E5M2, got "
+    return emitError() << "expects an element type of f64, f32, f16, bf16, "
+                          "f8E4M3FN, f8E5M2, i8, i16 or i32, got "
                        << elementType;
   return success();
 }

@@ -244,6 +244,12 @@ LogicalResult CopyOp::verify() {
     return emitOpError() << "expects caches of one head size, got "
                          << source.getHeadSize() << " and "
                          << target.getHeadSize();
+  if (source.getElementType() != target.getElementType())
+    for (CacheTypeInterface cache : {source, target})
+      if (!cache.convertsElements())
+        return emitOpError("expects caches of one element type, because the "
+                           "elements of one are not converted, got ")
+               << source.getElementType() << " and " << target.getElementType();
   auto verifyRange = [&](StringRef name, int64_t begin,
                          CacheTypeInterface cache) -> LogicalResult {
     if (begin >= 0 && getNumHeads() >= 1 &&

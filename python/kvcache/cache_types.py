@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes, ir
 from .layouts import Distances, Layout
 
-_PLAIN = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
+_PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32")
 _QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
 _FP4_GRANULARITIES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
 
@@ -52,6 +52,7 @@ class CacheFormat:
         self._check_dtype()
         if self._is_packed:
             self._check_fp4()
+        self._check_interleave()
 
     @classmethod
     def of(cls, type: ir.CacheType) -> CacheFormat:
@@ -111,6 +112,16 @@ class CacheFormat:
         if self.head_dim % 2:
             raise ValueError(
                 f"expects 'head_dim' to be even for f4E2M1FN, got {self.head_dim}"
+            )
+
+    def _check_interleave(self) -> None:
+        if self.layout is not None and self.layout.interleave != 1:
+            raise ValueError("only a 'scale_layout' is interleaved")
+        tokens = self.scale_layout.interleave if self.scale_layout is not None else 1
+        if tokens != 1 and ((self.page_size or 1) % tokens or self.n_groups % tokens):
+            raise ValueError(
+                f"expects 'interleave' to divide 'page_size' ({self.page_size}) and the "
+                f"groups of a head ({self.n_groups}), got {tokens}"
             )
 
     # --- Sizes --------------------------------------------------------------------
@@ -175,12 +186,15 @@ class CacheFormat:
     def _get_layout(self, name: str, distances: Distances | None, width: int) -> str:
         if distances is None:
             return ""
-        token, head = distances
-        if self.n_kv_heads == 1:
-            return f", {name} = [token = {token}]"
-        if (token, head) == (width, (self.page_size or 0) * width):
+        token, head, interleave = distances
+        if distances == (width, (self.page_size or 0) * width, 1):
             return f", {name} = hnd"
-        return f", {name} = [token = {token}, head = {'?' if head is None else head}]"
+        said = f"token = {token}"
+        if self.n_kv_heads > 1:
+            said += f", head = {'?' if head is None else head}"
+        if interleave > 1:
+            said += f", interleave = {interleave}"
+        return f", {name} = [{said}]"
 
     @property
     def blocks(self) -> str:
@@ -201,7 +215,7 @@ class CacheFormat:
         said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
         if layout is None:
             return f"memref<{said}>"
-        token, head = layout
+        token, head, _ = layout
         if self.n_kv_heads == 1:
             head = width
         distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
@@ -212,9 +226,13 @@ def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
     if layout is None:
         return None
     head = layout.head_stride
-    return Distances(layout.token_stride, None if head == ir.DYNAMIC else head)
+    head = None if head == ir.DYNAMIC else head
+    return Distances(layout.token_stride, head, layout.interleave)
 
 
 def to_layout(distances: Distances | None) -> Layout | None:
     """The layout that says no more than the distances."""
-    return None if distances is None else Layout(None, *distances)
+    if distances is None:
+        return None
+    token, head, interleave = distances
+    return Layout(token=token, head=head, interleave=interleave)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,11 +32,13 @@ _ORDERS = {
 class Distances(NamedTuple):
     """What a type says of its layout: distances in stored elements, or in scales.
 
-    ``head`` is None if it is only known at run time, or where there is one head.
+    ``head`` is None if it is only known at run time, or where there is one head;
+    ``interleave`` the number of tokens whose scales share their rows.
     """
 
     token: int
     head: int | None
+    interleave: int = 1
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,15 @@ class Layout:
         head: Distance of two heads of a token, in stored elements; None if it is only
             known at run time, or for a named layout.
         dims: The dimensions of the tensor that it was read off, in their order.
+        interleave: The number of tokens whose scales share their rows: see
+            ``interleaved``.
     """
 
     order: tuple[str, ...] | None = None
     token: int | None = None
     head: int | None = None
     dims: tuple[str, ...] = ()
+    interleave: int = 1
 
     @classmethod
     def from_name(
@@ -98,6 +103,14 @@ class Layout:
         for name in ("token", "head"):
             if getattr(self, name) is not None:
                 check_positive(**{name: getattr(self, name)})
+        check_positive(interleave=self.interleave)
+
+    def interleaved(self, tokens: int) -> Layout:
+        """The same layout of scales of which those of ``tokens`` tokens share their rows.
+
+        FlashInfer and TensorRT-LLM interleave the scales of NVFP4 values by 4.
+        """
+        return replace(self, interleave=tokens)
 
     # --- Distances ------------------------------------------------------------------
 
@@ -160,7 +173,7 @@ class Layout:
         """
         sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
         token, head = self.distances(sizes)
-        result = Distances(token, None if heads == 1 else head)
+        result = Distances(token, None if heads == 1 else head, self.interleave)
         packed = Distances(heads * width, None if heads == 1 else width)
         return None if result == packed else result
 

@@ -26,6 +26,7 @@ from .params import KVCacheParams
 from .runtime import JitModule, jit
 
 _DENSE = ("f32", "f16", "bf16")
+_CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
 _POWERS = ("f32", "bf16", "f8E8M0FNU")
 _CACHE = ("blocks", "scales")
 
@@ -208,8 +209,9 @@ def append(
             caches.
 
     Raises:
-        ValueError: The cache is not paged, the dtype is another one, or the cache has no
-            scales of f32, bf16 or f8E8M0FNU that could be powers of two.
+        ValueError: The cache is not paged or has elements that are not converted, the
+            dtype is another one, or the cache has no scales of f32, bf16 or f8E8M0FNU
+            that could be powers of two.
     """
     check_flag(power_of_two=power_of_two)
     name = _dense_dtype(params, dtype)
@@ -447,9 +449,13 @@ def _dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
     check_instance(KVCacheParams, params=params)
     if not params.is_paged:
         raise ValueError("operations on whole caches need a paged cache")
+    own = params.dtype_shorthand
+    if params.kvcache_quant_config is None and own not in _CONVERTED:
+        raise ValueError(
+            f"expects a cache of {', '.join(_CONVERTED)} or with scales, got {own}"
+        )
     if dtype is not None:
         return _check_dense(dtypes.mlir_name(dtype))
-    own = params.dtype_shorthand
     return own if own in _DENSE else "bf16"
 
 

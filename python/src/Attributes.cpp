@@ -30,8 +30,9 @@ static nb::dict getParamsFields(MlirAttribute attribute) {
 }
 
 static MlirAttribute makeLayout(MlirLocation loc, const Fields &fields) {
-  return mlirKVCacheLayoutAttrGetChecked(loc, fields.getInteger("token_stride"),
-                                         fields.getInteger("head_stride"));
+  return mlirKVCacheLayoutAttrGetInterleavedChecked(
+      loc, fields.getInteger("token_stride"), fields.getInteger("head_stride"),
+      fields.getInteger("interleave"));
 }
 
 static nb::dict getLayoutFields(MlirAttribute attribute) {
@@ -39,6 +40,7 @@ static nb::dict getLayoutFields(MlirAttribute attribute) {
   fields["token_stride"] = mlirKVCacheLayoutAttrGetTokenStride(attribute);
   if (int64_t head = mlirKVCacheLayoutAttrGetHeadStride(attribute))
     fields["head_stride"] = head;
+  fields["interleave"] = mlirKVCacheLayoutAttrGetInterleave(attribute);
   return fields;
 }
 

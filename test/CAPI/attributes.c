@@ -50,6 +50,11 @@ static void testParams(MlirLocation loc) {
 }
 
 static void testLayout(MlirLocation loc) {
+  MlirAttribute interleaved = mlirKVCacheLayoutAttrGetInterleavedChecked(
+      loc, /*tokenStride=*/8, /*headStride=*/512, /*interleave=*/4);
+  // CHECK-NEXT: #kvcache.layout<token = 8, head = 512, interleave = 4> 4
+  mlirAttributePrint(interleaved, print, NULL);
+  printf(" %d\n", (int)mlirKVCacheLayoutAttrGetInterleave(interleaved));
   MlirAttribute layout = mlirKVCacheLayoutAttrGetChecked(
       loc, /*tokenStride=*/256, /*headStride=*/16384);
   // CHECK-NEXT: #kvcache.layout<token = 256, head = 16384>

@@ -220,9 +220,10 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: null
   expectNull(
       mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64, i32, 128));
-  // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i32'
+  // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i64'
   // CHECK-NEXT: null
-  expectNull(mlirKVCacheContinuousCacheTypeGetChecked(loc, i32, params));
+  expectNull(
+      mlirKVCacheContinuousCacheTypeGetChecked(loc, parse(loc, "i64"), params));
   // CHECK-NEXT: model.c:7:3: expects an element type
   // CHECK-NEXT: null
   expectNull(mlirKVCacheContinuousCollectionTypeGetChecked(loc, none, params));

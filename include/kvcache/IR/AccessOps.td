@@ -42,12 +42,13 @@ def KVCache_LoadOp : KVCache_Op<"load", [
 
     Constraints:
     - (C1) the element type of the result is that of the cache, or, for a cache
-      of floats, f64, f32, f16, bf16, f8E4M3FN or f8E5M2; for a quantized cache
-      it is f64, f32, f16 or bf16.
+      of floats of at most 32 bits, f64, f32, f16, bf16, f8E4M3FN or f8E5M2; for
+      a quantized cache it is f64, f32, f16 or bf16.
     - (C2) the number of lanes is at most the number of elements, or scales, of
       a head, and even for 4-bit elements.
     - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
-      only for a cache whose elements have at most 8 bits, not for its scales.
+      only for a cache whose elements are floats of at most 8 bits or have
+      scales, not for its scales.
     - (C4) `d` is a multiple of the number of lanes; on a view of scales, its
       group is. The lowering checks constants, the bounds checks other values.
 
@@ -156,7 +157,7 @@ def KVCache_BlockTileOp : KVCache_Op<"block_tile", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_AnyView, "the cache">:$cache),
+  let arguments = !con((ins Arg<KVCache_AnyViewWithRows, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_PageArgument);
   let results = (outs Res<MemRefRankOf<[AnyType], [2]>, "the tile">:$tile);
   let assemblyFormat = [{

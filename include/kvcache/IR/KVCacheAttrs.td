@@ -52,6 +52,12 @@ def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
     consecutive. `head = ?` means that the stride is that of the memref, known
     only at run time. With one head, there is no `head`.
 
+    `interleave = n`, for scales, exchanges tokens and groups: of every n tokens
+    of a head, the scales of a group follow each other. Scale s of token t is
+    where scale `(s mod w) * n + t mod n` of token `t - t mod n + s div w` would
+    be otherwise, with w the number of groups divided by n. FlashInfer and
+    TensorRT-LLM interleave the scales of NVFP4 values by 4.
+
     Types print a layout without the name of the attribute:
     `layout = [token = 256, head = 16384]`. The constraints are those of the
     types.
@@ -62,13 +68,22 @@ def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
     #side_by_side = #kvcache.layout<token = 256, head = 16384>
     #open = #kvcache.layout<token = 256, head = ?>
     #one_head = #kvcache.layout<token = 656>
+    #interleaved = #kvcache.layout<token = 8, head = 512, interleave = 4>
     ```
   }];
   let parameters = (ins
     "int64_t":$token_stride,
-    "int64_t":$head_stride
+    "int64_t":$head_stride,
+    "int64_t":$interleave
   );
-  let assemblyFormat = "`<` custom<Strides>($token_stride, $head_stride) `>`";
+  let builders = [
+    AttrBuilder<(ins "int64_t":$tokenStride, "int64_t":$headStride), [{
+      return $_get($_ctxt, tokenStride, headStride, /*interleave=*/1);
+    }]>
+  ];
+  let assemblyFormat = [{
+    `<` custom<Strides>($token_stride, $head_stride, $interleave) `>`
+  }];
 }
 
 def KVCache_Key : I32EnumAttrCase<"Key", 0, "key">;

@@ -45,7 +45,17 @@ def ParamsAttr : DialectAttribute<(attr
 def LayoutAttr : DialectAttribute<(attr
   SignedVarInt:$tokenStride,
   SignedVarInt:$headStride
-)>;
+)> {
+  let printerPredicate = "$_val.getInterleave() == 1";
+}
+def InterleavedLayoutAttr : DialectAttribute<(attr
+  SignedVarInt:$tokenStride,
+  SignedVarInt:$headStride,
+  SignedVarInt:$interleave
+)> {
+  let cType = "LayoutAttr";
+  let printerPredicate = "$_val.getInterleave() != 1";
+}
 def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
 def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
@@ -53,7 +63,7 @@ def CopyKindAttr : DialectAttribute<(attr CopyKind:$value)>;
 
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
   let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr,
-               CopyKindAttr];
+               CopyKindAttr, InterleavedLayoutAttr];
 }
 
 //===----------------------------------------------------------------------===//

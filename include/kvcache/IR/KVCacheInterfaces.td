@@ -23,7 +23,10 @@ def KVCache_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
     InterfaceMethod<"The distance from a head to the next; "
       "`ShapedType::kDynamic` if it is known only at run time; 0 if the cache "
       "has one head.",
-      "int64_t", "getHeadStride">
+      "int64_t", "getHeadStride">,
+    InterfaceMethod<"The number of tokens whose scales are interleaved; 1 if "
+      "they are not.",
+      "int64_t", "getInterleave", (ins), "", "return 1;">
   ];
 }
 
@@ -86,6 +89,12 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       return !::mlir::ShapedType::isDynamic($_type.getPageSize());
     }
     bool isQuantized() const { return static_cast<bool>($_type.getScale()); }
+    /// Whether accesses may convert elements: floats of at most 32 bits, and
+    /// those that have scales.
+    bool convertsElements() const {
+      auto type = ::llvm::dyn_cast<::mlir::FloatType>($_type.getElementType());
+      return isQuantized() || (type && type.getWidth() <= 32);
+    }
     int64_t getNumHeads() const { return $_type.getParams().getNumHeads(); }
     int64_t getHeadSize() const { return $_type.getParams().getHeadSize(); }
     bool isMLA() const { return $_type.getParams().getIsMla(); }
@@ -124,6 +133,17 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     }
     bool hasOpenHeadStride() const {
       return ::mlir::ShapedType::isDynamic(getHeadStride());
+    }
+    /// The number of tokens whose scales are interleaved in a view of scales; 1
+    /// otherwise.
+    int64_t getInterleave() const {
+      auto layout = $_type.getLayout();
+      return layout ? layout.getInterleave() : 1;
+    }
+    /// Whether the scales of this cache are interleaved.
+    bool hasInterleavedScales() const {
+      auto layout = $_type.getScaleLayout();
+      return layout && layout.getInterleave() != 1;
     }
     /// Scales per head and token.
     int64_t getNumGroups() const {

@@ -85,13 +85,13 @@ def KVCache_PagedCollectionType
     Constraints:
     - (C1) a static `page_size` is positive, and a page has fewer than 2^31
       elements.
-    - (C2) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2; with scales
-      also i8 or f4E2M1FN.
+    - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
+      or i32; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN.
     - (C3) `granularity` is positive; the type has `granularity` if and only if
       it has `scale`.
-    - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, the element
-      type has at most 8 bits, and a 4-bit cache has the granularity and scales
-      of NVFP4 (16, f8E4M3FN) or MX (32, f8E8M0FNU).
+    - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, and a 4-bit
+      cache has the granularity and scales of NVFP4 (16, f8E4M3FN) or MX (32,
+      f8E8M0FNU).
     - (C5) the head size of a 4-bit cache is even.
     - (C6) `layout`, and `scale_layout` likewise, has `head` if and only if the
       cache has several heads. `token` is static.
@@ -100,6 +100,11 @@ def KVCache_PagedCollectionType
     - (C8) elements do not overlap: a stride is at least a head, and either
       tokens lie between heads or heads between tokens.
     - (C9) the type has `scale_layout` only with `scale`.
+    - (C10) only `scale_layout` has `interleave`, which divides the page size,
+      a static one, and the number of groups of a head.
+
+    The elements of i16, i32 and f64 caches, and of i8 ones without scales, are
+    loaded and stored without conversion.
 
     `table` says how the lookup table gives the page of entry i of sequence b:
 
@@ -119,6 +124,9 @@ def KVCache_PagedCollectionType
     - `layout = nhd`: packed rows, the same type as without `layout`.
     - `layout = [token = 256, head = 16384]`: any distances. `head = ?` leaves
       the stride of heads to the memref.
+    - `scale_layout = [token = 8, head = 512, interleave = 4]`: the scales of
+      four tokens share their rows, as FlashInfer's of NVFP4 values. Ops on the
+      rows or the tiles of such scales are errors.
 
     Example:
 
@@ -167,7 +175,8 @@ def KVCache_ContinuousCollectionType
     lookup table gives the block of each sequence.
 
     Constraints:
-    - (C1) the element type is f32, f16, bf16, f8E4M3FN or f8E5M2.
+    - (C1) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
+      or i32.
 
     Example:
 
@@ -434,6 +443,13 @@ def KVCache_AnyQuantized : Type<
           "::llvm::cast<::mlir::kvcache::PagedCacheType>($_self).isQuantized()">,
     "view of a quantized cache", "::mlir::kvcache::PagedCacheType">;
 
+def KVCache_AnyQuantizedWithRows : Type<
+    And<[KVCache_AnyQuantized.predicate,
+         CPred<"!::llvm::cast<::mlir::kvcache::PagedCacheType>($_self)"
+               ".hasInterleavedScales()">]>,
+    "view of a quantized cache whose scales are not interleaved",
+    "::mlir::kvcache::PagedCacheType">;
+
 def KVCache_AnyPagedView : Type<
     CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
           "::mlir::kvcache::ScalesType>($_self)">,
@@ -446,11 +462,34 @@ def KVCache_AnyCache : Type<
     "view of a paged or continuous cache, not of scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
+def KVCache_AnyPagedViewWithRows : Type<
+    And<[KVCache_AnyPagedView.predicate,
+         CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".getInterleave() == 1">]>,
+    "view of a paged cache or of its scales, which are not interleaved",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyConvertingCache : Type<
+    And<[KVCache_AnyCache.predicate,
+         CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".convertsElements()">]>,
+    "view of a paged or continuous cache of floats of at most 32 bits or with "
+    "scales",
+    "::mlir::kvcache::CacheTypeInterface">;
+
 def KVCache_AnyView : Type<
     CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
           "::mlir::kvcache::ContinuousCacheType, "
           "::mlir::kvcache::ScalesType>($_self)">,
     "view of a paged or continuous cache or of scales",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyViewWithRows : Type<
+    And<[KVCache_AnyView.predicate,
+         CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".getInterleave() == 1">]>,
+    "view of a paged or continuous cache or of scales, which are not "
+    "interleaved",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_Barriers : Type<

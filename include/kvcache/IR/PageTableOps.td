@@ -48,7 +48,7 @@ def KVCache_PopulateOp : KVCache_Op<"populate", !listconcat(
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyView, "the cache">:$cache,
+    Arg<KVCache_AnyViewWithRows, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the first token; page-aligned for several pages">:$base,
     OptionalAttr<I64Attr>:$base_alignment

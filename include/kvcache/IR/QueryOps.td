@@ -111,7 +111,7 @@ def KVCache_NumKVRowsOp : KVCache_Op<"num_kv_rows", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyView, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyViewWithRows, "the cache">:$cache);
   let results = (outs Res<Index, "rows">:$result);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
 }
@@ -206,7 +206,7 @@ def KVCache_RowIndexOp : KVCache_Op<"row_index", !listconcat(KVCache_TableRead, 
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyView, "the cache">:$cache,
+    Arg<KVCache_AnyViewWithRows, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token,
     Arg<Optional<Index>, "the page of the token, if already known">:$page
@@ -239,7 +239,7 @@ def KVCache_TMACoordsOp : KVCache_Op<"tma_coords", !listconcat(KVCache_TableRead
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyPagedView, "the cache">:$cache,
+    Arg<KVCache_AnyPagedViewWithRows, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   );
@@ -278,7 +278,7 @@ def KVCache_TMARowOp : KVCache_Op<"tma_row", [Pure]> {
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyView, "the cache">:$cache,
+    Arg<KVCache_AnyViewWithRows, "the cache">:$cache,
     Arg<Index, "the encoded row id, signed">:$encoded
   );
   let results = (outs Res<Index, "the row in the view, or the negative id">:$row);

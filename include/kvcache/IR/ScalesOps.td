@@ -110,7 +110,7 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
+  let arguments = !con((ins Arg<KVCache_AnyQuantizedWithRows, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_ScalePageArgument);
   let results = (outs Res<MemRefRankOf<[AnyType], [2]>, "the tile">:$tile);
   let assemblyFormat = [{
@@ -231,7 +231,7 @@ def KVCache_NumScaleRowsOp : KVCache_Op<"num_scale_rows", [Pure]> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyQuantizedWithRows, "the cache">:$cache);
   let results = (outs Res<Index, "rows">:$result);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
 }
@@ -263,7 +263,7 @@ def KVCache_ScaleRowIndexOp : KVCache_Op<"scale_row_index", !listconcat(KVCache_
     ```
   }];
   let arguments = !con((ins
-    Arg<KVCache_AnyQuantized, "the cache">:$cache,
+    Arg<KVCache_AnyQuantizedWithRows, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   ), KVCache_ScalePageArgument);
@@ -298,7 +298,7 @@ def KVCache_ScaleTMACoordsOp : KVCache_Op<"scale_tma_coords", !listconcat(KVCach
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyQuantized, "the cache">:$cache,
+    Arg<KVCache_AnyQuantizedWithRows, "the cache">:$cache,
     Arg<Index, "the sequence in the batch">:$batch,
     Arg<Index, "the token in the sequence">:$token
   );

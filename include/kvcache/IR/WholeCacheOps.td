@@ -93,8 +93,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     Arg<Optional<KVCache_DenseRows>, "new values, [total, H, E]">:$values,
     Arg<Optional<KVCache_DenseRows>, "the rope of latent rows, [total, 1, R]">
         :$latent_rope,
-    Arg<KVCache_AnyCache, "a layer's keys">:$key_cache,
-    Arg<Optional<KVCache_AnyCache>, "a layer's values">:$value_cache,
+    Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
     Arg<Optional<KVCache_WideNumbers>,
         "where each row goes, signed, [total]">:$slots,
@@ -153,8 +153,8 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_AnyCache, "a layer's keys">:$key_cache,
-    Arg<Optional<KVCache_AnyCache>, "a layer's values">:$value_cache,
+    Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
     Arg<Optional<KVCache_Numbers>, "first new row of each sequence, [batch + 1]">
         :$row_offsets,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,

@@ -223,11 +223,30 @@ Value Bundle::getRow(Value page, Value rowInPage) const {
   return add(mul(page, getRowsPerPage()), rowInPage);
 }
 
-Value Bundle::getStoredElement(Value element) const {
-  if (cache.getStoredHeadSize() == 1)
-    return constantLike(element, 0);
+Value Bundle::getLane(Value element) const {
   int64_t packed = cache.getElementsPerLane() * cache.getLanesPerStored();
   return packed == 1 ? element : div(element, packed);
+}
+
+Value Bundle::getStoredRow(Value rowInPage, Value element) const {
+  int64_t interleave = cache.getInterleave();
+  if (interleave == 1)
+    return rowInPage;
+  // Some groups of all tokens that share their rows.
+  int64_t groups = cache.getStoredHeadSize() / interleave;
+  Value first = sub(rowInPage, rem(rowInPage, interleave));
+  return add(first, div(getLane(element), groups));
+}
+
+Value Bundle::getStoredElement(Value rowInPage, Value element) const {
+  if (cache.getStoredHeadSize() == 1)
+    return constantLike(element, 0);
+  int64_t interleave = cache.getInterleave();
+  Value lane = getLane(element);
+  if (interleave == 1)
+    return lane;
+  int64_t groups = cache.getStoredHeadSize() / interleave;
+  return add(mul(rem(lane, groups), interleave), rem(rowInPage, interleave));
 }
 
 Value Bundle::getHeadOffset(Value head) const {
@@ -255,16 +274,16 @@ Value Bundle::getInPage(Value head, Value rowInPage, Value element) const {
                   fitIn32Bits(heads, cache.getHeadStride(),
                               (tokens - 1) * getRowPitch() + size);
   // Indices of a continuous cache have 64 bits.
+  Value row = getStoredRow(rowInPage, element);
   if (isNarrow || !cache.isPaged()) {
-    Value inPage = mul(rowInPage, getRowPitch());
+    Value inPage = mul(row, getRowPitch());
     inPage = add(inPage, getHeadOffset(head));
-    return fromI32(add(inPage, getStoredElement(element)));
+    return fromI32(add(inPage, getStoredElement(rowInPage, element)));
   }
   // The element joins a sum of 32 bits, if there is one.
-  Value ofToken =
-      mul(areTokensNarrow ? rowInPage : fromI32(rowInPage), getRowPitch());
+  Value ofToken = mul(areTokensNarrow ? row : fromI32(row), getRowPitch());
   Value ofHead = getHeadOffset(areHeadsNarrow ? head : fromI32(head));
-  element = getStoredElement(element);
+  element = getStoredElement(rowInPage, element);
   Value &joined = areHeadsNarrow || !areTokensNarrow ? ofHead : ofToken;
   joined = add(joined, joined.getType().isIndex() ? fromI32(element) : element);
   return add(fromI32(ofToken), fromI32(ofHead));

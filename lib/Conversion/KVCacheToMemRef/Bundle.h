@@ -104,8 +104,12 @@ public:
 private:
   /// `token div P` in 32 bits, of a paged cache.
   Value getColumn(Value token) const;
-  /// The stored element of a head that holds element `d`.
-  Value getStoredElement(Value element) const;
+  /// The stored element of a head, or its scale, that holds element `d`.
+  Value getLane(Value element) const;
+  /// The row and the column in memory of element `d` of a row: others only for
+  /// interleaved scales.
+  Value getStoredRow(Value rowInPage, Value element) const;
+  Value getStoredElement(Value rowInPage, Value element) const;
   /// The offset in its page of the stored element `(h, t, d)`, as index.
   Value getInPage(Value head, Value rowInPage, Value element) const;
 

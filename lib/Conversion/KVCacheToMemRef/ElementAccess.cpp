@@ -34,9 +34,36 @@ static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
 }
 
 ElementAccess::ElementAccess(Bundle cache, const AccessIndices &indices)
-    : cache(cache),
+    : cache(cache), indices(indices),
       position(cache.getElement(indices.batch, indices.head, indices.token,
                                 indices.element, indices.page)) {}
+
+bool ElementAccess::isContiguous(int64_t lanes) const {
+  return lanes == 1 || cache.getCacheType().getInterleave() == 1;
+}
+
+Value ElementAccess::getPosition(int64_t lane) const {
+  int64_t distance = lane * cache.getCacheType().getElementsPerLane();
+  return cache.getElement(indices.batch, indices.head, indices.token,
+                          cache.add(indices.element, cache.index(distance)),
+                          indices.page);
+}
+
+Value ElementAccess::loadLanes(VectorType type) const {
+  SmallVector<Value> loaded;
+  for (int64_t lane = 0; lane < type.getNumElements(); ++lane)
+    loaded.push_back(memref::LoadOp::create(
+        cache.builder, cache.loc, cache.getBlocks(), getPosition(lane)));
+  return vector::FromElementsOp::create(cache.builder, cache.loc, type, loaded);
+}
+
+void ElementAccess::storeLanes(Value value) const {
+  for (int64_t lane = 0; lane < getNumLanes(value.getType()); ++lane)
+    memref::StoreOp::create(
+        cache.builder, cache.loc,
+        vector::ExtractOp::create(cache.builder, cache.loc, value, lane),
+        cache.getBlocks(), getPosition(lane));
+}
 
 Value ElementAccess::load(Operation *op, Type type, bool nontemporal) const {
   CacheTypeInterface cacheType = cache.getCacheType();
@@ -45,6 +72,8 @@ Value ElementAccess::load(Operation *op, Type type, bool nontemporal) const {
     return memref::LoadOp::create(cache.builder, cache.loc, memory, position,
                                   nontemporal);
   int64_t lanes = getNumLanes(type);
+  if (!isContiguous(lanes))
+    return loadLanes(cast<VectorType>(type));
   auto stored = VectorType::get(lanes / cacheType.getLanesPerStored(),
                                 cacheType.getStorageType());
   Value loaded =
@@ -66,6 +95,10 @@ void ElementAccess::store(Operation *op, Value value, bool nontemporal) const {
     return;
   }
   int64_t lanes = getNumLanes(value.getType());
+  if (!isContiguous(lanes)) {
+    storeLanes(value);
+    return;
+  }
   if (type.getStorageType() != type.getElementType())
     value = vector::BitCastOp::create(
         cache.builder, cache.loc,

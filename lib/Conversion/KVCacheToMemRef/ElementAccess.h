@@ -38,7 +38,15 @@ public:
   Value getTile(MemRefType tile) const;
 
 private:
+  /// Whether lanes follow each other. Interleaved scales of a token do not.
+  bool isContiguous(int64_t lanes) const;
+  /// The stored element of a lane.
+  Value getPosition(int64_t lane) const;
+  Value loadLanes(VectorType type) const;
+  void storeLanes(Value value) const;
+
   Bundle cache;
+  AccessIndices indices;
   /// The first stored element, counted from the view's base.
   Value position;
 };

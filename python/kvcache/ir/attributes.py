@@ -41,15 +41,21 @@ class LayoutAttr(Attribute):
         token_stride: The distance from a token to the next.
         head_stride: The distance from a head to the next, or ``DYNAMIC``; None for one
             head.
+        interleave: The number of tokens whose scales share their rows; 1 if each has
+            rows of its own.
     """
 
     token_stride: int
     head_stride: int | None
+    interleave: int
 
-    def __init__(self, token_stride: int, head_stride: int | None = None) -> None:
+    def __init__(
+        self, token_stride: int, head_stride: int | None = None, interleave: int = 1
+    ) -> None:
         self._make(
             token_stride=integer("token_stride", token_stride),
             head_stride=optional_size("head_stride", head_stride),
+            interleave=integer("interleave", interleave),
         )
 
 

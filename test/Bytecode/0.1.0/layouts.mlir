@@ -21,5 +21,6 @@ module {
     %0 = kvcache.paged_collection %arg0, %arg1, %arg2, %arg3, %arg3 : memref<?x2x?x64x1x128xbf16, strided<[?, ?, ?, 128, 8192, 1]>>, memref<?xi32>, memref<?x?xi32> -> !kvcache.paged_collection<bf16, #kv1, page_size = 64>
     return %0 : !kvcache.paged_collection<bf16, #kv1, page_size = 64>
   }
+  func.func private @interleaved_scales(!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, layout = [token = 64, head = 4096], scale_layout = [token = 8, head = 512, interleave = 4]>, !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 64, head = 8, interleave = 4]>, !kvcache.paged<f8E4M3FN, #kv1, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 2]>, !kvcache.paged<f8E4M3FN, #kv1, page_size = 64, scale = f32, granularity = 32>)
 }
 

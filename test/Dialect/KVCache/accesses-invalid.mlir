@@ -121,7 +121,7 @@ func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: i
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_tensor_scale_of_16_bit_elements(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only for a cache with elements of at most 8 bits, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits or scales, got '!kvcache.paged<bf16,}}
   %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !cache -> vector<8xf32>
   return
 }
@@ -331,5 +331,38 @@ func.func @store_of_odd_4_bit_elements(%x: vector<3xf4E2M1FN>, %k: !mxfp4, %b: i
                                        %d: index) {
   // expected-error @below {{expects 'value' to have an even number of lanes of 'f4E2M1FN', got 3}}
   kvcache.store %x, %k[%b, %h, %t, %d] : vector<3xf4E2M1FN>, !mxfp4
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i16, #kv, page_size = 64>
+
+func.func @load_integers_as_floats(%k: !cache, %i: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('i16'), got 'f32'}}
+  %v = kvcache.load %k[%i, %i, %i, %i] : !cache -> vector<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f64, #kv, page_size = 64>
+
+func.func @load_wide_floats_as_others(%k: !cache, %i: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('f64'), got 'f32'}}
+  %v = kvcache.load %k[%i, %i, %i, %i] : !cache -> vector<2xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i8, #kv, page_size = 64>
+
+func.func @scaled_integers(%k: !cache, %i: index, %s: f32) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('i8'), got 'f32'}}
+  %v = kvcache.load %k[%i, %i, %i, %i] tensor_scale %s : !cache -> vector<16xf32>
   return
 }

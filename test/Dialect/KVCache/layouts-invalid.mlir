@@ -79,14 +79,14 @@ func.func private @without_head(!kvcache.paged<bf16, #kv, page_size = 64, layout
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'token' and 'head', each at most once, got 'token'}}
+// expected-error @below {{expects 'token', 'head' and 'interleave', each at most once, got 'token'}}
 func.func private @repeated_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, token = 256]>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'token' and 'head', each at most once, got 'page'}}
+// expected-error @below {{expects 'token', 'head' and 'interleave', each at most once, got 'page'}}
 func.func private @unknown_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [page = 256]>)
 
 // -----
@@ -211,6 +211,110 @@ func.func @role_stride_breaks_alignment(%blocks: !blocks, %lengths: memref<?xi32
 func.func @tile_of_packed_rows(%k: !cache, %i: index) {
   // expected-error @below {{expects 'tile' to be a memref with static sizes, element type 'bf16' and layout strided<[128, 1], offset: ?>, got 'memref<16x128xbf16, strided<[1024, 1], offset: ?>>'}}
   %m = kvcache.block_tile %k[%i, %i, %i, %i] : !cache -> !tile
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'interleave' only in scale_layout}}
+func.func private @interleaved_elements(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 128, head = 8192, interleave = 4]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'interleave' to divide page_size (6) and the groups of a head (8), got 4}}
+func.func private @interleave_does_not_divide_pages(!kvcache.paged<f4E2M1FN, #kv, page_size = 6, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 48, interleave = 4]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 96>
+
+// expected-error @below {{expects 'interleave' to divide page_size (64) and the groups of a head (6), got 4}}
+func.func private @interleave_does_not_divide_groups(!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 6, head = 384, interleave = 4]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a number for page_size with 'interleave'}}
+func.func private @interleave_of_open_pages(!kvcache.paged<f4E2M1FN, #kv, page_size = ?, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = ?, interleave = 4]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects a number for 'interleave', because only the stride of heads may be '?'}}
+func.func private @open_interleave(!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = ?, interleave = ?]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+
+func.func @rows_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  %r = kvcache.scale_row_index %k[%b, %t] : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+
+func.func @number_of_rows_of_interleaved_scales(%k: !cache) {
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  %r = kvcache.num_scale_rows %k : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+
+func.func @coordinates_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  %r:2 = kvcache.scale_tma_coords %k[%b, %t] : !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+!tile = memref<16x8xf8E4M3FN, strided<[8, 1], offset: ?>>
+
+func.func @tile_of_interleaved_scales(%k: !cache, %i: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  %m = kvcache.scales_block_tile %k[%i, %i, %i, %i] : !cache -> !tile
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+!scales = !kvcache.scales<!cache>
+
+func.func @row_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of scales, which are not interleaved}}
+  %r = kvcache.row_index %k[%i, %i] : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+!scales = !kvcache.scales<!cache>
+
+func.func @coordinates_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged cache or of its scales, which are not interleaved}}
+  %r:2 = kvcache.tma_coords %k[%i, %i] : !scales
   return
 }
 

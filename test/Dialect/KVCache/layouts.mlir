@@ -99,3 +99,14 @@ func.func @head_stride_of_one_head(
     -> !kvcache.paged_collection<bf16, #one, page_size = 64, layout = hnd>
   return %c : !kvcache.paged_collection<bf16, #one, page_size = 64>
 }
+
+// CHECK-LABEL: func.func private @interleaved_scales(
+// CHECK-SAME:    !kvcache.paged<f4E2M1FN, #[[$KV]], page_size = 64, scale = f8E4M3FN, granularity = 16, layout = [token = 64, head = 4096], scale_layout = [token = 8, head = 512, interleave = 4]>,
+// CHECK-SAME:    !kvcache.paged<f4E2M1FN, #[[$KV]], page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 64, head = 8, interleave = 4]>,
+// CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$ONE]], page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 2]>,
+// CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$ONE]], page_size = 64, scale = f32, granularity = 32>)
+func.func private @interleaved_scales(
+  !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, layout = hnd, scale_layout = [token = 8, head = 512, interleave = 4]>,
+  !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = #kvcache.layout<interleave = 4, token = 64, head = 8>>,
+  !kvcache.paged<f8E4M3FN, #one, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 2]>,
+  !kvcache.paged<f8E4M3FN, #one, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 1]>)

@@ -172,7 +172,7 @@ func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: i
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_16_bit_elements(%v: vector<32xbf16>, %k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'cache' to have scales or elements of 8 bits, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<bf16,}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !cache
   return
 }
@@ -233,5 +233,16 @@ func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %
 func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<4x32xf32>'}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<4x32xf32>, !fp8
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i8, #kv, page_size = 64>
+
+func.func @store_quantized_of_plain_integers(%v: vector<128xbf16>, %k: !cache, %i: index, %s: f32) {
+  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<i8,}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] tensor_scale %s : vector<128xbf16>, !cache
   return
 }

@@ -40,7 +40,7 @@ func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %
 
 func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !cache, %b: index, %h: index, %t: index,
                                                    %d: index) {
-  // expected-error @below {{expects 'cache' to have scales or elements of 8 bits, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<bf16,}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !cache
   return
 }
@@ -51,7 +51,7 @@ func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !ca
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
   %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x4xf32, strided<[32, 1], offset: ?>>
   return
 }
@@ -62,7 +62,7 @@ func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
   %r = kvcache.num_scale_rows %k : !cache
   return
 }
@@ -73,7 +73,7 @@ func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
   %r = kvcache.scale_row_index %k[%b, %t] : !cache
   return
 }
@@ -84,7 +84,7 @@ func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: in
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
   %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !cache
   return
 }
@@ -214,7 +214,7 @@ func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: inde
 !scales = !kvcache.scales<!fp8>
 
 func.func @scales_block_tile_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
   %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !scales -> memref<16x4xf32, strided<[32, 1], offset: ?>>
   return
 }
@@ -226,7 +226,7 @@ func.func @scales_block_tile_of_scales(%k: !scales, %b: index, %h: index, %t: in
 !scales = !kvcache.scales<!fp8>
 
 func.func @num_scale_rows_of_scales(%k: !scales) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
   %r = kvcache.num_scale_rows %k : !scales
   return
 }
@@ -238,7 +238,7 @@ func.func @num_scale_rows_of_scales(%k: !scales) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
   %r = kvcache.scale_row_index %k[%b, %t] : !scales
   return
 }
@@ -250,7 +250,7 @@ func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
   %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !scales
   return
 }

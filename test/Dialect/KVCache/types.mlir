@@ -110,6 +110,17 @@ func.func private @scales(
   !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
   !kvcache.scales<!kvcache.paged<i8, #mla, page_size = 3, scale = bf16, granularity = 1>>)
 
+// CHECK-LABEL: func.func private @elements_without_conversion(
+// CHECK-SAME:    !kvcache.paged<f64, #[[$KV]], page_size = 64>,
+// CHECK-SAME:    !kvcache.paged_collection<i8, #[[$KV]], page_size = 64>,
+// CHECK-SAME:    !kvcache.continuous<i16, #[[$KV]]>,
+// CHECK-SAME:    !kvcache.continuous_collection<i32, #[[$KV]]>)
+func.func private @elements_without_conversion(
+  !kvcache.paged<f64, #kv, page_size = 64>,
+  !kvcache.paged_collection<i8, #kv, page_size = 64>,
+  !kvcache.continuous<i16, #kv>,
+  !kvcache.continuous_collection<i32, #kv>)
+
 // CHECK-LABEL: func.func private @a_scale_for_each_element(
 // CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 1>)
 func.func private @a_scale_for_each_element(

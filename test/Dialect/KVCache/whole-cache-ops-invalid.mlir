@@ -148,3 +148,26 @@ func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cac
   kvcache.append %k to %cache rows %n {power_of_two} : memref<?x8x128xbf16>, !cache, memref<?xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<i16, #kv, page_size = 16>
+
+func.func @append_to_integers(%rows: memref<?x2x64xbf16>, %k: !cache, %offsets: memref<?xi32>) {
+  // expected-error @below {{operand #1 must be view of a paged or continuous cache of floats of at most 32 bits or with scales, but got '!kvcache.paged<i16,}}
+  kvcache.append %rows to %k rows %offsets : memref<?x2x64xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!integers = !kvcache.paged<i16, #kv, page_size = 16>
+!floats = !kvcache.paged<bf16, #kv, page_size = 16>
+
+func.func @copy_integers_to_floats(%k: !integers, %to: !floats) {
+  // expected-error @below {{expects caches of one element type, because the elements of one are not converted, got 'i16' and 'bf16'}}
+  kvcache.copy %k to %to : !integers, !floats
+  return
+}

@@ -40,13 +40,26 @@ CASES = [
         ),
     )
 ]
+# Elements that are loaded and stored without conversion.
+CASES += [
+    Case(strides, dtype, page_size, is_open, is_view, table_kind)
+    for strides, (dtype, page_size, is_open, is_view, table_kind) in zip(
+        (LAYOUTS[0], LAYOUTS[2], LAYOUTS[4], LAYOUTS[6]),
+        [
+            ("i8", 16, False, True, "dense"),
+            ("i16", 3, False, False, "csr"),
+            ("i32", 4, True, True, "rows"),
+            ("f64", 1, False, False, "dense"),
+        ],
+    )
+]
 # Every layout with every type and page size, with the form of the cache in turn.
 FORMS = [(False, "dense"), (True, "csr"), (True, "rows"), (True, "dense"), (False, "csr")]
 PAGES = [(1, False), (3, False), (16, False), (64, False), (3, True)]
 ALL = [
     Case(strides, dtype, *pages, *form)
     for (strides, pages, dtype), form in zip(
-        itertools.product(LAYOUTS, PAGES, ("bf16", "f8E4M3FN", "f32")),
+        itertools.product(LAYOUTS, PAGES, ("bf16", "f8E4M3FN", "f32", "i16")),
         itertools.cycle([*FORMS, *FORMS[:2]]),
     )
 ]
@@ -57,7 +70,8 @@ def check_accesses(case, target, places):
     memory = case.memory.copy()
     memory = place(memory)
     blocks = case.blocks(memory)
-    numpy, uint = DTYPES[case.dtype], FORMATS[case.dtype].uint
+    numpy = DTYPES[case.dtype]
+    uint = np.dtype(f"u{numpy.itemsize}")
     for role, layer, b, h, t, group in places:
         arguments = case.arguments(memory, role, layer)
         page, row = case.table[b, t // case.page_size], t % case.page_size

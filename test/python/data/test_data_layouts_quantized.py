@@ -12,7 +12,7 @@ from programs import DTYPES, place
 from quantization import ELEMENTS, SCALES, VALUES, check_encodings, dequantize, pack, quantize, unpack
 from quantized_programs import QUANTIZED_DTYPES, SCALE_DTYPES, give_elements
 
-HEADS, HEAD_SIZE, BATCH, COLUMNS = 3, 16, 2, 2
+HEADS, BATCH, COLUMNS = 3, 2, 2
 PAGES = BATCH * COLUMNS + 1
 
 
@@ -34,6 +34,21 @@ class Window:
         return np.lib.stride_tricks.as_strided(items.view(uint), shape, strides)
 
 
+def interleave(scales, tokens):
+    """Scales ``[page, token, head, group]`` in the order of FlashInfer's
+    ``nvfp4_quantize_paged_kv_cache``, for which ``tokens`` is 4: a token in four and a
+    fourth of the groups change places."""
+    pages, rows, heads, groups = scales.shape
+    split = scales.reshape(pages, rows // tokens, tokens, heads, tokens, groups // tokens)
+    return split.transpose(0, 1, 4, 3, 5, 2).reshape(scales.shape)
+
+
+def deinterleave(stored, tokens):
+    pages, rows, heads, groups = stored.shape
+    split = stored.reshape(pages, rows // tokens, tokens, heads, groups // tokens, tokens)
+    return split.transpose(0, 1, 5, 3, 2, 4).reshape(stored.shape)
+
+
 @dataclass(frozen=True)
 class Case:
     """A quantized cache whose elements and scales are windows of one allocation."""
@@ -48,6 +63,8 @@ class Case:
     is_open: bool = False
     page_size: int = 3
     is_page_open: bool = False
+    interleave: int = 1
+    head_size: int = 16
 
     def __str__(self):
         return f"{self.name}-p{self.page_size}{'-open' if self.is_page_open else ''}"
@@ -62,7 +79,7 @@ class Case:
 
     @property
     def groups(self):
-        return HEAD_SIZE // self.granularity
+        return self.head_size // self.granularity
 
     @property
     def stored_dtype(self):
@@ -70,7 +87,7 @@ class Case:
 
     @property
     def aliases(self):
-        kv = f"#kvcache.params<num_heads = {HEADS}, head_size = {HEAD_SIZE}>"
+        kv = f"#kvcache.params<num_heads = {HEADS}, head_size = {self.head_size}>"
         bytes = np.dtype(SCALE_DTYPES[self.scale]).itemsize
         elements = (self.elements.token, "?" if self.is_open else self.elements.head)
         scales = (
@@ -79,6 +96,7 @@ class Case:
         )
 
         page_size = "?" if self.is_page_open else self.page_size
+        interleave = f", interleave = {self.interleave}" if self.interleave > 1 else ""
 
         def memref(distances, width, dtype):
             token, head = distances
@@ -88,17 +106,25 @@ class Case:
         return f"""!cache = !kvcache.paged<{self.dtype}, {kv}, page_size = {page_size},
     scale = {self.scale}, granularity = {self.granularity},
     layout = [token = {elements[0]}, head = {elements[1]}],
-    scale_layout = [token = {scales[0]}, head = {scales[1]}]>
-!elements = {memref(elements, HEAD_SIZE // self.per_byte, self.stored_dtype)}
+    scale_layout = [token = {scales[0]}, head = {scales[1]}{interleave}]>
+!elements = {memref(elements, self.head_size // self.per_byte, self.stored_dtype)}
 !scales = {memref(scales, self.groups, self.scale)}
 """
 
     def read_elements(self, memory):
-        width = HEAD_SIZE // self.per_byte
+        width = self.head_size // self.per_byte
         return self.elements.view(memory, np.dtype(np.uint8), width, self.page_size)
 
-    def read_scales(self, memory):
+    def view_scales(self, memory):
+        """The memory of the scales, of which ``interleave`` tokens may share their rows."""
         return self.scales.view(memory, SCALES[self.scale].uint, self.groups, self.page_size)
+
+    def read_scales(self, memory):
+        """A copy of the scales: ``[page, token, head, group]``."""
+        return deinterleave(self.view_scales(memory), self.interleave)
+
+    def write_scales(self, memory, scales):
+        self.view_scales(memory)[...] = interleave(scales, self.interleave)
 
     @functools.cached_property
     def table(self):
@@ -106,7 +132,7 @@ class Case:
 
     def arguments(self, memory):
         elements = self.read_elements(memory).view(QUANTIZED_DTYPES[self.dtype])
-        scales = self.read_scales(memory).view(SCALE_DTYPES[self.scale])
+        scales = self.view_scales(memory).view(SCALE_DTYPES[self.scale])
         return elements, np.zeros(BATCH, np.uint32), self.table, scales
 
     def make_memory(self):
@@ -117,7 +143,7 @@ class Case:
             self.read_elements(memory)[...] &= 0x77  # Not a NaN.
         scales = self.read_scales(memory)
         values = np.exp2(rng.integers(-7, 4, scales.shape))
-        scales[...] = SCALES[self.scale].encode(values)
+        self.write_scales(memory, SCALES[self.scale].encode(values))
         return memory
 
 
@@ -130,6 +156,27 @@ def heads_first(width, page_size, start=0):
     """The tokens of a head follow each other."""
     head = page_size * width
     return Window(start, width, head, -(-HEADS * head // 16) * 16)
+
+
+def make_interleaved(page_size):
+    """Scales of which those of several tokens share their rows, with tokens or heads first."""
+    space = PAGES * 32 * page_size * HEADS + 32
+    nvfp4 = heads_first(32, page_size), heads_first(4, page_size, start=space)
+    token, page = 4 * HEADS, -(-4 * HEADS * page_size // 16) * 16
+    rows = heads_first(32, page_size), Window(space, token, 4, page)
+    f32 = heads_first(16, page_size), heads_first(16, page_size, start=space)
+    return [
+        Case(
+            "nvfp4-interleaved", *nvfp4, 2 * space,
+            "f4E2M1FN", "f8E4M3FN", 16, interleave=4, head_size=64,
+        ),
+        Case(
+            "nvfp4-interleaved-nhd", *rows, 2 * space,
+            "f4E2M1FN", "f8E4M3FN", 16, interleave=4, head_size=64,
+        ),
+        Case("f32-interleaved", *f32, 3 * space, "f8E4M3FN", "f32", 4, interleave=2),
+        Case("f32-interleaved-open", *f32, 3 * space, "i8", "f32", 4, is_open=True, interleave=2),
+    ]  # fmt: skip
 
 
 def make_cases(page_size, is_page_open=False):
@@ -153,6 +200,8 @@ def make_cases(page_size, is_page_open=False):
         ),
         Case("mx", *inline, space, "f8E5M2", "f8E8M0FNU", 4),
     ]  # fmt: skip
+    if page_size % 4 == 0 and not is_page_open:
+        cases += make_interleaved(page_size)
     return [replace(case, page_size=page_size, is_page_open=is_page_open) for case in cases]
 
 
@@ -196,14 +245,14 @@ def program_of(case):
         text += HEADER.format(name=name, lane=lane, body=body)
 
     io = lambda lane: ("%io", f"memref<?x{lane}>")
-    wide, stored = lanes(HEAD_SIZE, "f32"), lanes(HEAD_SIZE, case.dtype)
+    wide, stored = lanes(case.head_size, "f32"), lanes(case.head_size, case.dtype)
     scales = lanes(case.groups, case.scale)
     add("load", "f32", f"  %v = kvcache.load {AT} : !cache -> {wide}\n{give('%v', io('f32'), wide)}")
     add(
         "load_quantized",
         case.stored_dtype,
         f"  %v = kvcache.load_quantized {AT} : !cache -> {stored}\n"
-        + give_elements("%v", io(case.stored_dtype), HEAD_SIZE, case.dtype),
+        + give_elements("%v", io(case.stored_dtype), case.head_size, case.dtype),
     )
     add(
         "load_scale",
@@ -220,11 +269,13 @@ def program_of(case):
         "f32",
         f"{take('%v', io('f32'), wide)}  kvcache.store_quantized %v, {AT} : {wide}, !cache\n",
     )
-    width = HEAD_SIZE // case.per_byte
+    width = case.head_size // case.per_byte
     tiles = {
         "tile": (case.elements.token, width, case.stored_dtype, "block_tile"),
         "scales_tile": (case.scales.token // case.scale_bytes, case.groups, case.scale, "scales_block_tile"),
     }
+    if case.interleave > 1:
+        del tiles["scales_tile"]
     for name, (token, columns, dtype, op) in tiles.items():
         tile = f"memref<{case.page_size}x{columns}x{dtype}, strided<[{token}, 1], offset: ?>>"
         add(
@@ -236,7 +287,8 @@ def program_of(case):
             f"  vector.store %v, %io[%c0] : memref<?x{dtype}>, vector<{columns}x{dtype}>\n",
         )
     for name, op in QUERIES.items():
-        text += HEADER_OF_QUERY.format(name=name, op=op)
+        if case.interleave == 1 or "scale" not in name:
+            text += HEADER_OF_QUERY.format(name=name, op=op)
     return text
 
 
@@ -258,28 +310,31 @@ def check(case, target, places):
         encodings = unpack(stored) if case.per_byte == 2 else stored
         scales = case.read_scales(memory)[at].copy()
 
-        out = np.zeros(HEAD_SIZE // case.per_byte, np.uint8)
+        out = np.zeros(case.head_size // case.per_byte, np.uint8)
         program.call("load_quantized", *arguments, out.view(QUANTIZED_DTYPES[case.dtype]))
         np.testing.assert_array_equal(out, stored)
         found = np.zeros(case.groups, scale.uint)
         program.call("load_scale", *arguments, found.view(SCALE_DTYPES[case.scale]))
         np.testing.assert_array_equal(found, scales)
-        values = np.zeros(HEAD_SIZE, np.float32)
+        values = np.zeros(case.head_size, np.float32)
         program.call("load", *arguments, values)
         of_lanes = np.repeat(scale.decode(scales), case.granularity)
         expected = dequantize(element.decode(encodings), of_lanes, scale, VALUES["f32"])
         np.testing.assert_array_equal(values, expected.astype(np.float32))
 
         model = memory.copy()
-        case.read_scales(model)[at] = scales[::-1]
+        all_scales = case.read_scales(model)
+        all_scales[at] = scales[::-1]
+        case.write_scales(model, all_scales)
         program.call("store_scale", *arguments, scales[::-1].copy().view(SCALE_DTYPES[case.scale]))
         np.testing.assert_array_equal(memory, model)
 
-        values = rng.normal(0, 3, HEAD_SIZE).astype(np.float32)
+        values = rng.normal(0, 3, case.head_size).astype(np.float32)
         numbers, of_groups = quantize(values, case.granularity, element, scale)
         encoded = element.encode(numbers).astype(np.uint8)
         case.read_elements(model)[at] = pack(encoded) if case.per_byte == 2 else encoded
-        case.read_scales(model)[at] = scale.encode(of_groups)
+        all_scales[at] = scale.encode(of_groups)
+        case.write_scales(model, all_scales)
         program.call("store_quantized", *arguments, values)
         np.testing.assert_array_equal(memory, model)
 
@@ -294,6 +349,8 @@ def check_tiles(case, target):
     dtypes = {"tile": QUANTIZED_DTYPES[case.dtype], "scales_tile": SCALE_DTYPES[case.scale]}
     for b, h in ((0, 2), (1, 1)):
         for name, all_rows in (("tile", case.read_elements(memory)), ("scales_tile", case.read_scales(memory))):
+            if case.interleave > 1 and name == "scales_tile":
+                continue
             expected = all_rows[case.table[b, 1], case.page_size - 1, h]
             out = np.zeros_like(expected)
             arguments = (*case.arguments(memory), b, h, case.page_size, 0)
@@ -315,7 +372,7 @@ def test_rows_of_elements_and_scales(case):
         (case.elements, "row_index", "num_kv_rows"),
         (case.scales, "scale_row_index", "num_scale_rows"),
     ):
-        if window.page % window.token:
+        if window.page % window.token or (case.interleave > 1 and window is case.scales):
             continue
         distance = window.page // window.token
         for b, t in ((0, 0), (1, 2 * case.page_size - 1)):

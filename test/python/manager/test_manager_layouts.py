@@ -1,7 +1,9 @@
 """Managers of caches in the layouts of engines, against NumPy views of the same bytes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
+from quantization import ELEMENTS, SCALES, quantize
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, Layout, PagedKVCacheManager, StepInputs
@@ -65,6 +67,37 @@ def test_tokens_are_appended_where_the_table_says(name, target):
         at = inputs.lut[b, t // TOKENS], slice(None), 1, t % TOKENS
         expected[at] = np.stack([keys[row], values[row]]).view(np.uint16)
     np.testing.assert_array_equal(blocks, expected)
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_80", "emulator:sm_100a"])
+def test_scales_of_four_tokens_share_their_rows(target):
+    """FlashInfer's NVFP4 scales of values, against the order of its quantizer."""
+    hnd = Layout.from_name("HND")
+    params = KVCacheParams(
+        "f4E2M1FN", HEADS, 64, page_size=8, total_num_layers=LAYERS,
+        kvcache_quant_config=KVCacheQuantizationConfig("f8E4M3FN", 16), enable_prefix_caching=True,
+    ).with_layout(hnd, hnd.interleaved(4))  # fmt: skip
+    manager = make_manager(params)
+    manager.claim("a", range(11))
+    inputs = manager.inputs(["a"])
+    rows = np.random.default_rng(5).normal(size=(2, 11, HEADS, 64)).astype(ml_dtypes.bfloat16)
+    kvcache.ops.append(params, target)(inputs, 1, *rows)
+    scale = SCALES["f8E4M3FN"]
+    elements, scales = quantize(rows.astype(np.float32), 16, ELEMENTS["f4E2M1FN"], scale)
+    linear = np.zeros((PAGES + 1, 2, HEADS, 8, 4), np.uint8)
+    for t in range(11):
+        linear[inputs.lut[0, t // 8], :, :, t % 8] = scale.encode(scales[:, t])
+    split = linear.reshape(PAGES + 1, 2, HEADS, 2, 4, 4, 1)
+    interleaved = split.transpose(0, 1, 2, 3, 5, 6, 4).reshape(linear.shape)
+    stored = manager.scales[0].view(np.uint8)
+    np.testing.assert_array_equal(stored[:, :, 1].transpose(0, 1, 3, 2, 4), interleaved)
+    out = np.zeros((2, 1, 11, HEADS, 64), rows.dtype)
+    kvcache.ops.gather(params, target)(inputs, 1, *out)
+    expected = (elements * scales.repeat(16, axis=-1)).astype(rows.dtype)
+    np.testing.assert_array_equal(out[:, 0], expected)
+    page, other = inputs.lut[0, 0], inputs.lut[0, -1]
+    kvcache.ops.copy_pages(params, target)(inputs, np.array([[page, other]], np.int32))
+    np.testing.assert_array_equal(stored[other], stored[page])
 
 
 @each_name

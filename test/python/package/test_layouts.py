@@ -92,6 +92,26 @@ def test_memrefs_of_layouts():
     )
 
 
+def test_interleaved_scales():
+    config = kvcache.KVCacheQuantizationConfig("f32", 4)
+    params = make_params(dtype="f8E4M3FN", kvcache_quant_config=config)
+    hnd = Layout.from_name("HND")
+    mine = params.with_layout(hnd, hnd.interleaved(2))
+    assert said(mine).endswith(", scale_layout = [token = 2, head = 8, interleave = 2]")
+    assert mine.with_layout(None, Layout.from_name("NHD").interleaved(2)).cache_type.endswith(
+        "granularity = 4, scale_layout = [token = 4, head = 2, interleave = 2]>"
+    )
+    again = KVCacheParams.from_type(mine.collection_type)
+    assert again.cache_type == mine.cache_type
+    assert again.scale_layout.interleave == 2
+    with pytest.raises(ValueError, match="only a 'scale_layout' is interleaved"):
+        params.with_layout(hnd.interleaved(2))
+    with pytest.raises(ValueError, match=r"'page_size' \(4\) and the groups of a head \(2\), got 4"):
+        params.with_layout(hnd, hnd.interleaved(4))
+    with pytest.raises(ValueError, match="expects 'interleave' to be positive"):
+        hnd.interleaved(0)
+
+
 def test_layouts_of_scales():
     config = kvcache.KVCacheQuantizationConfig("f32", 8)
     params = make_params(dtype="f8E4M3FN", kvcache_quant_config=config)

@@ -116,10 +116,10 @@ RULES = [
     (
         {"dtype": "f8E5M2"},
         {"dtype": "f8E4M3FNUZ"},
-        "without scales to be one of f32, f16",
+        "without scales to be one of f64, f32, f16",
     ),
-    ({"dtype": np.float32}, {"dtype": float}, "without scales .*, got f64"),
-    (scaled("i8"), {"dtype": "i8"}, "got i8; it needs 'kvcache_quant_config'"),
+    ({"dtype": np.int32}, {"dtype": np.int64}, "without scales .*, got i64"),
+    (scaled("i8"), scaled("i16"), "with scales to be one of f8E4M3FN, f8E5M2, i8, .* got i16"),
     (NVFP4, {"dtype": NVFP4["dtype"]}, "got f4E2M1FN; it needs 'kvcache_quant_config'"),
     (FP8, scaled("bf16"), "with scales to be one of f8E4M3FN, f8E5M2, i8, .* got bf16"),
     (scaled(np.int8), scaled(np.uint8), "'dtype' to be signed or a float, got uint8"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from bodies import give, lanes, take
 from devices import jit
-from model import FORMATS
 from programs import DTYPES, place
 
 HEADS, HEAD_SIZE, LAYERS, BATCH, COLUMNS = 3, 16, 2, 2, 3
@@ -119,7 +118,7 @@ class Case:
     @functools.cached_property
     def memory(self):
         rng = np.random.default_rng(7)
-        uint = FORMATS[self.dtype].uint
+        uint = np.dtype(f"u{DTYPES[self.dtype].itemsize}")
         _, span = self.distances
         return place(rng.integers(0, np.iinfo(uint).max, span, uint))
 
