@@ -28,6 +28,7 @@ FAMILIES = (
     "AccessOps",
     "QuantizationOps",
     "ScalesOps",
+    "PartOps",
     "PageTableOps",
     "TileOps",
     "CopyOps",

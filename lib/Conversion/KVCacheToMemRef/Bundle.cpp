@@ -8,6 +8,7 @@
 
 #include "Bundle.h"
 
+#include "kvcache/IR/CacheShape.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -305,6 +306,28 @@ Value Bundle::getElement(Value batch, Value head, Value token, Value element,
 Value Bundle::getBlocks() const {
   return window(get(PartKind::Blocks),
                 mul(getIndex(PartKind::NumPages), get(PartKind::PageStride)));
+}
+
+Value Bundle::getMemory(MemRefType type) const {
+  unsigned tokens = getTokensDim(type);
+  SmallVector<Value> sizes = {getIndex(PartKind::NumPages)};
+  SmallVector<Value> strides = {get(PartKind::PageStride)};
+  if (cache.isCollection()) {
+    sizes.push_back(getIndex(PartKind::NumLayers));
+    // The one role of a latent cache is at no distance.
+    Value layer = get(PartKind::LayerStride);
+    strides.push_back(cache.isMLA() ? layer : get(PartKind::RoleStride));
+    strides.push_back(layer);
+  }
+  if (type.isDynamicDim(tokens))
+    sizes.push_back(getPageSize());
+  if (cache.hasOpenHeadStride())
+    strides.push_back(get(PartKind::HeadStride));
+  auto [buffer, start] = takeApart(get(PartKind::Blocks));
+  return memref::ReinterpretCastOp::create(
+      builder, loc, type, buffer, OpFoldResult(start),
+      getMixedValues(type.getShape(), sizes, builder),
+      getMixedValues(type.getStridesAndOffset().first, strides, builder));
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,9 @@ public:
                    Value knownPage) const;
   /// The blocks of the view as a one-dimensional memref.
   Value getBlocks() const;
+  /// The blocks of a view or collection with their sizes and strides, of a type
+  /// that leaves to run time what the type of the cache does not say.
+  Value getMemory(MemRefType type) const;
 
 private:
   /// `token div P` in 32 bits, of a paged cache.
@@ -137,6 +140,8 @@ void populateAccessPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
 void populateScalesPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
+void populatePartPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
 void populateQuantizationPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns);
 void populateTensorMapPatterns(const TypeConverter &converter,

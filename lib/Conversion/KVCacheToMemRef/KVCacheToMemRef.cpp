@@ -44,6 +44,7 @@ void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
   populateQueryPatterns(converter, patterns);
   populateAccessPatterns(converter, patterns);
   populateScalesPatterns(converter, patterns);
+  populatePartPatterns(converter, patterns);
   populateQuantizationPatterns(converter, patterns);
   populateTensorMapPatterns(converter, patterns);
   populateTilePatterns(converter, patterns);

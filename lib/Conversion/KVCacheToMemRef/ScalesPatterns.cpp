@@ -8,8 +8,6 @@
 
 #include "ElementAccess.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -40,21 +38,7 @@ struct LowerScalesBase : OpConversionPattern<ScalesBaseOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
                  adaptor.getCache());
-    auto [buffer, start] = cache.takeApart(cache.get(PartKind::Scales));
-    auto window = cast<MemRefType>(op.getType());
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    (void)window.getStridesAndOffset(strides, offset);
-    SmallVector<Value> openSizes = {cache.getIndex(PartKind::ScalePages)};
-    if (window.isDynamicDim(1))
-      openSizes.push_back(cache.getPageSize());
-    SmallVector<Value> openStrides = {cache.get(PartKind::ScalePageStride)};
-    if (ShapedType::isDynamic(strides[2]))
-      openStrides.push_back(cache.get(PartKind::ScaleHeadStride));
-    rewriter.replaceOpWithNewOp<memref::ReinterpretCastOp>(
-        op, window, buffer, OpFoldResult(start),
-        getMixedValues(window.getShape(), openSizes, rewriter),
-        getMixedValues(strides, openStrides, rewriter));
+    rewriter.replaceOp(op, cache.getScales().getMemory(op.getType()));
     return success();
   }
 };

@@ -1,6 +1,7 @@
 """Accesses and queries of pages of any layout against NumPy views of the same bytes."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from layouts import (
     COLUMNS,
     HEAD_SIZE,
     HEADS,
+    INDICES,
     LAYERS,
     LAYOUTS,
     WIDTHS,
@@ -140,6 +142,47 @@ def test_queries(case):
     assert program.call("tma_row", *arguments, -1) == -1
     expected = (case.sizes["p"] - 1) * rows + case.page_size
     assert program.call("num_kv_rows", *arguments) == expected
+
+
+def parts(case):
+    """An element, an entry of the table and a length, through the tensors of a view."""
+    token, head = re.search(r"!blocks = .*, (\S+), (\S+), 1\], offset", case.aliases).groups()
+    sizes = f"?x{'?' if case.is_open else case.page_size}x{HEADS}x{HEAD_SIZE}x{case.dtype}"
+    window = f"memref<{sizes}, strided<[?, {token}, {head}, 1], offset: ?>>"
+    is_flat = case.table_kind == "csr"
+    table = "memref<?xi32, strided<[1], offset: ?>>" if is_flat else "memref<?x?xi32, strided<[?, 1], offset: ?>>"
+    return case.aliases + function(
+        case,
+        "read",
+        "value",
+        f"{INDICES}, %row: index, %out: memref<?x{case.dtype}>",
+        f"""  %blocks_of = kvcache.blocks %k : !cache
+  %v = memref.load %blocks_of[%b, %t, %h, %d] : {window}
+  memref.store %v, %out[%c0] : memref<?x{case.dtype}>
+  %pages = memref.dim %blocks_of, %c0 : {window}
+  %table_of = kvcache.lookup_table %k : !cache
+  %entry = memref.load %table_of[{"" if is_flat else "%c0, "}%row] : {table}
+  %lengths_of = kvcache.cache_lengths %k : !cache
+  %batch = memref.dim %lengths_of, %c0 : memref<?xi32, strided<[1], offset: ?>>
+  %length = memref.load %lengths_of[%c0] : memref<?xi32, strided<[1], offset: ?>>
+  return %pages, %entry, %batch, %length : index, i32, index, i32""",
+        "index, i32, index, i32",
+    )
+
+
+@pytest.mark.parametrize("case", CASES[::2], ids=str)
+def test_parts(case):
+    program = compiled(parts, case, ("cpu", *TARGETS)[CASES.index(case) // 2 % (1 + len(TARGETS))])
+    arguments = case.arguments(case.memory, role=1, layer=1)
+    lengths, table = arguments[1], arguments[2]
+    lengths[0] = 7
+    out = np.zeros(1, DTYPES[case.dtype])
+    pages, page, t, h, d = case.sizes["p"], 4, case.page_size - 1, 2, 9
+    found = program.call("read", *arguments, page, h, t, d, 1, out)
+    entry = table[1] if case.table_kind == "csr" else table[0, 1]
+    assert tuple(int(number) for number in found) == (pages, int(entry), BATCH, 7)
+    uint = np.dtype(f"u{out.itemsize}")
+    assert out.view(uint)[0] == case.blocks(case.memory)[page, 1, 1, t, h, d]
 
 
 def test_speculated_lookups():

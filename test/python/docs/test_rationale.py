@@ -21,7 +21,7 @@ def test_named_ops_exist():
     assert NAMED - ops_of("*.td") == set()
 
 
-@pytest.mark.parametrize("family", ["Access", "PageTable", "Quantization", "Query", "Scales", "View"])
+@pytest.mark.parametrize("family", ["Access", "PageTable", "Part", "Quantization", "Query", "Scales", "View"])
 def test_every_op_on_a_cache_has_its_method(family):
     ops = ops_of(f"{family}Ops.td")
     assert ops

@@ -1,0 +1,19 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+func.func @blocks_of_a_memref(%m: memref<?xf32>) {
+  // expected-error @below {{'kvcache.blocks' op operand #0 must be view or collection, but got 'memref<?xf32>'}}
+  %0 = "kvcache.blocks"(%m) : (memref<?xf32>) -> memref<?x64x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @blocks_of_another_type(%k: !cache) {
+  // expected-error @below {{failed to infer returned types}}
+  // expected-error @below {{are incompatible with return type(s) of operation 'memref<?x64x8x128xbf16>'}}
+  %0 = "kvcache.blocks"(%k) : (!cache) -> memref<?x64x8x128xbf16>
+  return
+}
