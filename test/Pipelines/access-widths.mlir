@@ -9,7 +9,7 @@
 !e4m3_collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 48>
 !f32_collection = !kvcache.paged_collection<f32, #kv, page_size = 64>
 !blocks = memref<?x2x?x64x8x128xbf16>
-!static = memref<?x2x?x64x8x128xbf16, strided<[131088, 65536, 65536, 1024, 128, 1]>>
+!static = memref<?x2x?x64x8x128xbf16, strided<[262160, 65536, 131072, 1024, 128, 1]>>
 !open = memref<?x2x?x64x8x128xbf16, strided<[?, ?, ?, 1024, 128, 1], offset: ?>>
 !e4m3_blocks = memref<?x2x?x48x8x128xf8E4M3FN>
 !f32_blocks = memref<?x2x?x64x8x128xf32>
