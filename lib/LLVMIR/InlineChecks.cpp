@@ -50,7 +50,9 @@ private:
       auto callee = name ? symbols.lookup<LLVM::LLVMFuncOp>(*name) : nullptr;
       if (callee && callee.getAlwaysInline() && !callee.isExternal() &&
           callee.getLinkage() == LLVM::Linkage::Internal &&
-          callee != call->getParentOp())
+          callee != call->getParentOp() &&
+          // A loop that is not lowered has one block.
+          isa<LLVM::LLVMFuncOp>(call->getParentOp()))
         calls.push_back({call, callee});
     });
     return calls;

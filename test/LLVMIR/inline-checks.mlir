@@ -58,3 +58,26 @@ llvm.func internal @recursive() attributes {always_inline} {
   llvm.call @recursive() : () -> ()
   llvm.return
 }
+
+// -----
+
+// A function of several blocks does not fit into the one block of a loop.
+
+// CHECK-LABEL: llvm.func @in_a_loop(
+// CHECK:         scf.for
+// CHECK-NEXT:      llvm.call @check
+llvm.func internal @check(%ok: i1) attributes {always_inline} {
+  llvm.cond_br %ok, ^end, ^failed
+^failed:
+  llvm.br ^end
+^end:
+  llvm.return
+}
+llvm.func @in_a_loop(%n: i32, %ok: i1) {
+  %c0 = llvm.mlir.constant(0 : i32) : i32
+  %c1 = llvm.mlir.constant(1 : i32) : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    llvm.call @check(%ok) : (i1) -> ()
+  }
+  llvm.return
+}
