@@ -268,7 +268,7 @@ class JitModule:
                 too few or too many arguments, or there is no such function.
             OverflowError: An integer does not fit.
             CheckError: A run-time check failed, or the emulator found an error in a
-                kernel. What the function has allocated by then is not freed.
+                kernel. What the function has allocated by then is freed.
         """
         refused: TypeError | None = None
         try:

@@ -74,6 +74,10 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
     {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&kvcacheDeviceFailed)},
     {"kvcacheHostAlloc", reinterpret_cast<void (*)()>(&kvcacheHostAlloc)},
     {"kvcacheHostFree", reinterpret_cast<void (*)()>(&kvcacheHostFree)},
+    {"kvcacheHostNoteDeviceAlloc",
+     reinterpret_cast<void (*)()>(&kvcacheHostNoteDeviceAlloc)},
+    {"kvcacheHostNoteDeviceFree",
+     reinterpret_cast<void (*)()>(&kvcacheHostNoteDeviceFree)},
 #if defined(__x86_64__)
     {"__extendhfsf2", &__extendhfsf2},
     {"__truncsfhf2", &__truncsfhf2},

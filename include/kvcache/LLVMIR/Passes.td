@@ -116,12 +116,13 @@ def DropHints : Pass<"kvcache-drop-hints"> {
 }
 
 def TrackHostMemory : Pass<"kvcache-track-host-memory", "::mlir::ModuleOp"> {
-  let summary = "Let failed calls free the memory of host code";
+  let summary = "Let failed calls free the memory that host code allocates";
   let description = [{
     A failed check leaves compiled code without its deallocations. In a module
     with wrappers for TVM-FFI, calls of `malloc` and `free` become calls of
     `kvcacheHostAlloc` and `kvcacheHostFree` of `kvcache/Runtime/Host.h`, so that
-    the call that fails frees what it has allocated.
+    the call that fails frees what it has allocated. Allocations of device memory
+    are noted by `kvcacheHostNoteDeviceAlloc`.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }

@@ -35,6 +35,15 @@ kvcacheDeviceFailed(const char *where, const char *message);
 __attribute__((visibility("default"))) void *kvcacheHostAlloc(size_t bytes);
 __attribute__((visibility("default"))) void kvcacheHostFree(void *memory);
 
+/// Notes that an allocation of device memory, of this status, has put its
+/// pointer at `pointer`: a failed call through TVM-FFI frees it by `free`.
+__attribute__((visibility("default"))) void
+kvcacheHostNoteDeviceAlloc(int32_t status, void *const *pointer,
+                           int32_t (*free)(void *));
+/// Notes that device memory is about to be freed.
+__attribute__((visibility("default"))) void
+kvcacheHostNoteDeviceFree(void *pointer);
+
 #ifdef __cplusplus
 }
 #endif

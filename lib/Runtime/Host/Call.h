@@ -13,6 +13,7 @@
 
 #include <csetjmp>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace mlir::kvcache::runtime {
@@ -127,6 +128,8 @@ struct CheckFrame {
   char message[8192];
   /// What the call has allocated and not freed.
   std::unordered_set<void *> memory;
+  /// Likewise of devices, and what frees it.
+  std::unordered_map<void *, int32_t (*)(void *)> deviceMemory;
 };
 
 /// Makes a frame the current one of its thread, or its outer one again.

@@ -57,6 +57,18 @@ extern "C" void kvcacheHostFree(void *memory) {
   std::free(memory);
 }
 
+extern "C" void kvcacheHostNoteDeviceAlloc(int32_t status, void *const *pointer,
+                                           int32_t (*free)(void *)) {
+  if (status == 0 && *pointer && currentFrame)
+    currentFrame->deviceMemory[*pointer] = free;
+}
+
+extern "C" void kvcacheHostNoteDeviceFree(void *pointer) {
+  for (CheckFrame *frame = currentFrame; frame; frame = frame->outer)
+    if (frame->deviceMemory.erase(pointer))
+      break;
+}
+
 extern "C" void kvcacheCheckFailed(const char *format, int64_t value,
                                    int64_t bound) {
   stop(format, static_cast<long long>(value), static_cast<long long>(bound));

@@ -220,10 +220,14 @@ static bool runChecked(KVCacheEntry entry, int64_t *words) {
   enter(frame);
   bool ended = runToEnd(frame, entry, words);
   leave(frame);
-  if (!ended)
-    for (void *memory : frame.memory)
-      std::free(memory);
-  return ended || raise("kvcache.CheckError", frame.message);
+  if (ended)
+    return true;
+  for (void *memory : frame.memory)
+    std::free(memory);
+  // A device that has failed may refuse.
+  for (auto [memory, free] : frame.deviceMemory)
+    free(memory);
+  return raise("kvcache.CheckError", frame.message);
 }
 
 static bool run(const KVCacheFunction &function, KVCacheEntry entry,

@@ -1,6 +1,7 @@
 """kvcache.jit for the emulator: targets and options, memory of NumPy, errors."""
 
 import gc
+import mmap
 import os
 import subprocess
 import sys
@@ -386,3 +387,60 @@ def test_places_in_an_array_keep_their_alignment():
     program = kvcache.jit(WIDE, target=TARGET)
     with pytest.raises(kvcache.CheckError, match="multiple of 32 bytes"):
         program.call("double", unaligned(16)[4:12], unaligned(8))
+
+
+# Memory of calls that fail
+
+ALLOCATE = """
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+  gpu.func @trap(%fails: i1) kernel {
+    scf.if %fails {
+      %no = arith.constant false
+      cf.assert %no, "wrong"
+    }
+    gpu.return
+  }
+}
+
+func.func @check(%fails: i1, %size: index) {
+  %zero = arith.constant 0 : i8
+  %true = arith.constant true
+  %m = gpu.alloc(%size) : memref<?xi8>
+  gpu.memset %m, %zero : memref<?xi8>, i8
+  %holds = arith.xori %fails, %true : i1
+  cf.assert %holds, "wrong"
+  gpu.dealloc %m : memref<?xi8>
+  return
+}
+
+func.func @trap(%fails: i1, %size: index) {
+  %zero = arith.constant 0 : i8
+  %c1 = arith.constant 1 : index
+  %m = gpu.alloc host_shared (%size) : memref<?xi8>
+  gpu.memset %m, %zero : memref<?xi8>, i8
+  gpu.launch_func @kernels::@trap blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%fails : i1)
+  gpu.dealloc %m : memref<?xi8>
+  return
+}
+}
+"""
+
+
+def count_resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.parametrize("function", ["check", "trap"])
+def test_failing_calls_free_device_memory(function):
+    program = kvcache.jit(ALLOCATE, target=TARGET, opt_level=0)
+    size = 32 << 20
+    program.call(function, False, size)
+    before = count_resident_bytes()
+    for _ in range(10):
+        with pytest.raises(kvcache.CheckError, match="wrong"):
+            program.call(function, True, size)
+        program.call(function, False, size)
+    assert count_resident_bytes() - before < 3 * size
