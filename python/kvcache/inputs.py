@@ -6,10 +6,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from .arrays import Array
 from .checks import check_integer
 from .memory import Memory
 from .tables import Sequence, SequenceTable
@@ -39,22 +40,22 @@ class StepInputs:
     tokens: np.ndarray
     positions: np.ndarray
     row_offsets: np.ndarray
-    lengths: Any
-    lut: Any
+    lengths: Array
+    lut: Array
     max_seq_length: int
     max_cache_length: int
-    blocks: tuple[Any, ...]
-    scales: tuple[Any, ...]
+    blocks: tuple[Array, ...]
+    scales: tuple[Array, ...]
 
     @classmethod
     def of(
         cls,
         *,
-        blocks: Any,
-        lengths: Any,
-        lut: Any,
-        row_offsets: Any,
-        scales: Any = (),
+        blocks: Array | tuple[Array, ...],
+        lengths: Array,
+        lut: Array,
+        row_offsets: Array,
+        scales: Array | tuple[Array, ...] = (),
         max_seq_length: int | None = None,
         max_cache_length: int | None = None,
     ) -> StepInputs:
@@ -91,7 +92,7 @@ class StepInputs:
             requests=tuple(range(batch)),
             tokens=np.empty(0, np.int64),
             positions=positions,
-            row_offsets=row_offsets,
+            row_offsets=cast(np.ndarray, row_offsets),
             lengths=lengths,
             lut=lut,
             max_seq_length=_get_bound("max_seq_length", max_seq_length, new),
@@ -100,7 +101,7 @@ class StepInputs:
             scales=scales,
         )
 
-    def collection(self, device: int = 0) -> tuple[Any, ...]:
+    def collection(self, device: int = 0) -> tuple[Array | int, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.
 
         Blocks, lengths, table, the two maxima, and scales if there are any.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .arrays import Array, Value
 from .attention import (
     AttentionSpec,
     CacheSpec,
@@ -57,7 +58,7 @@ class Operation:
         """The kernels for a chip, as ``kvcache.compile`` gives them."""
         return compile_source(self.source, target=chip, format=format)
 
-    def _call(self, *arguments: Any) -> None:
+    def _call(self, *arguments: Value) -> None:
         self.program.call(self.functions[0], *arguments)
 
 
@@ -69,9 +70,9 @@ class _Append(Operation):
         self,
         inputs: StepInputs,
         layer: int,
-        keys: Any,
-        values: Any = None,
-        queries: Any = None,
+        keys: Array,
+        values: Array | None = None,
+        queries: Array | None = None,
         device: int = 0,
     ) -> None:
         """Writes the pending tokens of a step to a layer.
@@ -98,8 +99,8 @@ class _Gather(Operation):
         self,
         inputs: StepInputs,
         layer: int,
-        keys_out: Any,
-        values_out: Any = None,
+        keys_out: Array,
+        values_out: Array | None = None,
         device: int = 0,
     ) -> None:
         """Copies all tokens, those of this step included, to dense arrays.
@@ -119,7 +120,7 @@ class _CopyPages(Operation):
     functions = ("copy_pages",)
     mutates = _CACHE
 
-    def __call__(self, inputs: StepInputs, pairs: Any, device: int = 0) -> None:
+    def __call__(self, inputs: StepInputs, pairs: Array, device: int = 0) -> None:
         """Copies pages: all layers, keys and values, with their scales.
 
         Args:
@@ -134,7 +135,7 @@ class _MergeStates(Operation):
     functions = ("merge_states",)
     mutates = ("out", "lse")
 
-    def __call__(self, outs: Any, lses: Any, out: Any, lse: Any) -> None:
+    def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
         """Merges the attention over parts of the keys.
 
         Args:
@@ -160,12 +161,12 @@ class _Attention(Operation):
         self,
         inputs: StepInputs,
         layer: int,
-        q: Any,
+        q: Array,
         *,
-        out: Any,
-        lse: Any = None,
+        out: Array,
+        lse: Array | None = None,
         scale: float,
-        sinks: Any = None,
+        sinks: Array | None = None,
         device: int = 0,
     ) -> None:
         """Attends to all tokens, those of this step included: append them first.

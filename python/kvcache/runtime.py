@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .arrays import Result, Value
 from .checks import check_string
 from .compiler import chips
 from .emulator import Launches, parse_launches
@@ -130,7 +131,7 @@ class _Entry:
     signature: Signature
     function: tvm_ffi.Function
 
-    def unpack(self, result: Any) -> Any:
+    def unpack(self, result: Any) -> Result:
         """Returns several results as a tuple."""
         return tuple(result) if self.signature.num_results > 1 else result
 
@@ -241,7 +242,7 @@ class JitModule:
             )
         self._library.save(path)
 
-    def call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: Value) -> Result:
         """Calls a function.
 
         A memref is passed as an array that NumPy or DLPack describe: a NumPy array, a
