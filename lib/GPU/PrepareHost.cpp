@@ -9,6 +9,7 @@
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCache.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
