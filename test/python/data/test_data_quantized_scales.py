@@ -9,7 +9,7 @@ from bodies import give, lanes, take
 from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import Source, examples, padded_rows, place
+from programs import Source, examples, padded_rows, page_span, place
 from quantized_programs import INDICES, QuantizedShape, places, quantized_caches
 
 SHAPES = [
@@ -111,7 +111,8 @@ def far_caches(draw, shape):
         step = int(np.lcm(row, getattr(shape, name).alignment))
         # Rows have 64 bits: the last of the last page is below 2^63.
         most = min(2**28, (2**31 - 1) * row // step)
-        distance = step * draw(st.integers(1, most) | st.sampled_from((1, most // 2)))
+        least = -(-page_span(part) // step)
+        distance = step * draw(st.integers(least, most) | st.sampled_from((least, most // 2)))
         apart[name] = replace(
             part,
             # Arrays keep no distance along a dimension of one.

@@ -8,7 +8,7 @@ from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from model import PagedView
-from programs import Shape, Source, caches, examples, small_cache
+from programs import Shape, Source, caches, examples, page_span, small_cache
 
 SHAPES = [
     Shape("f32", 1, 4, 1),
@@ -90,7 +90,8 @@ def queries(draw, shape, whole):
         cache = draw(caches(shape, tokens))
         return cache, draw(questions(shape, cache))
     cache = draw(caches(shape, tokens, ids=any_word))
-    distance = shape.row * draw(st.integers(0, 2**29) | st.sampled_from((1, 2**30)))
+    least = -(-page_span(cache) // shape.row)
+    distance = shape.row * draw(st.integers(least, 2**29) | st.sampled_from((least, 2**30)))
     # Arrays keep no distance along a dimension of one.
     pages = draw(st.integers(2, 2**31 - 1) | st.integers(2, 9))
     cache = replace(

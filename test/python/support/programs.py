@@ -334,6 +334,13 @@ def small_cache(shape, batch=2, columns=3, layers=2, word=None, seed=7, spare_pa
     )
 
 
+def page_span(cache):
+    """The elements from a page's first to behind its last, over all roles and layers."""
+    _, roles, layers, tokens, heads, head_size = cache.shape
+    _, role, layer = cache.distances
+    return (roles - 1) * role + (layers - 1) * layer + tokens * heads * head_size
+
+
 @st.composite
 def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None):
     """Small caches of random bits, with each page in use at most once.
