@@ -123,12 +123,14 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
 }
 
-void kvcache::addLaunchLowering(OpPassManager &pm, bool cWrappers) {
+void kvcache::addLaunchLowering(OpPassManager &pm, bool tvmFFI) {
   PrepareHostOptions prepare;
   prepare.hasDevice = true;
-  prepare.cWrappers = cWrappers;
+  prepare.cWrappers = !tvmFFI;
   pm.addPass(createPrepareHost(prepare));
-  pm.addPass(createLowerLaunches());
+  LowerLaunchesOptions lower;
+  lower.callerWaits = tvmFFI;
+  pm.addPass(createLowerLaunches(lower));
   pm.addPass(createShareWithHost());
   addHostLowering(pm);
 }

@@ -28,8 +28,9 @@ struct KernelLowering {
 void addKernelLowering(OpPassManager &pm, const KernelLowering &options);
 
 /// Adds the passes that turn launches of compiled kernels, and the host code
-/// around them, into LLVM. `cWrappers` gives public functions C wrappers.
-void addLaunchLowering(OpPassManager &pm, bool cWrappers);
+/// around them, into LLVM. Public functions have C wrappers, and wait for their
+/// launches; those for TVM-FFI leave both to the callers.
+void addLaunchLowering(OpPassManager &pm, bool tvmFFI);
 
 } // namespace mlir::kvcache
 

@@ -29,5 +29,5 @@ void kvcache::buildToEmulatorPipeline(OpPassManager &pm,
   convert.sanitize = options.sanitize;
   convert.meter = options.meter;
   pm.addPass(createConvertNVVMToEmulator(convert));
-  addLaunchLowering(pm, /*cWrappers=*/!options.tvmFFI);
+  addLaunchLowering(pm, options.tvmFFI);
 }

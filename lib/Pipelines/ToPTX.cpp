@@ -8,6 +8,7 @@
 
 #include "KernelLowering.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/GPU/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
 
@@ -26,10 +27,15 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   kernels.optLevel = options.optLevel;
   kernels.noAlias = options.noAlias;
   addKernelLowering(pm, kernels);
+  if (options.host && options.tvmFFI) {
+    CheckHostCodeOptions check;
+    check.capturable = options.capturable;
+    pm.addPass(createCheckHostCode(check));
+  }
   SerializeKernelsOptions serialize;
   serialize.format = options.format;
   serialize.toolkit = options.toolkit;
   pm.addPass(createSerializeKernels(serialize));
   if (options.host)
-    addLaunchLowering(pm, /*cWrappers=*/!options.tvmFFI);
+    addLaunchLowering(pm, options.tvmFFI);
 }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int32_t report(int32_t status) {
   if (status)
@@ -32,7 +33,8 @@ static int32_t report(int32_t status) {
 enum { kMaxImages = 8 };
 
 typedef struct Module {
-  char data[kMaxImages][32];
+  /// Descriptors have such a module for their tensor.
+  _Alignas(16) char data[kMaxImages][32];
   KVCacheImage images[kMaxImages];
   KVCacheBinary binary;
 } Module;
@@ -131,7 +133,8 @@ static void testLaunch(int numParams) {
   Module module;
   void *loaded = NULL, *stream, *memory;
   Params params;
-  KVCacheLaunch launch = {{4, 2, 1}, {128, 1, 1}, 1024, NULL};
+  KVCacheLaunch launch = {
+      .grid = {4, 2, 1}, .block = {128, 1, 1}, .sharedBytes = 1024};
   initDefaultModule(&module);
   if (report(kvcacheModuleLoad(&module.binary, &loaded)) ||
       report(kvcacheStreamCreate(&stream)) ||
@@ -156,7 +159,8 @@ static void testSharedMemory(void) {
   report(kvcacheModuleLoad(&module.binary, &loaded));
   initParams(&params, &module);
   for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); ++i) {
-    KVCacheLaunch launch = {{1, 1, 1}, {32, 1, 1}, sizes[i], NULL};
+    KVCacheLaunch launch = {
+        .grid = {1, 1, 1}, .block = {32, 1, 1}, .sharedBytes = sizes[i]};
     report(kvcacheLaunch(loaded, "gather", &launch, params.values, params.bytes,
                          6));
   }
@@ -164,10 +168,12 @@ static void testSharedMemory(void) {
 
 static void testGrids(void) {
   static const KVCacheLaunch launches[] = {
-      {{0, 5, 1}, {32, 1, 1}, 0, NULL},
-      {{-1, 1, 1}, {32, 1, 1}, 0, NULL},
-      {{1, (int64_t)1 << 32, 1}, {32, 1, 1}, 0, NULL},
-      {{1, 1, 1}, {32, 0, 1}, 0, NULL},
+      {.grid = {0, 5, 1}, .block = {32, 1, 1}},
+      {.grid = {-1, 1, 1}, .block = {32, 1, 1}},
+      {.grid = {1, (int64_t)1 << 32, 1}, .block = {32, 1, 1}},
+      {.grid = {1, 1, 1}, .block = {32, 0, 1}},
+      {.grid = {4, 2, 1}, .block = {32, 1, 1}, .cluster = {2, 0, 1}},
+      {.grid = {4, 3, 1}, .block = {32, 1, 1}, .cluster = {2, 2, 1}},
   };
   Module module;
   void *loaded = NULL;
@@ -179,6 +185,92 @@ static void testGrids(void) {
     if (!report(kvcacheLaunch(loaded, "gather", &launches[i], params.values,
                               params.bytes, 6)))
       printf("nothing to do\n");
+}
+
+static void testAttributes(void) {
+  static const KVCacheLaunch launches[] = {
+      {.grid = {4, 2, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}},
+      {.grid = {4, 2, 1}, .block = {32, 1, 1}, .isProgrammatic = 1},
+      {.grid = {4, 2, 1},
+       .block = {32, 1, 1},
+       .sharedBytes = 64,
+       .cluster = {4, 2, 1},
+       .isProgrammatic = 1},
+  };
+  Module module;
+  void *loaded = NULL;
+  Params params;
+  initDefaultModule(&module);
+  report(kvcacheModuleLoad(&module.binary, &loaded));
+  initParams(&params, &module);
+  for (size_t i = 0; i < sizeof(launches) / sizeof(*launches); ++i)
+    report(kvcacheLaunch(loaded, "gather", &launches[i], params.values,
+                         params.bytes, 6));
+}
+
+/// A launch after its kernel was loaded, in a scope.
+static void testScope(int device) {
+  Module module;
+  void *loaded = NULL, *stream;
+  int32_t count, capability;
+  KVCacheScope outer;
+  Params params;
+  KVCacheLaunch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+  initDefaultModule(&module);
+  if (report(kvcacheDeviceCount(&count)) ||
+      report(kvcacheDeviceCapability(0, &capability)) ||
+      report(kvcacheScopeEnter(device, NULL, &outer)) ||
+      report(kvcacheStreamCreate(&stream)))
+    return;
+  kvcacheScopeLeave(&outer);
+  printf("devices: %d, capability: %d, stream: %d\n", count, capability,
+         kvcacheScopeStream() != NULL);
+  if (report(kvcacheScopeEnter(device, stream, &outer)))
+    return;
+  printf("stream of the scope: %d\n", kvcacheScopeStream() == stream);
+  KVCacheKernel kernel = {&module.binary, "gather", 65536};
+  report(kvcacheKernelLoad(&kernel));
+  report(kvcacheModuleLoad(&module.binary, &loaded));
+  initParams(&params, &module);
+  launch.sharedBytes = 65536;
+  launch.stream = kvcacheScopeStream();
+  report(
+      kvcacheLaunch(loaded, "gather", &launch, params.values, params.bytes, 6));
+  kvcacheScopeLeave(&outer);
+  printf("stream after it: %d\n", kvcacheScopeStream() != NULL);
+}
+
+/// Seconds of the monotonic clock.
+static double getSeconds(void) {
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/// What host code does for a launch with 14 parameters.
+static void testCost(void) {
+  enum { kParams = 14, kCalls = 20000, kSeries = 20 };
+  Module module;
+  void *loaded = NULL, *values[kParams];
+  int64_t value = 7, bytes[kParams];
+  double best = 1;
+  KVCacheLaunch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+  initDefaultModule(&module);
+  for (int i = 0; i < kParams; ++i) {
+    values[i] = &value;
+    bytes[i] = 8;
+  }
+  for (int series = 0; series < kSeries; ++series) {
+    double start = getSeconds();
+    for (int i = 0; i < kCalls; ++i)
+      if (report(kvcacheModuleLoad(&module.binary, &loaded)) ||
+          report(
+              kvcacheLaunch(loaded, "gather", &launch, values, bytes, kParams)))
+        return;
+    double cost = (getSeconds() - start) / kCalls;
+    best = cost < best ? cost : best;
+  }
+  printf("%.3f us\n", best * 1e6);
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,7 +375,8 @@ static Module sharedModule;
 
 static void *runThread(void *result) {
   Params params;
-  KVCacheLaunch launch = {{1, 1, 1}, {32, 1, 1}, 65536, NULL};
+  KVCacheLaunch launch = {
+      .grid = {1, 1, 1}, .block = {32, 1, 1}, .sharedBytes = 65536};
   void *loaded = NULL;
   initParams(&params, &sharedModule);
   report(kvcacheModuleLoad(&sharedModule.binary, &loaded));
@@ -324,6 +417,12 @@ int main(int argc, char **argv) {
     testSharedMemory();
   else if (!strcmp(test, "grids"))
     testGrids();
+  else if (!strcmp(test, "attributes"))
+    testAttributes();
+  else if (!strcmp(test, "scope"))
+    testScope(argc > 2 ? atoi(argv[2]) : -1);
+  else if (!strcmp(test, "cost"))
+    testCost();
   else if (!strcmp(test, "memory"))
     testMemory();
   else if (!strcmp(test, "encode"))

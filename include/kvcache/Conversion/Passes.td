@@ -75,15 +75,26 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
 
     - `gpu.binary` to a constant `KVCacheBinary` of the same name.
     - `gpu.launch_func` whose operands are the parameters of the kernel:
-      numbers, pointers and descriptors. The kernel sets its cluster size.
+      numbers, pointers and descriptors. The launch or the kernel sets the
+      size of clusters. The attribute `kvcache.programmatic` of a launch lets
+      its blocks start before earlier kernels of the stream have ended.
     - `kvcache.encode_tensor_map`. A descriptor becomes a value of 128 bytes,
       also as an argument or result of a function and through control flow.
     - `gpu.alloc`, `gpu.dealloc`, `gpu.memcpy` and `gpu.memset` of contiguous
       memory. `host_shared` memory becomes managed memory.
-    - `gpu.wait`. All work is on the default stream, whose order fulfils every
+    - `gpu.wait`. All work is on the stream that the caller has chosen with
+      `kvcacheScopeEnter`, the default stream otherwise. Its order fulfils every
       dependency. An op that is not `async` waits for the stream, so that errors
-      appear at its location.
+      appear at its location. With `caller-waits`, only `gpu.wait` does, and the
+      caller can capture the function in a CUDA graph.
+
+    The constant `kvcache_launched_kernels` lists the kernels that the functions
+    launch, for `kvcacheKernelLoad`.
   }];
+  let options = [
+    Option<"callerWaits", "caller-waits", "bool", "false",
+           "Leave it to the caller to wait for the stream">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"

@@ -133,6 +133,23 @@ def MarkDescriptors : Pass<"kvcache-mark-descriptors",
   }];
 }
 
+def CheckHostCode : Pass<"kvcache-check-host-code", "::mlir::ModuleOp"> {
+  let summary = "Check host code for functions that take memory of a GPU";
+  let description = [{
+    Reports ops of public functions that access memory of an argument on the
+    host: it is memory of the device. With `capturable`, also reports ops that a
+    call under capture in a CUDA graph must not execute: allocation and release
+    of memory, `gpu.wait` for a token, and calls of functions that are not
+    known.
+
+    The pass runs when caches are lowered and kernels are outlined.
+  }];
+  let options = [
+    Option<"capturable", "capturable", "bool", /*default=*/"false",
+           "Report what can't be captured in a CUDA graph">
+  ];
+}
+
 def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Remove ops and attributes without a lowering for the CPU";
   let description = [{

@@ -44,7 +44,13 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
   Option<bool> tvmFFI{
       *this, "tvm-ffi",
       llvm::cl::desc("With 'host', create a TVM-FFI wrapper for each public "
-                     "function"),
+                     "function. Work goes to the stream of the caller, who "
+                     "waits for it"),
+      llvm::cl::init(false)};
+  Option<bool> capturable{
+      *this, "capturable",
+      llvm::cl::desc("With 'tvm-ffi', reject host code that a CUDA graph can't "
+                     "capture"),
       llvm::cl::init(false)};
 };
 

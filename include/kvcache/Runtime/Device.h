@@ -26,7 +26,7 @@
 // continues after a function returns; a later call reports its failures.
 //
 // Calls use the current CUDA context of the thread. A thread without one gets
-// the primary context of the device.
+// the primary context of the device. kvcacheScopeEnter chooses another device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,33 @@ typedef struct KVCacheLaunch {
   int64_t sharedBytes;
   /// Null for the default stream.
   void *stream;
+  /// Blocks of a cluster in x, y and z, which divide the sides of the grid.
+  /// Zeros for a kernel that has no clusters, or that fixes their size itself.
+  int64_t cluster[3];
+  /// Not 0: blocks may start before earlier kernels of the stream have ended.
+  /// The kernel waits for them with griddepcontrol.wait.
+  int64_t isProgrammatic;
 } KVCacheLaunch;
+
+/// A kernel, and the dynamic shared memory of its launches in bytes: 0 where
+/// that is not constant.
+typedef struct KVCacheKernel {
+  const KVCacheBinary *binary;
+  const char *name;
+  int64_t sharedBytes;
+} KVCacheKernel;
+
+/// The kernels that compiled host code launches, which it has as the constant
+/// `kvcache_launched_kernels`.
+typedef struct KVCacheKernels {
+  const KVCacheKernel *kernels;
+  int64_t numKernels;
+} KVCacheKernels;
+
+/// Prepares launches of a kernel in the current context: loads its module and
+/// finds the kernel, which the driver refuses while it captures a stream. A
+/// first launch does the same.
+int32_t kvcacheKernelLoad(const KVCacheKernel *kernel);
 
 /// Launches a kernel of a module, and does not wait for it. The current context
 /// must be the one in which the module was loaded.
@@ -143,6 +169,33 @@ int32_t kvcacheStreamDestroy(void *stream);
 
 /// Waits until the work of a stream has ended; null is the default stream.
 int32_t kvcacheStreamSynchronize(void *stream);
+
+/// The device and the stream of a thread's calls, to return to.
+typedef struct KVCacheScope {
+  void *context, *stream;
+} KVCacheScope;
+
+/// Chooses the device and the stream of the calls that this thread makes next.
+/// The current context stays if it is of the device, or if `device` is
+/// negative; else the primary context of the device becomes current. `outer`
+/// receives what `kvcacheScopeLeave` returns to. On failure, nothing changes.
+int32_t kvcacheScopeEnter(int32_t device, void *stream, KVCacheScope *outer);
+void kvcacheScopeLeave(const KVCacheScope *outer);
+
+/// Returns the stream of the current scope: null, the default stream, outside
+/// of all scopes. Compiled host code launches on it.
+void *kvcacheScopeStream(void);
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+/// Counts the devices. A device that runs on the host counts as one.
+int32_t kvcacheDeviceCount(int32_t *count);
+
+/// Sets `capability` to the compute capability of a device, 10 times the major
+/// and once the minor version; to 0 for a device that has none.
+int32_t kvcacheDeviceCapability(int32_t device, int32_t *capability);
 
 //===----------------------------------------------------------------------===//
 // TMA descriptors

@@ -15,6 +15,8 @@
 #ifndef KVCACHE_RUNTIME_TVMFFI_H
 #define KVCACHE_RUNTIME_TVMFFI_H
 
+#include "kvcache/Runtime/Device.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -95,6 +97,14 @@ typedef struct KVCacheMemoryCalls {
   void (*remove)(const void *pointer);
 } KVCacheMemoryCalls;
 
+/// Functions of the device, which must know the device and the stream of a
+/// call; see Device.h.
+typedef struct KVCacheScopeCalls {
+  int32_t (*enter)(int32_t device, void *stream, KVCacheScope *outer);
+  void (*leave)(const KVCacheScope *outer);
+  const char *(*getLastError)(void);
+} KVCacheScopeCalls;
+
 typedef struct KVCacheFunction {
   const char *name;
   /// The type as MLIR text.
@@ -104,6 +114,8 @@ typedef struct KVCacheFunction {
   const KVCacheValue *arguments, *results;
   /// Null for kernels that access all memory of the process.
   const KVCacheMemoryCalls *memory;
+  /// Null for functions without work on a device.
+  const KVCacheScopeCalls *scope;
   int32_t numArguments, numResults;
   /// Words of all arguments and results.
   int32_t numWords;
@@ -120,9 +132,13 @@ typedef void (*KVCacheEntry)(void *words);
 /// Checks the arguments and calls the function. `args` and `result` are of type
 /// TVMFFIAny. Returns 0, or -1 after an error was set with
 /// TVMFFIErrorSetRaisedFromCStr of libtvm_ffi: TypeError, ValueError,
-/// OverflowError, or kvcache.CheckError for a run-time check or a call of the
-/// device that failed. Memory of the host that the function has allocated by
-/// then is freed, memory of a device is not.
+/// OverflowError, kvcache.CheckError for a run-time check or a call of the
+/// device that failed, or kvcache.TargetError where there is no device. Memory
+/// of the host that the function has allocated by then is freed, memory of a
+/// device is not.
+///
+/// Work on a GPU goes to the stream that TVMFFIEnvGetStream has for the device
+/// of the tensors, which is the framework's current stream.
 __attribute__((visibility("default"))) int32_t
 kvcacheCallTVMFFI(const KVCacheFunction *function, KVCacheEntry entry,
                   const void *args, int32_t numArgs, void *result);

@@ -39,6 +39,11 @@ private:
   Value value;
 };
 
+/// The name of the constant `KVCacheKernels` that lists the kernels that the
+/// functions of a module launch.
+inline constexpr llvm::StringLiteral
+    kLaunchedKernels("kvcache_launched_kernels");
+
 /// Builds calls of the functions in `kvcache/Runtime`, with the declarations
 /// and strings that they need in the module.
 class RuntimeCalls {

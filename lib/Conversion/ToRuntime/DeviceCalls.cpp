@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-DeviceCalls::DeviceCalls(ModuleOp module)
-    : runtime(module),
+DeviceCalls::DeviceCalls(ModuleOp module, bool callerWaits)
+    : runtime(module), callerWaits(callerWaits),
       pointerType(LLVM::LLVMPointerType::get(module.getContext())),
       i32(IntegerType::get(module.getContext(), 32)),
       i64(IntegerType::get(module.getContext(), 64)) {}
@@ -63,13 +63,15 @@ Value DeviceCalls::createSlot(OpBuilder &builder, Location loc, Value value,
 }
 
 Value DeviceCalls::getStream(OpBuilder &builder, Location loc) {
-  return LLVM::ZeroOp::create(builder, loc, pointerType);
+  return runtime.call(builder, loc, "kvcacheScopeStream", pointerType, {});
 }
 
 void DeviceCalls::finish(OpBuilder &builder, gpu::AsyncOpInterface op,
                          const Twine &what) {
   if (op.getAsyncToken())
     return replaceToken(builder, op);
+  if (callerWaits && !isa<gpu::WaitOp>(op))
+    return;
   call(builder, op.getLoc(), "kvcacheStreamSynchronize",
        getStream(builder, op.getLoc()), what);
 }

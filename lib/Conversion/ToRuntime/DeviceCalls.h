@@ -17,11 +17,14 @@
 
 namespace mlir::kvcache {
 
+/// A unit attribute of a launch: programmatic dependent launch.
+inline constexpr llvm::StringLiteral kProgrammaticAttr("kvcache.programmatic");
+
 /// Builds calls of the functions in `kvcache/Runtime/Device.h`, and their
 /// operands: addresses of structures in the stack frame of the caller.
 class DeviceCalls {
 public:
-  explicit DeviceCalls(ModuleOp module);
+  explicit DeviceCalls(ModuleOp module, bool callerWaits = false);
 
   /// Calls a function that returns a status. If it fails, the program ends with
   /// a message of the location and the operation, such as `launch of
@@ -39,17 +42,20 @@ public:
   Value createSlot(OpBuilder &builder, Location loc, Value value,
                    int64_t alignment = 8);
 
-  /// Returns the default stream.
+  /// Returns the stream of the scope: the default stream unless the caller has
+  /// chosen another.
   Value getStream(OpBuilder &builder, Location loc);
 
-  /// Replaces an op whose work is on the default stream. The token of an
+  /// Replaces an op whose work is on the stream of the scope. The token of an
   /// `async` op becomes the stream, which keeps the order. For any other op,
-  /// the host waits for the stream.
+  /// the host waits for the stream, unless that is left to the caller.
   void finish(OpBuilder &builder, gpu::AsyncOpInterface op, const Twine &what);
   /// Replaces an op that leaves no work on the stream.
   void replaceToken(OpBuilder &builder, gpu::AsyncOpInterface op);
 
   RuntimeCalls runtime;
+  /// Whether only `gpu.wait` waits.
+  bool callerWaits;
   LLVM::LLVMPointerType pointerType;
   IntegerType i32, i64;
 };

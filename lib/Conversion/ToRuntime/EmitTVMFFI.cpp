@@ -33,13 +33,15 @@ namespace {
 /// Builds the constants that describe functions, and their wrappers.
 class Wrappers {
 public:
-  Wrappers(ModuleOp module, int32_t device, bool isEmulated)
+  Wrappers(ModuleOp module, StringRef deviceName, int32_t device)
       : runtime(module),
         pointer(LLVM::LLVMPointerType::get(module.getContext())),
         i32(IntegerType::get(module.getContext(), 32)),
         i64(IntegerType::get(module.getContext(), 64)), device(device) {
-    if (isEmulated)
+    if (deviceName == "emulator")
       memory = createMemoryCalls();
+    if (deviceName == "cuda")
+      scope = createScopeCalls();
   }
 
   LogicalResult create(func::FuncOp function);
@@ -52,7 +54,11 @@ private:
                 StringRef name, int32_t flags, int32_t alignment);
   LLVM::GlobalOp getLayout(MemRefType memref);
   LLVM::GlobalOp getFormat(FloatType type);
+  LLVM::LLVMFuncOp declare(StringRef name, Type result, ArrayRef<Type> types);
+  LLVM::GlobalOp createCalls(StringRef name,
+                             ArrayRef<LLVM::LLVMFuncOp> functions);
   LLVM::GlobalOp createMemoryCalls();
+  LLVM::GlobalOp createScopeCalls();
   LLVM::LLVMFuncOp createEntry(func::FuncOp function, bool hasObstacle);
   Value loadArgument(OpBuilder &builder, Location loc, Type type,
                      Value address);
@@ -84,7 +90,7 @@ private:
   RuntimeCalls runtime;
   Type pointer, i32, i64;
   int32_t device;
-  LLVM::GlobalOp memory;
+  LLVM::GlobalOp memory, scope;
   llvm::DenseMap<Type, LLVM::GlobalOp> formats, layouts;
 };
 } // namespace
@@ -207,32 +213,48 @@ LLVM::GlobalOp Wrappers::createResults(func::FuncOp function) {
       });
 }
 
-LLVM::GlobalOp Wrappers::createMemoryCalls() {
+LLVM::LLVMFuncOp Wrappers::declare(StringRef name, Type result,
+                                   ArrayRef<Type> types) {
   ModuleOp module = runtime.getModule();
-  Type none = LLVM::LLVMVoidType::get(module.getContext());
-  auto declare = [&](StringRef name, ArrayRef<Type> types) {
-    auto function = runtime.getSymbols().lookup<LLVM::LLVMFuncOp>(name);
-    if (function)
-      return function;
-    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    function =
-        LLVM::LLVMFuncOp::create(builder, module.getLoc(), name,
-                                 LLVM::LLVMFunctionType::get(none, types));
-    runtime.getSymbols().insert(function);
-    return function;
-  };
-  LLVM::LLVMFuncOp functions[] = {
-      declare("kvcacheEmulatorRegister", {pointer, i64}),
-      declare("kvcacheEmulatorRegisterConstant", {pointer, i64}),
-      declare("kvcacheEmulatorUnregister", {pointer})};
+  if (auto known = runtime.getSymbols().lookup<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto function =
+      LLVM::LLVMFuncOp::create(builder, module.getLoc(), name,
+                               LLVM::LLVMFunctionType::get(result, types));
+  runtime.getSymbols().insert(function);
+  return function;
+}
+
+/// Creates a structure of the addresses of functions.
+LLVM::GlobalOp Wrappers::createCalls(StringRef name,
+                                     ArrayRef<LLVM::LLVMFuncOp> functions) {
+  Location loc = runtime.getModule().getLoc();
+  SmallVector<Type> types(functions.size(), pointer);
   return runtime.createStruct(
-      module.getLoc(), "kvcache_memory", {pointer, pointer, pointer},
-      [&](FieldBuilder &fields, OpBuilder &builder) {
+      loc, name, types, [&](FieldBuilder &fields, OpBuilder &builder) {
         for (auto [index, function] : llvm::enumerate(functions))
-          fields.set(
-              LLVM::AddressOfOp::create(builder, module.getLoc(), function),
-              static_cast<int64_t>(index));
+          fields.set(LLVM::AddressOfOp::create(builder, loc, function),
+                     static_cast<int64_t>(index));
       });
+}
+
+LLVM::GlobalOp Wrappers::createMemoryCalls() {
+  Type none = LLVM::LLVMVoidType::get(pointer.getContext());
+  return createCalls(
+      "kvcache_memory",
+      {declare("kvcacheEmulatorRegister", none, {pointer, i64}),
+       declare("kvcacheEmulatorRegisterConstant", none, {pointer, i64}),
+       declare("kvcacheEmulatorUnregister", none, {pointer})});
+}
+
+LLVM::GlobalOp Wrappers::createScopeCalls() {
+  Type none = LLVM::LLVMVoidType::get(pointer.getContext());
+  return createCalls(
+      "kvcache_scope",
+      {declare("kvcacheScopeEnter", i32, {i32, pointer, pointer}),
+       declare("kvcacheScopeLeave", none, {pointer}),
+       declare("kvcacheGetLastError", pointer, {})});
 }
 
 LLVM::GlobalOp Wrappers::createFunction(func::FuncOp function,
@@ -247,7 +269,7 @@ LLVM::GlobalOp Wrappers::createFunction(func::FuncOp function,
     for (Type type : function.getArgumentTypes())
       numWords += getNumWords(type);
   }
-  SmallVector<Type> types(6, pointer);
+  SmallVector<Type> types(7, pointer);
   types.push_back(LLVM::LLVMArrayType::get(i32, 4));
   Location loc = function.getLoc();
   return runtime.createStruct(
@@ -264,11 +286,12 @@ LLVM::GlobalOp Wrappers::createFunction(func::FuncOp function,
         fields.set(getAddress(builder, arguments), 3);
         fields.set(getAddress(builder, results), 4);
         fields.set(getAddress(builder, memory), 5);
+        fields.set(getAddress(builder, scope), 6);
         fields.set(getNumbers(builder,
                               {static_cast<int32_t>(function.getNumArguments()),
                                static_cast<int32_t>(function.getNumResults()),
                                static_cast<int32_t>(numWords), device}),
-                   6);
+                   7);
       });
 }
 
@@ -405,7 +428,7 @@ struct EmitTVMFFI : kvcache::impl::EmitTVMFFIBase<EmitTVMFFI> {
         });
     if (functions.empty())
       return;
-    Wrappers wrappers(getOperation(), code, device == "emulator");
+    Wrappers wrappers(getOperation(), device, code);
     for (func::FuncOp function : functions)
       if (failed(wrappers.create(function)))
         return signalPassFailure();

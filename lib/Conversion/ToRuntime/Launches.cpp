@@ -125,28 +125,32 @@ static Value createLaunch(OpBuilder &builder, gpu::LaunchFuncOp launch,
                           Value stream, DeviceCalls &device) {
   Location loc = launch.getLoc();
   Type sides = LLVM::LLVMArrayType::get(device.i64, 3);
-  FieldBuilder fields(builder, loc,
-                      {sides, sides, device.i64, device.pointerType});
-  gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
-  gpu::KernelDim3 block = launch.getBlockSizeOperandValues();
-  for (auto [index, size] : llvm::enumerate(std::array{grid.x, grid.y, grid.z}))
-    fields.set(toI64(builder, loc, size), {0, static_cast<int64_t>(index)});
-  for (auto [index, size] :
-       llvm::enumerate(std::array{block.x, block.y, block.z}))
-    fields.set(toI64(builder, loc, size), {1, static_cast<int64_t>(index)});
+  FieldBuilder fields(
+      builder, loc,
+      {sides, sides, device.i64, device.pointerType, sides, device.i64});
+  auto setSides = [&](int64_t field, gpu::KernelDim3 dims) {
+    for (auto [index, size] :
+         llvm::enumerate(std::array{dims.x, dims.y, dims.z}))
+      fields.set(toI64(builder, loc, size),
+                 {field, static_cast<int64_t>(index)});
+  };
+  setSides(0, launch.getGridSizeOperandValues());
+  setSides(1, launch.getBlockSizeOperandValues());
   if (Value bytes = launch.getDynamicSharedMemorySize())
     fields.set(toI64(builder, loc, bytes), 2);
   else
     fields.set(0, device.i64, 2);
   fields.set(stream, 3);
+  if (launch.hasClusterSize())
+    setSides(4, launch.getClusterSizeOperandValues());
+  else
+    for (int64_t index = 0; index < 3; ++index)
+      fields.set(0, device.i64, {4, index});
+  fields.set(launch->hasAttr(kProgrammaticAttr), device.i64, 5);
   return device.createSlot(builder, loc, fields.get());
 }
 
 static LogicalResult check(gpu::LaunchFuncOp launch, DeviceCalls &device) {
-  if (launch.hasClusterSize())
-    return launch.emitOpError("has clusters of a size given at the launch, "
-                              "which have no lowering: give the kernel "
-                              "'nvvm.cluster_dim'");
   if (!device.runtime.getSymbols().lookup<LLVM::GlobalOp>(
           launch.getKernelModuleName()))
     return launch.emitOpError("expects @")

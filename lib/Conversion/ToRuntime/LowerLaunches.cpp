@@ -13,7 +13,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Matchers.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::kvcache {
@@ -27,9 +29,12 @@ using namespace mlir::kvcache;
 namespace {
 
 struct LowerLaunches : kvcache::impl::LowerLaunchesBase<LowerLaunches> {
+  using LowerLaunchesBase::LowerLaunchesBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    DeviceCalls device(module);
+    DeviceCalls device(module, callerWaits);
+    llvm::SetVector<Attribute> kernels = findKernels(module);
     for (auto binary :
          llvm::make_early_inc_range(module.getOps<gpu::BinaryOp>()))
       if (failed(lowerBinary(binary, device.runtime)))
@@ -39,11 +44,53 @@ struct LowerLaunches : kvcache::impl::LowerLaunchesBase<LowerLaunches> {
         [&](Operation *op) { return WalkResult(lower(op, device)); });
     if (result.wasInterrupted())
       return signalPassFailure();
+    if (!kernels.empty())
+      createTable(kernels.getArrayRef(), device);
     replaceTypes();
     module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
   }
 
 private:
+  /// Finds the kernels that the module launches: the names of its module and
+  /// its own, and the bytes of dynamic shared memory if they are constant.
+  static llvm::SetVector<Attribute> findKernels(ModuleOp module) {
+    Builder builder(module.getContext());
+    llvm::SetVector<Attribute> kernels;
+    module.walk([&](gpu::LaunchFuncOp launch) {
+      APInt bytes(64, 0);
+      if (Value shared = launch.getDynamicSharedMemorySize())
+        matchPattern(shared, m_ConstantInt(&bytes));
+      kernels.insert(builder.getArrayAttr(
+          {launch.getKernelModuleName(), launch.getKernelName(),
+           builder.getI64IntegerAttr(bytes.getSExtValue())}));
+    });
+    return kernels;
+  }
+
+  /// Lists the kernels in a constant.
+  static void createTable(ArrayRef<Attribute> kernels, DeviceCalls &device) {
+    RuntimeCalls &runtime = device.runtime;
+    Location loc = runtime.getModule().getLoc();
+    Type pointer = device.pointerType;
+    LLVM::GlobalOp table = runtime.createStructs(
+        loc, "kvcache_kernel", {pointer, pointer, device.i64}, kernels.size(),
+        [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
+          auto kernel = cast<ArrayAttr>(kernels[index]);
+          auto binary = runtime.getSymbols().lookup<LLVM::GlobalOp>(
+              cast<StringAttr>(kernel[0]));
+          StringRef name = cast<StringAttr>(kernel[1]);
+          fields.set(LLVM::AddressOfOp::create(builder, loc, binary), 0);
+          fields.set(runtime.getString(builder, loc, name), 1);
+          fields.set(cast<IntegerAttr>(kernel[2]).getInt(), device.i64, 2);
+        });
+    runtime.createStruct(
+        loc, kLaunchedKernels, {pointer, device.i64},
+        [&](FieldBuilder &fields, OpBuilder &builder) {
+          fields.set(LLVM::AddressOfOp::create(builder, loc, table), 0);
+          fields.set(kernels.size(), device.i64, 1);
+        });
+  }
+
   /// Replaces the types of descriptor values, which may be results of functions
   /// and loop variables. Some values already have the new type.
   void replaceTypes() {

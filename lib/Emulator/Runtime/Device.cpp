@@ -221,6 +221,9 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
     return fail("there is no kernel " + grid.name);
   if (int32_t status = checkLaunch(grid.name, *launch))
     return status;
+  if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1)
+    return fail("kernel " + grid.name +
+                " is launched with clusters, which the emulator does not have");
   if (int32_t status = checkSides(grid, *launch))
     return status;
   if (int32_t status = checkParams(grid, paramBytes, numParams))

@@ -40,6 +40,13 @@ int32_t kvcacheModuleUnload(const KVCacheBinary *binary) {
   return ModuleTable::get().unload(*binary);
 }
 
+int32_t kvcacheKernelLoad(const KVCacheKernel *kernel) {
+  void *module;
+  if (int32_t status = kvcacheModuleLoad(kernel->binary, &module))
+    return status;
+  return static_cast<Module *>(module)->load(kernel->name, kernel->sharedBytes);
+}
+
 int32_t kvcacheLaunch(void *module, const char *kernel,
                       const KVCacheLaunch *launch, void **params,
                       const int64_t *paramBytes, int64_t numParams) {
@@ -161,6 +168,75 @@ int32_t kvcacheStreamSynchronize(void *stream) {
   return driver->check(
       driver->cuStreamSynchronize(static_cast<CUstream>(stream)),
       "cuStreamSynchronize");
+}
+
+static thread_local void *scopeStream = nullptr;
+
+/// Makes a context of the device current, unless the current one is.
+static int32_t enterDevice(const Driver &driver, int32_t device,
+                           CUcontext current) {
+  CUdevice currentDevice;
+  if (current) {
+    if (int32_t status = driver.check(driver.cuCtxGetDevice(&currentDevice),
+                                      "cuCtxGetDevice"))
+      return status;
+    if (device < 0 || device == currentDevice)
+      return kSuccess;
+  }
+  CUcontext context;
+  if (int32_t status = getPrimaryContext(driver, device, context))
+    return status;
+  return driver.check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+}
+
+int32_t kvcacheScopeEnter(int32_t device, void *stream, KVCacheScope *outer) {
+  const Driver *driver = getDriver();
+  if (!driver)
+    return kFailure;
+  CUcontext current = nullptr;
+  if (int32_t status =
+          driver->check(driver->cuCtxGetCurrent(&current), "cuCtxGetCurrent"))
+    return status;
+  if (int32_t status = enterDevice(*driver, device, current))
+    return status;
+  *outer = {current, scopeStream};
+  scopeStream = stream;
+  return kSuccess;
+}
+
+void kvcacheScopeLeave(const KVCacheScope *outer) {
+  scopeStream = outer->stream;
+  CUcontext current = nullptr;
+  const Driver *driver = getDriver();
+  // A thread that had no context keeps the one that it has got.
+  if (driver && outer->context &&
+      driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+      current != outer->context)
+    driver->cuCtxSetCurrent(static_cast<CUcontext>(outer->context));
+}
+
+void *kvcacheScopeStream() { return scopeStream; }
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+int32_t kvcacheDeviceCount(int32_t *count) {
+  const Driver *driver = getDriver();
+  if (!driver)
+    return kFailure;
+  return driver->check(driver->cuDeviceGetCount(count), "cuDeviceGetCount");
+}
+
+int32_t kvcacheDeviceCapability(int32_t device, int32_t *capability) {
+  const Driver *driver = getDriver();
+  if (!driver)
+    return kFailure;
+  CUdevice handle;
+  if (int32_t status =
+          driver->check(driver->cuDeviceGet(&handle, device), "cuDeviceGet"))
+    return status;
+  return getComputeCapability(*driver, handle, *capability);
 }
 
 //===----------------------------------------------------------------------===//

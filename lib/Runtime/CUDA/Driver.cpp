@@ -9,8 +9,10 @@
 #include "Driver.h"
 #include "kvcache/Runtime/Support.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <map>
 #include <mutex>
 
 using namespace mlir::kvcache::runtime;
@@ -19,6 +21,14 @@ using namespace mlir::kvcache::runtime::cuda;
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
+
+/// Whether a kernel has failed, which the next call of the driver reports, and
+/// every later one.
+static bool isErrorOfKernel(CUresult result) {
+  return result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_ASSERT ||
+         (result >= CUDA_ERROR_HARDWARE_STACK_ERROR &&
+          result <= CUDA_ERROR_LAUNCH_FAILED);
+}
 
 int32_t Driver::check(CUresult result, const char *call,
                       const char *subject) const {
@@ -34,6 +44,9 @@ int32_t Driver::check(CUresult result, const char *call,
                           : "CUDA error " + std::to_string(result));
   if (text)
     message += std::string(": ") + text;
+  if (isErrorOfKernel(result))
+    message += " (by a kernel that was launched before; the output of the "
+               "process has the message of its check)";
   return fail(message);
 }
 
@@ -128,16 +141,16 @@ static int32_t getDeviceNumber(int &number) {
   return kSuccess;
 }
 
-/// Retains the primary context once, and never releases it, because other code
-/// may use it at exit.
-static int32_t getPrimaryContext(const Driver &driver, CUcontext &context) {
+int32_t cuda::getPrimaryContext(const Driver &driver, int number,
+                                CUcontext &context) {
   static std::mutex mutex;
-  static CUcontext retained = nullptr;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!retained) {
-    int number;
+  static std::map<int, CUcontext> contexts;
+  if (number < 0)
     if (int32_t status = getDeviceNumber(number))
       return status;
+  std::lock_guard<std::mutex> lock(mutex);
+  CUcontext &retained = contexts[number];
+  if (!retained) {
     std::string subject = "device " + std::to_string(number);
     CUdevice device;
     if (int32_t status = driver.check(driver.cuDeviceGet(&device, number),
@@ -159,19 +172,32 @@ static int32_t makeContextCurrent(const Driver &driver) {
     return status;
   if (context)
     return kSuccess;
-  if (int32_t status = getPrimaryContext(driver, context))
+  if (int32_t status = getPrimaryContext(driver, /*device=*/-1, context))
     return status;
   return driver.check(driver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
 }
 
-const Driver *cuda::enterDriver() {
+const Driver *cuda::getDriver() {
   // Never destroyed, because modules may be unloaded at exit.
-  static const Opened &opened = *new Opened(openDriver());
-  if (!opened.error.empty()) {
-    fail(opened.error);
-    return nullptr;
+  static std::atomic<const Driver *> driver{nullptr};
+  if (const Driver *opened = driver.load(std::memory_order_acquire))
+    return opened;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!driver) {
+    Opened opened = openDriver();
+    if (!opened.error.empty()) {
+      fail(opened.error);
+      return nullptr;
+    }
+    driver = new Driver(opened.driver);
   }
-  return makeContextCurrent(opened.driver) ? nullptr : &opened.driver;
+  return driver;
+}
+
+const Driver *cuda::enterDriver() {
+  const Driver *driver = getDriver();
+  return driver && !makeContextCurrent(*driver) ? driver : nullptr;
 }
 
 int32_t cuda::getComputeCapability(const Driver &driver, int &capability) {
@@ -179,6 +205,11 @@ int32_t cuda::getComputeCapability(const Driver &driver, int &capability) {
   if (int32_t status =
           driver.check(driver.cuCtxGetDevice(&device), "cuCtxGetDevice"))
     return status;
+  return getComputeCapability(driver, device, capability);
+}
+
+int32_t cuda::getComputeCapability(const Driver &driver, CUdevice device,
+                                   int &capability) {
   int major, minor;
   if (int32_t status = driver.check(
           driver.cuDeviceGetAttribute(

@@ -28,7 +28,11 @@ using CUstream = struct CUstream_st *;
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+  CUDA_ERROR_ASSERT = 710,
+  CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+  CUDA_ERROR_LAUNCH_FAILED = 719,
 };
 enum CUdevice_attribute : int {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -40,6 +44,27 @@ enum CUjit_option : int {
 };
 enum CUfunction_attribute : int {
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+};
+enum CUstreamCaptureStatus : int { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
+enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+};
+/// A value has 64 bytes, of which these are the ones in use.
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char padding[4];
+  union {
+    unsigned clusterDim[3];
+    int isProgrammatic;
+    char bytes[64];
+  };
+};
+struct CUlaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  CUstream stream;
+  CUlaunchAttribute *attributes;
+  unsigned numAttributes;
 };
 enum CUmemAttach_flags : unsigned { CU_MEM_ATTACH_GLOBAL = 1 };
 enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0 };
@@ -78,13 +103,25 @@ struct Driver {
                 const char *subject = nullptr) const;
 };
 
-/// Returns the driver, which lives as long as the process, and makes sure that
+/// Returns the driver, which lives as long as the process. Returns null and
+/// sets the last error if there is none.
+const Driver *getDriver();
+
+/// Sets `context` to the primary context of a device, which is retained once
+/// and never released, because other code may use it at exit. A negative
+/// number is the device of threads without a context.
+int32_t getPrimaryContext(const Driver &driver, int device, CUcontext &context);
+
+/// Returns the driver, and makes sure that
 /// this thread has a current context. Returns null and sets the last error if
 /// there is no driver.
 const Driver *enterDriver();
 
-/// Sets `capability` to that of the current device: major * 10 + minor.
+/// Sets `capability` to that of the current device, or of `device`: major * 10
+/// + minor.
 int32_t getComputeCapability(const Driver &driver, int &capability);
+int32_t getComputeCapability(const Driver &driver, CUdevice device,
+                             int &capability);
 
 } // namespace mlir::kvcache::runtime::cuda
 

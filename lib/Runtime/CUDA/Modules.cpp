@@ -13,6 +13,20 @@
 using namespace mlir::kvcache::runtime;
 using namespace mlir::kvcache::runtime::cuda;
 
+/// Fails while the stream of the scope is captured: the driver loads no code
+/// then, and the capture would be lost.
+static int32_t checkNotCapturing(const Driver &driver,
+                                 const std::string &what) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  auto *stream = static_cast<CUstream>(kvcacheScopeStream());
+  if (!stream || driver.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
+      capture == CU_STREAM_CAPTURE_STATUS_NONE)
+    return kSuccess;
+  return fail(what +
+              " is not loaded, and its stream is being captured: expects "
+              "a call or 'load' before the capture");
+}
+
 //===----------------------------------------------------------------------===//
 // Module
 //===----------------------------------------------------------------------===//
@@ -20,7 +34,8 @@ using namespace mlir::kvcache::runtime::cuda;
 std::unique_ptr<Module> Module::load(const Driver &driver, CUcontext context,
                                      const KVCacheBinary &binary) {
   int capability;
-  if (getComputeCapability(driver, capability))
+  if (checkNotCapturing(driver, "module @" + std::string(binary.name)) ||
+      getComputeCapability(driver, capability))
     return nullptr;
   const KVCacheImage *image = selectImage(binary, capability);
   if (!image)
@@ -61,6 +76,8 @@ int32_t Module::unload() const {
 
 int32_t Module::lookUp(const char *kernelName, Kernel &kernel) const {
   std::string subject = "kernel " + getKernelName(name, kernelName);
+  if (int32_t status = checkNotCapturing(driver, subject))
+    return status;
   if (int32_t status = driver.check(
           driver.cuModuleGetFunction(&kernel.function, handle, kernelName),
           "cuModuleGetFunction", subject.c_str()))
@@ -127,6 +144,45 @@ static int32_t checkParams(const Kernel &kernel, const std::string &name,
   return kSuccess;
 }
 
+int32_t Module::load(const char *kernelName, int64_t sharedBytes) {
+  const Kernel *kernel;
+  return prepare(kernelName, static_cast<int>(sharedBytes), kernel);
+}
+
+CUresult Module::start(const Kernel &kernel, const KVCacheLaunch &launch,
+                       void **params) const {
+  auto side = [](int64_t value) { return static_cast<unsigned>(value); };
+  const int64_t (&grid)[3] = launch.grid, (&block)[3] = launch.block,
+                (&cluster)[3] = launch.cluster;
+  auto *stream = static_cast<CUstream>(launch.stream);
+  CUlaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (cluster[0]) {
+    CUlaunchAttribute &attribute = attributes[count++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    for (int i = 0; i < 3; ++i)
+      attribute.clusterDim[i] = side(cluster[i]);
+  }
+  if (launch.isProgrammatic) {
+    CUlaunchAttribute &attribute = attributes[count++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.isProgrammatic = 1;
+  }
+  if (count == 0)
+    return driver.cuLaunchKernel(kernel.function, side(grid[0]), side(grid[1]),
+                                 side(grid[2]), side(block[0]), side(block[1]),
+                                 side(block[2]), side(launch.sharedBytes),
+                                 stream, params, /*extra=*/nullptr);
+  CUlaunchConfig config = {{side(grid[0]), side(grid[1]), side(grid[2])},
+                           {side(block[0]), side(block[1]), side(block[2])},
+                           side(launch.sharedBytes),
+                           stream,
+                           attributes,
+                           count};
+  return driver.cuLaunchKernelEx(&config, kernel.function, params,
+                                 /*extra=*/nullptr);
+}
+
 int32_t Module::launch(const char *kernelName, const KVCacheLaunch &launch,
                        void **params, const int64_t *paramBytes,
                        int64_t numParams) {
@@ -141,15 +197,14 @@ int32_t Module::launch(const char *kernelName, const KVCacheLaunch &launch,
     return status;
   if (isEmpty(launch))
     return kSuccess;
-  auto side = [](int64_t value) { return static_cast<unsigned>(value); };
-  return driver.check(
-      driver.cuLaunchKernel(kernel->function, side(launch.grid[0]),
-                            side(launch.grid[1]), side(launch.grid[2]),
-                            side(launch.block[0]), side(launch.block[1]),
-                            side(launch.block[2]), sharedBytes,
-                            static_cast<CUstream>(launch.stream), params,
-                            /*extra=*/nullptr),
-      "cuLaunchKernel", ("kernel " + fullName).c_str());
+  bool hasAttributes = launch.cluster[0] || launch.isProgrammatic;
+  if (hasAttributes && !driver.cuLaunchKernelEx)
+    return fail("the CUDA driver lacks cuLaunchKernelEx, which clusters and "
+                "programmatic launches need: expects one for CUDA 12.0 or "
+                "newer");
+  return driver.check(start(*kernel, launch, params),
+                      hasAttributes ? "cuLaunchKernelEx" : "cuLaunchKernel",
+                      ("kernel " + fullName).c_str());
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,6 +47,9 @@ public:
   /// Unloads the module. Must be the last call.
   int32_t unload() const;
 
+  /// Prepares launches of a kernel.
+  int32_t load(const char *kernelName, int64_t sharedBytes);
+
   int32_t launch(const char *kernelName, const KVCacheLaunch &launch,
                  void **params, const int64_t *paramBytes, int64_t numParams);
 
@@ -55,6 +58,8 @@ private:
   int32_t prepare(const char *kernelName, int sharedBytes,
                   const Kernel *&kernel);
   int32_t lookUp(const char *kernelName, Kernel &kernel) const;
+  CUresult start(const Kernel &kernel, const KVCacheLaunch &launch,
+                 void **params) const;
 
   const Driver &driver;
   CUcontext context;

@@ -107,6 +107,12 @@ int64_t *unpackNumber(const KVCacheFunction &function, int32_t index,
 int64_t *unpackTensor(const KVCacheFunction &function, int32_t index,
                       const ffi::Any &value, int64_t *words);
 
+/// Sets `device` to the number of the GPU that the tensors of a call are on; to
+/// -1 if none is on a GPU. False after an error was raised because there are
+/// several.
+bool findDevice(const KVCacheFunction &function, const ffi::Any *args,
+                int32_t &device);
+
 /// Names a value for messages, such as `an int (5)`.
 std::string describe(const ffi::Any &value);
 

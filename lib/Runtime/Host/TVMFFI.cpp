@@ -230,8 +230,34 @@ static bool runChecked(KVCacheEntry entry, int64_t *words) {
   return raise("kvcache.CheckError", frame.message);
 }
 
+/// The framework's current stream on a device.
+static void *getStream(int32_t deviceType, int32_t device) {
+  using GetStream = void *(*)(int32_t, int32_t);
+  static const auto getStream =
+      reinterpret_cast<GetStream>(lookupTVMFFI("TVMFFIEnvGetStream"));
+  return getStream ? getStream(deviceType, std::max(device, 0)) : nullptr;
+}
+
+/// Runs with the device of the tensors and the stream of their framework.
+static bool runOnDevice(const KVCacheFunction &function, KVCacheEntry entry,
+                        const ffi::Any *args, int64_t *words) {
+  int32_t device;
+  if (!findDevice(function, args, device))
+    return false;
+  KVCacheScope outer;
+  void *stream = getStream(function.device, device);
+  if (function.scope->enter(device, stream, &outer))
+    return raise("kvcache.TargetError", std::string(function.name) + ": " +
+                                            function.scope->getLastError());
+  bool succeeded = runChecked(entry, words);
+  function.scope->leave(&outer);
+  return succeeded;
+}
+
 static bool run(const KVCacheFunction &function, KVCacheEntry entry,
-                int64_t *words) {
+                const ffi::Any *args, int64_t *words) {
+  if (function.scope)
+    return runOnDevice(function, entry, args, words);
   if (!function.memory)
     return runChecked(entry, words);
   RegisteredMemory memory(function, words);
@@ -342,9 +368,10 @@ extern "C" int32_t kvcacheCallTVMFFI(const KVCacheFunction *function,
     far = std::make_unique<int64_t[]>(function->numWords);
     words = far.get();
   }
+  const auto *values = static_cast<const ffi::Any *>(args);
   bool succeeded =
-      unpack(*function, static_cast<const ffi::Any *>(args), numArgs, words) &&
-      run(*function, entry, words) &&
+      unpack(*function, values, numArgs, words) &&
+      run(*function, entry, values, words) &&
       pack(*function, words + function->numWords - function->numResults,
            *static_cast<ffi::Any *>(result));
   return succeeded ? 0 : -1;

@@ -161,8 +161,13 @@ bool TensorCheck::checkDevice() const {
   if (given == function.device || given == ffi::kCUDAHost ||
       given == ffi::kCUDAManaged)
     return true;
-  return raiseValue("memory of " + getDeviceName({function.device, 0}),
-                    "memory of " + getDeviceName(tensor.device));
+  bool canMove = function.device == ffi::kCUDA && given == ffi::kCPU;
+  return raiseValue(
+      "memory of " + getDeviceName({function.device, 0}),
+      "memory of " + getDeviceName(tensor.device) +
+          (canMove ? ": move it to the device first, for example with "
+                     "tensor.to('cuda') or cupy.asarray(array)"
+                   : ""));
 }
 
 bool TensorCheck::checkShape() {
@@ -277,14 +282,38 @@ bool TensorCheck::raiseStride(int32_t dimension, int64_t expected) const {
                         ")");
 }
 
+static const ffi::DLTensor *getTensor(const ffi::Any &value) {
+  if (value.type == ffi::kTensor)
+    return &static_cast<const ffi::Tensor *>(value.pointer)->tensor;
+  if (value.type == ffi::kDLTensor)
+    return static_cast<const ffi::DLTensor *>(value.pointer);
+  return nullptr;
+}
+
+bool runtime::findDevice(const KVCacheFunction &function, const ffi::Any *args,
+                         int32_t &device) {
+  device = -1;
+  int32_t first = 0;
+  for (int32_t index = 0; index < function.numArguments; ++index) {
+    const ffi::DLTensor *tensor = getTensor(args[index]);
+    if (!tensor || tensor->device.type != ffi::kCUDA)
+      continue;
+    if (device < 0) {
+      device = tensor->device.id;
+      first = index;
+    } else if (tensor->device.id != device) {
+      return raiseWrong("ValueError", function, index,
+                        "memory of cuda:" + std::to_string(device) +
+                            ", the device of argument " + std::to_string(first),
+                        "memory of " + getDeviceName(tensor->device));
+    }
+  }
+  return true;
+}
+
 int64_t *runtime::unpackTensor(const KVCacheFunction &function, int32_t index,
                                const ffi::Any &value, int64_t *words) {
-  const ffi::DLTensor *tensor = nullptr;
-  if (value.type == ffi::kTensor)
-    tensor = &static_cast<const ffi::Tensor *>(value.pointer)->tensor;
-  else if (value.type == ffi::kDLTensor)
-    tensor = static_cast<const ffi::DLTensor *>(value.pointer);
-  if (tensor)
+  if (const ffi::DLTensor *tensor = getTensor(value))
     return TensorCheck(function, index, *tensor).unpack(words);
   raiseWrong("TypeError", function, index,
              "an array of " + getWantedName(function.arguments[index]),

@@ -33,6 +33,39 @@ int32_t kvcacheStreamDestroy(void *) { return kSuccess; }
 
 int32_t kvcacheStreamSynchronize(void *) { return kSuccess; }
 
+static thread_local void *scopeStream = nullptr;
+
+int32_t kvcacheScopeEnter(int32_t, void *stream, KVCacheScope *outer) {
+  *outer = {nullptr, scopeStream};
+  scopeStream = stream;
+  return kSuccess;
+}
+
+void kvcacheScopeLeave(const KVCacheScope *outer) {
+  scopeStream = outer->stream;
+}
+
+void *kvcacheScopeStream() { return scopeStream; }
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+int32_t kvcacheDeviceCount(int32_t *count) {
+  *count = 1;
+  return kSuccess;
+}
+
+int32_t kvcacheDeviceCapability(int32_t, int32_t *capability) {
+  *capability = 0;
+  return kSuccess;
+}
+
+int32_t kvcacheKernelLoad(const KVCacheKernel *kernel) {
+  void *module;
+  return kvcacheModuleLoad(kernel->binary, &module);
+}
+
 //===----------------------------------------------------------------------===//
 // TMA descriptors
 //===----------------------------------------------------------------------===//

@@ -45,11 +45,29 @@ static int32_t checkSides(const std::string &kernel, const char *what,
   return kSuccess;
 }
 
+static int32_t checkCluster(const std::string &kernel,
+                            const KVCacheLaunch &launch) {
+  const int64_t (&cluster)[3] = launch.cluster;
+  if (cluster[0] == 0 && cluster[1] == 0 && cluster[2] == 0)
+    return kSuccess;
+  if (int32_t status = checkSides(kernel, "cluster", cluster, 1))
+    return status;
+  for (int side = 0; side < 3; ++side)
+    if (launch.grid[side] % cluster[side] != 0)
+      return fail("expects the cluster of kernel " + kernel +
+                  " to divide the grid, got " + std::to_string(cluster[side]) +
+                  " of " + std::to_string(launch.grid[side]) +
+                  " blocks along " + "xyz"[side]);
+  return kSuccess;
+}
+
 int32_t runtime::checkLaunch(const std::string &kernel,
                              const KVCacheLaunch &launch) {
   if (int32_t status = checkSides(kernel, "grid", launch.grid, 0))
     return status;
   if (int32_t status = checkSides(kernel, "block", launch.block, 1))
+    return status;
+  if (int32_t status = checkCluster(kernel, launch))
     return status;
   if (launch.sharedBytes < 0 ||
       launch.sharedBytes > std::numeric_limits<int32_t>::max())

@@ -113,11 +113,13 @@ int32_t kvcacheLaunch(void *module, const char *kernel,
   if (!image)
     return kFailure;
   auto stream = reinterpret_cast<uintptr_t>(launch->stream);
-  std::string text = "launch " + name + " for " + image->chip + "\n  grid " +
-                     join(launch->grid, 3) + ", block " +
-                     join(launch->block, 3) + ", shared memory " +
-                     std::to_string(launch->sharedBytes) + ", stream " +
-                     (stream ? std::to_string(stream) : "default") + "\n";
+  std::string text =
+      "launch " + name + " for " + image->chip + "\n  grid " +
+      join(launch->grid, 3) + ", block " + join(launch->block, 3) +
+      ", shared memory " + std::to_string(launch->sharedBytes) + ", stream " +
+      (stream ? std::to_string(stream) : "default") +
+      (launch->cluster[0] ? ", cluster " + join(launch->cluster, 3) : "") +
+      (launch->isProgrammatic ? ", programmatic" : "") + "\n";
   for (int64_t i = 0; i < numParams; ++i)
     text += "  param " + std::to_string(i) + ": " +
             std::to_string(paramBytes[i]) + " bytes, " +

@@ -1,13 +1,15 @@
 // RUN: kvcache-opt %s --kvcache-emit-tvm-ffi --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-emit-tvm-ffi=device=emulator --split-input-file --verify-diagnostics \
 // RUN:   | FileCheck %s --check-prefix=EMULATOR
+// RUN: kvcache-opt %s --kvcache-emit-tvm-ffi=device=cuda --split-input-file --verify-diagnostics \
+// RUN:   | FileCheck %s --check-prefix=CUDA
 // RUN: not kvcache-opt %s --kvcache-emit-tvm-ffi=device=tpu --split-input-file 2>&1 | FileCheck %s --check-prefix=DEVICE
 
 // The wrapper passes its arguments on with the constants that describe the
 // function, and the entry reads the words of the arguments: 7 of the memref, then
 // one of each number, and one of each result.
 
-// CHECK:       llvm.mlir.global internal constant @kvcache_function_compute() {{.*}} !llvm.struct<(ptr, ptr, ptr, ptr, ptr, ptr, array<4 x i32>)> {
+// CHECK:       llvm.mlir.global internal constant @kvcache_function_compute() {{.*}} !llvm.struct<(ptr, ptr, ptr, ptr, ptr, ptr, ptr, array<4 x i32>)> {
 // CHECK:         llvm.mlir.addressof @[[ARGUMENTS:kvcache_arguments.*]] : !llvm.ptr
 // CHECK:         llvm.mlir.addressof @[[RESULTS:kvcache_results.*]] : !llvm.ptr
 // CHECK:         llvm.mlir.constant(dense<[4, 2, 12, 1]> : tensor<4xi32>)
@@ -70,6 +72,15 @@ func.func private @declared(i32)
 // EMULATOR:         llvm.mlir.addressof @kvcacheEmulatorRegister :
 // EMULATOR:         llvm.mlir.addressof @kvcacheEmulatorRegisterConstant :
 // EMULATOR:         llvm.mlir.addressof @kvcacheEmulatorUnregister :
+
+// A call chooses the device and the stream of the runtime.
+// CUDA:     llvm.mlir.global internal constant @kvcache_function_compute()
+// CUDA:       llvm.mlir.addressof @kvcache_scope :
+// CUDA:       llvm.mlir.constant(dense<[4, 2, 12, 2]> : tensor<4xi32>)
+// CUDA:     llvm.mlir.global internal constant @kvcache_scope() {{.*}} {
+// CUDA:       llvm.mlir.addressof @kvcacheScopeEnter :
+// CUDA:       llvm.mlir.addressof @kvcacheScopeLeave :
+// CUDA:       llvm.mlir.addressof @kvcacheGetLastError :
 
 // DEVICE: error: expects 'device' to be cpu, emulator or cuda, got 'tpu'
 

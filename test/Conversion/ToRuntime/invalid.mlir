@@ -2,17 +2,6 @@
 
 module attributes {gpu.container_module} {
 gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, "fatbin">]
-func.func @clusters(%n: index) {
-  // expected-error @below {{'gpu.launch_func' op has clusters of a size given at the launch, which have no lowering: give the kernel 'nvvm.cluster_dim'}}
-  gpu.launch_func @kernels::@nothing clusters in (%n, %n, %n) blocks in (%n, %n, %n) threads in (%n, %n, %n)
-  return
-}
-}
-
-// -----
-
-module attributes {gpu.container_module} {
-gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, "fatbin">]
 func.func @operand(%n: index, %m: memref<?xf32>) {
   // expected-error @below {{'gpu.launch_func' op can't pass operand 1 of type 'memref<?xf32>' to kernel @kernels::@nothing}}
   gpu.launch_func @kernels::@nothing blocks in (%n, %n, %n) threads in (%n, %n, %n)

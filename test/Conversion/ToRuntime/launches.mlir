@@ -1,5 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-lower-launches -split-input-file | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-lower-launches -split-input-file | FileCheck %s --check-prefix=BINARY
+// RUN: kvcache-opt %s --kvcache-lower-launches=caller-waits=1 -split-input-file | FileCheck %s --check-prefix=CALLER
 
 // A binary is a constant with an image for each chip, PTX with a zero byte at
 // its end. The operands of a launch lie in the frame of its function.
@@ -42,7 +43,7 @@ gpu.binary @kernels [
 
 // CHECK-LABEL: func.func @launch(
 // CHECK-SAME:      %[[POINTER:[^:]*]]: !llvm.ptr, %[[SIZE:[^:]*]]: index, %[[NUMBER:[^:]*]]: f32, %[[HALF:[^:]*]]: bf16, %[[FLAG:[^:]*]]: i1, %[[DESC:[^:]*]]: vector<128xi8>, %[[BLOCKS:[^:]*]]: index, %[[SHARED:[^:]*]]: i32)
-// CHECK-DAG:     %[[LAUNCH:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(array<3 x i64>, array<3 x i64>, i64, ptr)>
+// CHECK-DAG:     %[[LAUNCH:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(array<3 x i64>, array<3 x i64>, i64, ptr, array<3 x i64>, i64)>
 // CHECK-DAG:     %[[DESC_SLOT:.*]] = llvm.alloca %{{.*}} x vector<128xi8> {alignment = 64 : i64}
 // CHECK-DAG:     %[[FLAG_SLOT:.*]] = llvm.alloca %{{.*}} x i8
 // CHECK-DAG:     %[[HALF_SLOT:.*]] = llvm.alloca %{{.*}} x i16
@@ -60,13 +61,15 @@ gpu.binary @kernels [
 // CHECK:           llvm.call @kvcacheDeviceFailed(%[[W]], %[[MESSAGE]])
 // CHECK:         }
 // CHECK:         %[[HANDLE:.*]] = llvm.load %[[HANDLE_SLOT]]
-// CHECK:         %[[STREAM:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK:         %[[STREAM:.*]] = llvm.call @kvcacheScopeStream() : () -> !llvm.ptr
 // CHECK:         %[[GRID:.*]] = arith.index_cast %[[BLOCKS]] : index to i64
 // CHECK:         llvm.insertvalue %[[GRID]], %{{.*}}[0, 0]
 // CHECK:         %[[DYNAMIC:.*]] = arith.extsi %[[SHARED]] : i32 to i64
 // CHECK:         llvm.insertvalue %[[DYNAMIC]], %{{.*}}[2]
 // CHECK:         %[[SHAPE:.*]] = llvm.insertvalue %[[STREAM]], %{{.*}}[3]
-// CHECK:         llvm.store %[[SHAPE]], %[[LAUNCH]]
+// CHECK:         llvm.insertvalue %{{.*}}, %[[SHAPE]][4, 0]
+// CHECK:         %[[FULL:.*]] = llvm.insertvalue %{{.*}}, %{{.*}}[5]
+// CHECK:         llvm.store %[[FULL]], %[[LAUNCH]]
 // CHECK:         llvm.store %[[POINTER]], %[[POINTER_SLOT:.*]] {alignment = 8 : i64}
 // CHECK:         llvm.store %{{.*}}, %[[SIZE_SLOT]]
 // CHECK:         llvm.store %{{.*}}, %[[NUMBER_SLOT]]
@@ -110,7 +113,7 @@ gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, "fatbin">]
 // CHECK-SAME:      -> !llvm.ptr
 // CHECK-NOT:     kvcacheStreamSynchronize
 // CHECK:         llvm.call @kvcacheLaunch
-// CHECK:         %[[TOKEN:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK:         %[[TOKEN:.*]] = llvm.call @kvcacheScopeStream() : () -> !llvm.ptr
 // CHECK-NEXT:    return %[[TOKEN]] : !llvm.ptr
 func.func @asynchronous(%before: !gpu.async.token, %n: index) -> !gpu.async.token {
   %t = gpu.launch_func async [%before] @kernels::@nothing blocks in (%n, %n, %n) threads in (%n, %n, %n)
@@ -126,6 +129,14 @@ func.func @wait(%before: !gpu.async.token) {
   return
 }
 
+// The caller waits for launches, if not for 'gpu.wait'.
+
+// CALLER-LABEL: func.func @launch(
+// CALLER:         llvm.call @kvcacheLaunch
+// CALLER-NOT:     call @kvcacheStreamSynchronize
+// CALLER-LABEL: func.func @wait(
+// CALLER:         llvm.call @kvcacheStreamSynchronize
+
 // CHECK-LABEL: func.func @on_stream
 // CHECK-SAME:      %[[STREAM:[^:]*]]: !llvm.ptr
 // CHECK:         llvm.insertvalue %[[STREAM]], %{{.*}}[3]
@@ -134,6 +145,42 @@ func.func @wait(%before: !gpu.async.token) {
 // CHECK:         return
 func.func @on_stream(%stream: !llvm.ptr, %n: i64) {
   gpu.launch_func <%stream : !llvm.ptr> @kernels::@nothing blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+  return
+}
+
+}
+
+// -----
+
+// The module lists what it launches. Attributes are those of a launch.
+
+// CHECK:       llvm.mlir.global internal constant @kvcache_launched_kernels() {{.*}} !llvm.struct<(ptr, i64)> {
+// CHECK:         llvm.mlir.addressof @[[TABLE:.*]] :
+// CHECK:         llvm.mlir.constant(2 : i64)
+// CHECK:       llvm.mlir.global internal constant @[[TABLE]]() {{.*}} !llvm.array<2 x struct<(ptr, ptr, i64)>> {
+// CHECK:         llvm.mlir.addressof @kernels
+// CHECK:         llvm.mlir.addressof @kvcache_message
+// CHECK:         llvm.mlir.constant(0 : i64)
+// CHECK:         llvm.mlir.addressof @kernels
+// CHECK:         llvm.mlir.addressof @kvcache_message
+// CHECK:         llvm.mlir.constant(64 : i64)
+module attributes {gpu.container_module} {
+
+gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, "fatbin">]
+
+// CHECK-LABEL: func.func @attributes
+// CHECK-SAME:      %[[N:[^:]*]]: i64
+// CHECK:         llvm.insertvalue %[[N]], %{{.*}}[4, 0]
+// CHECK:         llvm.insertvalue %[[N]], %{{.*}}[4, 2]
+// CHECK:         %[[ONE:.*]] = llvm.mlir.constant(1 : i64)
+// CHECK-NEXT:    llvm.insertvalue %[[ONE]], %{{.*}}[5]
+func.func @attributes(%n: i64) {
+  %bytes = arith.constant 64 : i32
+  gpu.launch_func @kernels::@first clusters in (%n, %n, %n) blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+      {kvcache.programmatic}
+  gpu.launch_func @kernels::@second blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+      dynamic_shared_memory_size %bytes
+  gpu.launch_func @kernels::@first blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
   return
 }
 

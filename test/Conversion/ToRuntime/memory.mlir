@@ -36,11 +36,12 @@ func.func @free(%m: memref<?xf32>) {
 // A copy that isn't asynchronous waits.
 
 // CHECK-LABEL: func.func @copy(
-// CHECK:         %[[STREAM:.*]] = llvm.mlir.zero
 // CHECK:         %[[SIZE:.*]] = arith.muli
 // CHECK:         %[[BYTES:.*]] = arith.index_cast %[[SIZE]] : index to i64
+// CHECK:         %[[STREAM:.*]] = llvm.call @kvcacheScopeStream()
 // CHECK:         llvm.call @kvcacheMemCopy(%{{.*}}, %{{.*}}, %[[BYTES]], %[[STREAM]])
-// CHECK:         llvm.call @kvcacheStreamSynchronize(%[[STREAM]])
+// CHECK:         %[[SAME:.*]] = llvm.call @kvcacheScopeStream()
+// CHECK:         llvm.call @kvcacheStreamSynchronize(%[[SAME]])
 func.func @copy(%a: memref<?x8xi32>, %b: memref<?x8xi32>) {
   gpu.memcpy %a, %b : memref<?x8xi32>, memref<?x8xi32>
   return
