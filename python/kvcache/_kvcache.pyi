@@ -23,9 +23,12 @@ def compile(
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 
 def jit(
-    source: bytes, filename: str, passes: str, opt_level: int, use_emulator: bool
+    source: bytes, filename: str, passes: str, opt_level: int, device: str
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
-    """Returns the compiled functions, or None on errors."""
+    """Returns the compiled functions, or None on errors.
+
+    ``device`` is ``"emulator"``, ``"cuda"``, or empty for the CPU.
+    """
 
 def compile_object(
     source: bytes, filename: str, passes: str, opt_level: int
@@ -118,6 +121,17 @@ class JIT:
 
     def wrapper(self, name: str) -> Wrapper:
         """Returns the TVM-FFI wrapper of a function, which keeps the code alive."""
+
+    @property
+    def kernels(self) -> list[tuple[str, str, int]]:
+        """The kernels that the functions launch.
+
+        Each has the name of its module, its own, and the address of the
+        ``KVCacheBinary`` of the module.
+        """
+
+    def load(self, device: int) -> str:
+        """Loads the kernels; returns a message on failure, else an empty one."""
 
     def take_meter(self) -> str:
         """Returns what the emulator has counted of this thread's launches.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from . import toolchain
+from . import launches, toolchain
 from .descriptors import Descriptor
 
 
@@ -50,6 +50,10 @@ class Binary:
     def fatbin(self) -> bytes:
         return toolchain.make_fatbin(self.ptx, self.cubin, self.chip)
 
+    @cached_property
+    def loaded(self) -> launches.LoadedBinary:
+        return launches.LoadedBinary(self)
+
     def known(self, name: str) -> Any:
         """Returns the value of a property, or None if nobody has asked for it yet."""
         return self.__dict__.get(name)
@@ -83,6 +87,49 @@ class Kernel:
     dynamic_shared_memory: int
     descriptors: tuple[Descriptor, ...]
     binary: Binary = field(repr=False)
+
+    def launch(
+        self,
+        grid: launches.Sides,
+        block: launches.Sides | None,
+        *args: Any,
+        stream: Any = None,
+        device: int | None = None,
+        cluster: launches.Sides | None = None,
+        programmatic: bool = False,
+        shared_bytes: int | None = None,
+    ) -> None:
+        """Launches the kernel on a GPU, and does not wait for it.
+
+        Sizes have one to three numbers, along x, y and z. The compiler does not take
+        part: the kernel may come from an artifact.
+
+        Args:
+            grid: Blocks of the grid.
+            block: Threads of a block; None for the size that the kernel fixes.
+            args: A value for each of ``parameters``: for a pointer, an array of the GPU
+                or an address; for a number, an int or a float; for a descriptor, its 128
+                bytes.
+            stream: The stream, as a number or an object of PyTorch, CuPy, cuda-bindings
+                or cuda-core. Without one, the current stream of PyTorch for its tensors,
+                else that of TVM-FFI.
+            device: The number of the GPU; without one, that of the arrays.
+            cluster: Blocks of a cluster, which divide the grid. From sm_90 on.
+            programmatic: Whether blocks may start before earlier kernels of the stream
+                have ended (programmatic dependent launch). From sm_90 on.
+            shared_bytes: Dynamic shared memory of a block; ``dynamic_shared_memory`` if
+                not given.
+
+        Raises:
+            CheckError: The driver rejects the code or the launch.
+            OverflowError: An integer does not fit.
+            TargetError: There is no driver, or no GPU.
+            TypeError: An argument has the wrong type.
+            ValueError: Arguments are too few, too many, or not in memory of one GPU, or a
+                size is wrong.
+        """
+        options = launches.Options(stream, device, cluster, programmatic, shared_bytes)
+        launches.launch(self, grid, block, args, options)
 
     @property
     def module(self) -> str:

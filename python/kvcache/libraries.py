@@ -47,10 +47,11 @@ class LibrarySource:
             self.contents, self.name, self.passes, self.opt_level
         )
         _native.report(diagnostics, compiled is not None, stacklevel=3)
-        _link(compiled, [_find(name) for name in self.libraries], Path(os.fsdecode(path)))
+        _link(compiled, [find_library(name) for name in self.libraries], Path(os.fsdecode(path)))
 
 
-def _find(library: str) -> Path:
+def find_library(library: str) -> Path:
+    """Returns the path of a library of this package."""
     return Path(_native.extension().__file__ or "").parent / f"lib{library}.so"
 
 

@@ -9,48 +9,16 @@ array is read-only, and that the memory of a tensor is not its value.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import operator
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from . import dtypes
-
-if TYPE_CHECKING:
-    import tvm_ffi
-
-# DLPack's type codes of the dtypes of ml_dtypes, and bits of an element in memory:
-# those of less than a byte take a byte each.
-_TYPE_CODES = {
-    "bfloat16": 4,
-    "float8_e3m4": 7,
-    "float8_e4m3": 8,
-    "float8_e4m3b11fnuz": 9,
-    "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11,
-    "float8_e5m2": 12,
-    "float8_e5m2fnuz": 13,
-    "float8_e8m0fnu": 14,
-    "float6_e2m3fn": 15,
-    "float6_e3m2fn": 16,
-    "float4_e2m1fn": 17,
-}
-_CODES = {
-    dtype: code
-    for name, code in _TYPE_CODES.items()
-    for dtype in dtypes.array_dtypes(dtypes.mlir_name(name))
-}
-
-_BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
-
-# Where a tensor of TVM-FFI has its dtype: behind the header of the object (24 bytes),
-# the address, the device and the rank of its DLTensor.
-_DTYPE_OFFSET = 24 + 8 + 8 + 4
+from . import tensors
 
 TYPES: dict[type, bool] = {
     int: False,
@@ -149,6 +117,8 @@ class _Adapter:
         if isinstance(value, np.ndarray):
             return self._adapt_array(value)
         if not hasattr(value, "__dlpack__"):
+            if hasattr(value, "__cuda_array_interface__"):
+                return tensors.from_cuda_array(value)
             raise TypeError(self._expects("an array", _kind(value)))
         if _is_from("torch", value):
             self._check_tensor(value)
@@ -191,13 +161,13 @@ class _Adapter:
             wanted = "strides of whole numbers of elements"
             got = f"strides {array.strides} in bytes"
             raise ValueError(self._expects(wanted, got))
-        code = _CODES.get(array.dtype)
+        code = tensors.CODES.get(array.dtype)
         if code is None and array.dtype.kind not in "biufc":
             got = f"one of {array.dtype.name}"
             raise TypeError(self._expects("an array of numbers", got))
         if code is None and array.flags.writeable:
             return array
-        return _export(array, code)
+        return tensors.export(array, code)
 
     def _check_tensor(self, tensor: Any) -> None:
         wanted, got = "a tensor whose memory is its value", ""
@@ -228,18 +198,3 @@ def _is_from(module: str, value: Any) -> bool:
 def _kind(value: Any) -> str:
     name = type(value).__name__
     return f"{name} ({value!r:.40})" if np.isscalar(value) else name
-
-
-def _export(array: np.ndarray, code: int | None) -> tvm_ffi.Tensor:
-    """Returns a tensor on the memory of an array that NumPy alone does not export."""
-    from tvm_ffi import from_dlpack
-
-    bits = array if code is None else array.view(_BITS[array.itemsize])
-    if array.flags.writeable:
-        tensor = from_dlpack(bits)
-    else:  # only this version of DLPack has a flag for read-only memory
-        tensor = from_dlpack(bits.__dlpack__(max_version=(1, 0)))
-    if code is not None:
-        dtype = ctypes.c_uint32.from_address(tensor.__chandle__() + _DTYPE_OFFSET)
-        dtype.value = code | 8 * array.itemsize << 8 | 1 << 16
-    return tensor

@@ -12,10 +12,10 @@
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Runtime/TVMFFI.h"
+#include "kvcache/Support/RuntimeCalls.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/CRunnerUtils.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/TargetSelect.h"
@@ -30,9 +30,6 @@ static constexpr StringLiteral kWrapperPrefix("_mlir_ciface_");
 
 /// What the names of TVM-FFI wrappers begin with.
 static constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
-
-/// The name of the function that unloads kernels, in no way of a function's.
-static constexpr StringLiteral kUnload("kvcache.unload");
 
 #if defined(__x86_64__)
 // Conversions to and from f16 that the code generator may call. They are in the
@@ -86,11 +83,11 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
 };
 
 namespace {
-/// The functions of this library and of the emulator that a module calls.
+/// The functions of this library and of a device that a module calls.
 class Symbols {
 public:
-  /// `emulator` may be null.
-  explicit Symbols(const Emulator *emulator) : emulator(emulator) {
+  /// `device` may be null.
+  explicit Symbols(const DeviceLibrary *device) : device(device) {
     for (auto [name, function] : kFunctions)
       addresses[name] = reinterpret_cast<void *>(function);
     for (StringRef name : kConversions)
@@ -120,7 +117,7 @@ private:
     return address;
   }
 
-  const Emulator *emulator;
+  const DeviceLibrary *device;
   llvm::StringMap<void *> addresses;
 };
 } // namespace
@@ -128,10 +125,9 @@ private:
 bool Symbols::find(StringRef name) {
   if (addresses.contains(name))
     return true;
-  // Only what is ours: the emulator's library finds the C library's as well.
-  void *address = emulator && name.starts_with("kvcache")
-                      ? emulator->lookup(name)
-                      : nullptr;
+  // Only what is ours: the library finds the C library's as well.
+  void *address =
+      device && name.starts_with("kvcache") ? device->lookup(name) : nullptr;
   return addLookedUp(name, address) ||
          llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str()) ||
          addLookedUp(name, lookupHelper(name));
@@ -169,54 +165,11 @@ LogicalResult Symbols::add(ModuleOp module) {
 /// the other functions, too, unless nobody else can call them.
 static void hideFunctions(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (!function.isExternal() && function.getName() != kUnload &&
+    if (!function.isExternal() &&
         !function.getName().starts_with(kTVMFFIPrefix) &&
         function.getLinkage() == LLVM::Linkage::External &&
         function.getVisibility_() == LLVM::Visibility::Default)
       function.setLinkage(LLVM::Linkage::Internal);
-}
-
-/// The constants that describe the kernels of a module, from the calls that
-/// load them.
-static llvm::SetVector<LLVM::GlobalOp> getBinaries(ModuleOp module) {
-  llvm::SetVector<LLVM::GlobalOp> binaries;
-  SymbolTable symbols(module);
-  module.walk([&](LLVM::CallOp call) {
-    if (call.getCallee() != "kvcacheModuleLoad")
-      return;
-    if (auto address = call.getOperand(0).getDefiningOp<LLVM::AddressOfOp>())
-      if (auto binary = symbols.lookup<LLVM::GlobalOp>(address.getGlobalName()))
-        binaries.insert(binary);
-  });
-  return binaries;
-}
-
-/// Adds the function `kUnload`, which unloads all kernels of the module: the
-/// device must not know them any more when their code is gone. False if there
-/// are none.
-static bool addUnload(ModuleOp module) {
-  llvm::SetVector<LLVM::GlobalOp> binaries = getBinaries(module);
-  if (binaries.empty())
-    return false;
-  MLIRContext *context = module.getContext();
-  Location loc = module.getLoc();
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  constexpr StringLiteral callee("kvcacheModuleUnload");
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  if (!module.lookupSymbol(callee))
-    LLVM::LLVMFuncOp::create(
-        builder, loc, callee,
-        LLVM::LLVMFunctionType::get(builder.getI32Type(), {pointer}));
-  auto function = LLVM::LLVMFuncOp::create(
-      builder, loc, kUnload,
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), {}));
-  builder.setInsertionPointToStart(function.addEntryBlock(builder));
-  for (LLVM::GlobalOp binary : binaries) {
-    Value address = LLVM::AddressOfOp::create(builder, loc, binary);
-    LLVM::CallOp::create(builder, loc, builder.getI32Type(), callee, address);
-  }
-  LLVM::ReturnOp::create(builder, loc, ValueRange());
-  return true;
 }
 
 void kvcache::python::initializeNativeTarget() {
@@ -257,8 +210,8 @@ createEngine(ModuleOp module, unsigned optLevel) {
 }
 
 JIT::~JIT() {
-  if (unload)
-    unload(nullptr);
+  for (const KVCacheKernel &kernel : kernels)
+    device->unloadModule(kernel.binary);
 }
 
 JIT::CreateResult JIT::create(std::string source, std::string filename,
@@ -298,16 +251,20 @@ void JIT::describeFunctions(ModuleOp module) {
 
 LogicalResult JIT::compile(Source &source, const Options &options) {
   DiagnosticCollector &diagnostics = source.getDiagnostics();
-  if (options.useEmulator) {
-    auto loaded = Emulator::get();
+  if (!options.device.empty()) {
+    auto loaded = DeviceLibrary::get(options.device);
     if (!loaded) {
       diagnostics.addError(toString(loaded.takeError()));
       return failure();
     }
-    emulator = *loaded;
+    device = *loaded;
   }
-  bool hasKernels = emulator && addUnload(source.getModule());
-  Symbols symbols(emulator);
+  auto table = source.getModule().lookupSymbol<LLVM::GlobalOp>(
+      kvcache::kLaunchedKernels);
+  bool hasKernels = device && table;
+  if (hasKernels)
+    table.setLinkage(LLVM::Linkage::External);
+  Symbols symbols(device);
   if (failed(symbols.add(source.getModule())))
     return failure();
   hideFunctions(source.getModule());
@@ -321,14 +278,17 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
   if (failed(lookupWrappers(diagnostics)))
     return failure();
   engine->initialize();
-  if (hasKernels) {
-    auto found = engine->lookupPacked(kUnload);
-    if (!found) {
-      diagnostics.addError(toString(found.takeError()));
-      return failure();
-    }
-    unload = *found;
+  return success(!hasKernels || succeeded(lookupKernels(diagnostics)));
+}
+
+LogicalResult JIT::lookupKernels(DiagnosticCollector &diagnostics) {
+  auto found = engine->lookup(kLaunchedKernels);
+  if (!found) {
+    diagnostics.addError(toString(found.takeError()));
+    return failure();
   }
+  const auto &table = *static_cast<const KVCacheKernels *>(*found);
+  kernels = llvm::ArrayRef(table.kernels, table.numKernels);
   return success();
 }
 
@@ -344,6 +304,18 @@ LogicalResult JIT::lookupWrappers(DiagnosticCollector &diagnostics) {
   return success();
 }
 
-std::string JIT::takeMeter() const {
-  return emulator ? emulator->takeMeter() : "";
+std::string JIT::load(int32_t number) const {
+  if (!device)
+    return "";
+  KVCacheScope outer;
+  if (device->enterScope(number, /*stream=*/nullptr, &outer))
+    return device->getLastError();
+  std::string error;
+  for (const KVCacheKernel &kernel : kernels)
+    if (error.empty() && device->loadKernel(&kernel))
+      error = device->getLastError();
+  device->leaveScope(&outer);
+  return error;
 }
+
+std::string JIT::takeMeter() const { return device ? device->takeMeter() : ""; }

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_PYTHON_JIT_H
 #define KVCACHE_PYTHON_JIT_H
 
-#include "Emulator.h"
+#include "DeviceLibrary.h"
 #include "kvcache/Compile/Source.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "llvm/ADT/StringMap.h"
@@ -31,9 +31,9 @@ public:
     std::string passes;
     /// 0 to 3, for LLVM.
     unsigned optLevel = 2;
-    /// Whether the functions of a device that the module calls are those of
-    /// the emulator.
-    bool useEmulator = false;
+    /// The device whose functions the module calls, `emulator` or `cuda`;
+    /// empty for none.
+    std::string device;
   };
 
   /// The functions of a module, or null on errors.
@@ -51,6 +51,13 @@ public:
   /// The address of a function's TVM-FFI wrapper; null if there is none.
   void *lookup(StringRef name) const { return wrappers.lookup(name); }
 
+  /// The kernels that the functions launch.
+  llvm::ArrayRef<KVCacheKernel> getKernels() const { return kernels; }
+
+  /// Loads the kernels into a context of a device; of the current one if
+  /// `device` is negative. Returns a message on failure.
+  std::string load(int32_t device) const;
+
   /// What the launches of this thread since the last call have asked of
   /// memory, as JSON. Empty for modules that don't run on the emulator.
   std::string takeMeter() const;
@@ -60,13 +67,14 @@ private:
                                       const Options &options);
   void describeFunctions(ModuleOp module);
   LogicalResult compile(Source &source, const Options &options);
+  LogicalResult lookupKernels(DiagnosticCollector &diagnostics);
   LogicalResult lookupWrappers(DiagnosticCollector &diagnostics);
 
-  /// Null for modules that don't run on it.
-  const Emulator *emulator = nullptr;
+  /// Null for modules that run on the CPU.
+  const DeviceLibrary *device = nullptr;
   std::unique_ptr<ExecutionEngine> engine;
-  /// Makes the emulator forget the module; null where it knows nothing of it.
-  void (*unload)(void **) = nullptr;
+  /// Constants of the compiled code.
+  llvm::ArrayRef<KVCacheKernel> kernels;
   llvm::StringMap<void *> wrappers;
   std::string description;
 };

@@ -53,9 +53,9 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
 
 static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
                        const std::string &passes, unsigned optLevel,
-                       bool useEmulator) {
+                       const std::string &device) {
   std::string contents = toString(source);
-  JIT::Options options{passes, optLevel, useEmulator};
+  JIT::Options options{passes, optLevel, device};
   JIT::CreateResult result;
   {
     ReleasedGIL released;
@@ -105,6 +105,23 @@ static Wrapper pyWrapper(const JIT &jit, const std::string &name) {
   if (!wrapper.call)
     throw nb::value_error("no such function");
   return wrapper;
+}
+
+/// Loads the kernels while other threads of Python run.
+static std::string pyLoad(const JIT &jit, int32_t device) {
+  ReleasedGIL released;
+  return jit.load(device);
+}
+
+/// The kernels that the functions launch: module, name, and the address of the
+/// constant that describes the module.
+static nb::list pyKernels(const JIT &jit) {
+  nb::list kernels;
+  for (const KVCacheKernel &kernel : jit.getKernels())
+    kernels.append(nb::make_tuple(toStr(kernel.binary->name),
+                                  toStr(kernel.name),
+                                  reinterpret_cast<uintptr_t>(kernel.binary)));
+  return kernels;
 }
 
 /// Whether a tensor of PyTorch has a flag; not where it can't say.
@@ -187,7 +204,7 @@ NB_MODULE(_kvcache, module) {
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
-             nb::arg("passes"), nb::arg("opt_level"), nb::arg("use_emulator"));
+             nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"));
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
   module.def("helper_library", [] { return toStr(getHelperLibrary()); });
@@ -199,6 +216,13 @@ NB_MODULE(_kvcache, module) {
       .def_prop_ro("functions",
                    [](const JIT &jit) { return toStr(jit.getDescription()); })
       .def("wrapper", &pyWrapper, nb::arg("name"), nb::keep_alive<0, 1>())
+      .def_prop_ro("kernels", &pyKernels)
+      .def(
+          "load",
+          [](const JIT &jit, int32_t device) {
+            return toStr(pyLoad(jit, device));
+          },
+          nb::arg("device"))
       .def("take_meter", [](const JIT &jit) { return toStr(jit.takeMeter()); });
   if (PyModule_AddFunctions(module.ptr(), functions))
     throw nb::python_error();

@@ -465,16 +465,38 @@ def test_source_of_another_type(source):
 @pytest.mark.parametrize("target", ["", "gpu", "CPU", "emulator", None, 3])
 def test_unknown_targets(target):
     with pytest.raises(
-        ValueError, match="unknown target .* known are 'cpu', 'cuda' and"
+        ValueError, match="unknown target .* known are 'cpu', 'cuda', 'cuda:<chip>' and"
     ):
         kvcache.jit("module {}", target=target)
 
 
-def test_a_target_that_is_not_here():
-    with pytest.raises(
-        kvcache.TargetError, match="'cuda' is not available in this build"
-    ):
-        kvcache.jit("module {}", target="cuda")
+def test_a_machine_without_a_gpu(monkeypatch):
+    """In a process of its own: a driver is opened once."""
+    program = """
+import kvcache, numpy as np, tvm_ffi
+try:
+    kvcache.jit("module {}", target="cuda")
+except kvcache.TargetError as error:
+    print("jit:", error)
+program = kvcache.jit("func.func @f(%n: i32) { return }", "cuda:sm_90a")
+for name, call in (("load", program.load), ("call", lambda: program.call("f", 1))):
+    try:
+        call()
+    except kvcache.TargetError as error:
+        print(f"{name}:", error)
+"""
+    monkeypatch.setenv("KVCACHE_CUDA_DRIVER", "/nonexistent/libcuda.so")
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    missing = "no CUDA driver: tried to open /nonexistent/libcuda.so"
+    assert lines[0].startswith(
+        f"jit: target 'cuda' needs a GPU of NVIDIA and its driver: {missing}"
+    )
+    assert lines[1].startswith(f"load: {missing}")
+    assert lines[2].startswith(f"call: f: {missing}")
+    assert len(lines) == 3
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])

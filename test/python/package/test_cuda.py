@@ -1,0 +1,420 @@
+"""Programs for CUDA, on a driver that records calls and runs kernels on the emulator."""
+
+import pathlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+import standin
+import tvm_ffi
+from places import EXAMPLES
+from standin import CHIP, DeviceArray, succeed
+
+import kvcache
+
+FILL = """
+func.func @fill(%x: memref<?xf32>, %value: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %blocks = arith.ceildivui %n, %c32 : index
+  scf.parallel (%b) = (%c0) to (%blocks) step (%c1) {
+    scf.parallel (%t) = (%c0) to (%c32) step (%c1) {
+      %first = arith.muli %b, %c32 : index
+      %i = arith.addi %first, %t : index
+      %inside = arith.cmpi ult, %i, %n : index
+      scf.if %inside {
+        memref.store %value, %x[%i] : memref<?xf32>
+      }
+    }
+  }
+  return
+}
+"""
+ALLOCATES = """
+func.func @fill(%x: memref<?xf32>, %value: f32) {
+  %temporary = gpu.alloc () : memref<32xf32>
+  gpu.dealloc %temporary : memref<32xf32>
+  return
+}
+"""
+WAITS = """
+func.func @fill(%x: memref<?xf32>, %value: f32) {
+  %zero = arith.constant 0.0 : f32
+  %token = gpu.memset async %x, %zero : memref<?xf32>, f32
+  gpu.wait [%token]
+  return
+}
+"""
+
+
+@pytest.fixture
+def driver():
+    from cuda.bindings import driver as bindings
+
+    fake = standin.get()
+    fake.reset()
+    succeed(bindings.cuInit(0))
+    succeed(bindings.cuCtxSetCurrent(succeed(bindings.cuDevicePrimaryCtxRetain(0))))
+    yield fake
+    fake.reset()
+
+
+@pytest.fixture(scope="module")
+def fill():
+    return standin.get().jit(FILL)
+
+
+@pytest.fixture
+def stream(driver):
+    from cuda.bindings import driver as bindings
+
+    non_blocking = 1
+    return succeed(bindings.cuStreamCreate(non_blocking))
+
+
+def synchronize(stream):
+    from cuda.bindings import driver as bindings
+
+    succeed(bindings.cuStreamSynchronize(stream))
+
+
+def capture(stream, call):
+    """A graph of the work of a call, to be launched."""
+    from cuda.bindings import driver as bindings
+
+    succeed(bindings.cuStreamBeginCapture(stream, bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
+    try:
+        call()
+    finally:
+        error, graph = bindings.cuStreamEndCapture(stream)
+    assert int(error) == 0, error
+    return succeed(bindings.cuGraphInstantiate(graph, 0))
+
+
+# --- The whole road -------------------------------------------------------------------
+
+
+def make_append():
+    """Arguments of examples/append.mlir, which writes rows of three sequences."""
+    random = np.random.default_rng(5)
+    blocks = np.zeros((6, 2, 2, 64, 8, 128), ml_dtypes.bfloat16)
+    lengths = np.array([3, 64, 0], np.int32)
+    table = np.array([[1, 0], [4, 5], [2, 0]], np.int32)
+    rows = [random.standard_normal((7, 8, 128)).astype(ml_dtypes.bfloat16) for _ in range(2)]
+    offsets = np.array([0, 2, 3, 7], np.int32)
+    return [blocks, lengths, table, 4, 66, 1, *rows, offsets]
+
+
+@pytest.fixture(scope="module")
+def appended():
+    """The blocks after the CPU's program."""
+    args = make_append()
+    kvcache.jit(pathlib.Path(EXAMPLES / "append.mlir")).call("append", *args)
+    assert args[0].any()
+    return args[0]
+
+
+@pytest.fixture(scope="module")
+def append():
+    return standin.get().jit(pathlib.Path(EXAMPLES / "append.mlir"), capturable=True)
+
+
+def test_bytes_get_into_a_cache_and_back(driver, stream, append, appended):
+    placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in make_append()]
+    tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
+    append.load()
+    with driver.rules(stream):
+        append.call("append", *tensors, stream=stream)
+    assert not placed[0].numpy().any()  # of another stream
+    synchronize(stream)
+    assert (placed[0].numpy() == appended).all()
+
+
+def test_a_captured_call_runs_when_its_graph_does(driver, stream, append, appended):
+    from cuda.bindings import driver as bindings
+
+    placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in make_append()]
+    tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
+    append.load()
+    function = append.function("append")
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), int(stream)), driver.rules(stream):
+        graph = capture(stream, lambda: function(*tensors))
+    synchronize(stream)
+    assert not placed[0].numpy().any()
+    for _ in range(2):
+        succeed(bindings.cuMemsetD8Async(placed[0].address, 0, appended.nbytes, stream))
+        succeed(bindings.cuGraphLaunch(graph, stream))
+        synchronize(stream)
+        assert (placed[0].numpy() == appended).all()
+
+
+def test_descriptors_are_parameters(driver, stream):
+    """Of a copy by TMA: no memory on the device is needed for them."""
+    source = (EXAMPLES / "key_tile.mlir").read_text()
+    program = standin.get().jit(source, capturable=True)
+    kernels = program._compiled.kernels
+    assert kernels
+    program.load()
+    assert not [call for call in driver.calls() if call.startswith("cuMemAlloc")]
+
+
+def test_arrays_with_an_interface_of_cuda(driver, stream, fill):
+    array = DeviceArray(np.zeros(40, np.float32))
+    fill.call("fill", array, 2.5, stream=stream)
+    synchronize(stream)
+    assert (array.numpy() == 2.5).all()
+    fill.call("fill", array, 3.5)
+    assert (array.numpy() == 3.5).all()
+
+
+def test_memory_and_streams_of_cuda_core(driver, fill):
+    from cuda import core
+
+    device = core.Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    memory = device.allocate(160, stream=stream)
+    view = tvm_ffi.from_dlpack(memory)
+    assert view.device.dlpack_device_type() == 2
+    array = DeviceArray(np.zeros(40, np.float32))
+    array.address = int(memory.handle)
+    fill.load()
+    with driver.rules(int(stream.handle)):
+        fill.call("fill", array, 4.5, stream=stream)
+    stream.sync()
+    assert (array.numpy() == 4.5).all()
+
+
+def test_a_library_launches_on_the_stream(driver, stream, fill, tmp_path):
+    fill.save_library(tmp_path / "fill.so")
+    library = tvm_ffi.load_module(tmp_path / "fill.so")
+    array = DeviceArray(np.zeros(40, np.float32))
+    library.fill(array.tensor(), 1.0)  # loads
+    assert (array.numpy() == 1).all()
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), int(stream)), driver.rules(stream):
+        library.fill(array.tensor(), 5.5)
+    synchronize(stream)
+    assert (array.numpy() == 5.5).all()
+
+
+# --- Rules ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "violation"),
+    [
+        (ALLOCATES, ["cuMemAlloc allocates", "cuMemFree frees memory and synchronizes"]),
+        (WAITS, ["cuStreamSynchronize synchronizes"]),
+    ],
+    ids=["allocation", "synchronization"],
+)
+def test_host_code_that_breaks_the_rules_is_found(driver, stream, source, violation):
+    array = DeviceArray(np.zeros(32, np.float32))
+    program = standin.get().jit(source)
+    with pytest.raises(AssertionError) as broken, driver.rules(stream):
+        program.call("fill", array, 1.0, stream=stream)
+    for line in violation:
+        assert line in str(broken.value)
+    with pytest.raises(kvcache.CheckError, match=r"<string>:[35]:.*CAPTURE_UNSUPPORTED"):
+        capture(stream, lambda: program.call("fill", array, 1.0, stream=stream))
+    with pytest.raises(kvcache.CompileError, match="is to be captured in a CUDA graph") as refused:
+        kvcache.jit(source, f"cuda:{CHIP}", capturable=True)
+    assert refused.value.diagnostics[0].line in (3, 5)
+
+
+def test_a_wrong_stream_is_found(driver, stream, fill):
+    array = DeviceArray(np.zeros(40, np.float32))
+    fill.load()
+    with pytest.raises(AssertionError, match="cuLaunchKernel works on another stream"), driver.rules(stream):
+        fill.call("fill", array, 1.0)
+    with pytest.raises(kvcache.CheckError, match="CAPTURE_IMPLICIT"):
+        capture(stream, lambda: fill.call("fill", array, 1.0))
+    driver.reset()
+    fill.call("fill", array, 1.0, stream=stream)
+    assert not array.numpy().any()  # which the default stream does not wait for
+
+
+def test_a_wrong_context_is_found(driver, stream, fill):
+    from cuda.bindings import driver as bindings
+
+    array = DeviceArray(np.zeros(40, np.float32), device=1)
+    other = succeed(bindings.cuDevicePrimaryCtxRetain(1))
+    fill.load(1)
+    with pytest.raises(kvcache.CheckError, match="CUDA_ERROR_INVALID_HANDLE"):
+        fill.call("fill", array.tensor(), 1.0, stream=stream)  # a stream of device 0
+    with pytest.raises(AssertionError, match="works in another context"), driver.rules(0):
+        fill.call("fill", array.tensor(), 1.0)
+    assert int(succeed(bindings.cuCtxGetCurrent())) != int(other)
+
+
+def test_parameters_of_a_wrong_size_are_found(driver, stream):
+    kernel = kvcache.compile(FILL, CHIP).kernel("fill_kernel")
+    sizes = [parameter.size for parameter in kernel.parameters]
+    assert sorted(sizes) == [4, 8, 8]
+    index = sizes.index(4)
+    object.__setattr__(kernel.parameters[index], "size", 8)
+    args = [0] * 3
+    args[index] = b"12345678"
+    with pytest.raises(kvcache.CheckError, match=f"parameter {index} of kernel .* has 4 bytes, got 8"):
+        kernel.launch(1, None, *args, stream=stream)
+
+
+def test_code_is_loaded_before_a_capture(driver, stream):
+    program = standin.get().jit(FILL)
+    array = DeviceArray(np.zeros(40, np.float32))
+
+    def call():
+        program.call("fill", array, 1.0, stream=stream)
+
+    with pytest.raises(
+        kvcache.CheckError,
+        match=r"<string>:\d+:\d+: launch of .* is not loaded, and its stream is being captured: "
+        "expects a call or 'load' before the capture",
+    ):
+        capture(stream, call)
+    program.load()
+    loaded = driver.calls()
+    assert any(line.startswith("cuModuleLoadDataEx") for line in loaded)
+    assert any(line.startswith("cuModuleGetFunction") for line in loaded)
+    with driver.rules(stream):
+        capture(stream, call)
+    assert driver.violations() == []
+
+
+def test_kernels_are_unloaded_with_their_program(driver):
+    program = standin.get().jit(FILL)
+    program.load()
+    program.load()
+    driver.calls()
+    del program
+    assert [line.partition("(")[0] for line in driver.calls()] == ["cuModuleUnload"]
+
+
+# --- Devices --------------------------------------------------------------------------
+
+
+def test_calls_work_on_the_device_of_their_arrays(driver, fill):
+    from cuda.bindings import driver as bindings
+
+    before = succeed(bindings.cuCtxGetCurrent())
+    first, second = DeviceArray(np.zeros(8, np.float32)), DeviceArray(np.zeros(8, np.float32), device=1)
+    fill.call("fill", second.tensor(), 1.0)
+    fill.call("fill", first.tensor(), 2.0)
+    assert (first.numpy() == 2).all() and (second.numpy() == 1).all()
+    assert int(succeed(bindings.cuCtxGetCurrent())) == int(before)
+
+
+def test_arrays_of_two_devices(driver):
+    source = "func.func @f(%x: memref<?xf32>, %y: memref<?xf32>) { return }"
+    program = kvcache.jit(source, f"cuda:{CHIP}")
+    arrays = [DeviceArray(np.zeros(8, np.float32), device=device).tensor() for device in (1, 0)]
+    with pytest.raises(
+        ValueError,
+        match=r"argument 1 \('y'\) expects memory of cuda:1, the device of argument 0 .* got memory of cuda:0",
+    ):
+        program.call("f", *arrays)
+
+
+def test_the_devices_present_are_compiled_for(driver, monkeypatch):
+    found = kvcache.jit(FILL, "cuda")
+    assert found.target == "cuda"
+    array = DeviceArray(np.zeros(8, np.float32))
+    standin.get().emulate(FILL)
+    found.call("fill", array, 1.0)
+    assert (array.numpy() == 1).all()
+    from kvcache import cuda
+
+    for capability, chip in (("90", "sm_90a"), ("89", "sm_89"), ("199", "sm_121")):
+        monkeypatch.setenv("FAKE_CUDA_CAPABILITY", capability)
+        assert cuda.find_chips() == [chip]
+    monkeypatch.setenv("FAKE_CUDA_CAPABILITY", "75")
+    with pytest.raises(kvcache.TargetError, match=r"compute capability 7\.5, and this package compiles for sm_80"):
+        kvcache.jit(FILL, "cuda")
+    monkeypatch.setenv("FAKE_CUDA_DEVICES", "0")
+    with pytest.raises(kvcache.TargetError, match="needs a GPU of NVIDIA and its driver: the driver finds no device"):
+        kvcache.jit(FILL, "cuda")
+
+
+def test_a_gpu_that_the_code_is_not_for(driver, monkeypatch):
+    program = kvcache.jit(FILL, f"cuda:{CHIP}", opt_level=0)
+    monkeypatch.setenv("FAKE_CUDA_CAPABILITY", "80")
+    with pytest.raises(kvcache.CheckError, match=r"has no code for a device of compute capability 8\.0"):
+        program.load()
+
+
+# --- Arrays of the host ---------------------------------------------------------------
+
+
+def test_arrays_of_the_host_are_copied_if_wanted(driver, stream, fill):
+    array = np.zeros(40, np.float32)
+    with pytest.raises(ValueError, match=r"got memory of the CPU: move it to the device first, for .*tensor\.to"):
+        fill.call("fill", array, 1.0)
+    fill.call("fill", array, 1.5, copy_host_arrays=True)
+    assert (array == 1.5).all()
+    fill.call("fill", array[8:16], 2.5, copy_host_arrays=True, stream=stream)
+    assert (array == np.where((np.arange(40) // 8) == 1, 2.5, 1.5)).all()
+    fill.call("fill", array[:0], 2.5, copy_host_arrays=True)
+    allocated = [line.partition("(")[0] for line in driver.calls()]
+    assert allocated.count("cuMemAlloc") == allocated.count("cuMemFree") == 2
+
+
+def test_a_cache_of_the_host_is_copied(driver, append, appended):
+    args = make_append()
+    append.call("append", *args, copy_host_arrays=True)
+    assert (args[0] == appended).all()
+
+
+# --- Errors ---------------------------------------------------------------------------
+
+
+def test_a_kernel_that_traps(driver, capfd):
+    program = standin.get().jit(pathlib.Path(EXAMPLES / "append.mlir"), bounds_checks=True)
+    args = make_append()
+    args[2][1, 1] = 77  # a page that is not there
+    placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in args]
+    tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
+    program.call("append", *tensors)
+    with pytest.raises(AssertionError):
+        placed[0].numpy()  # waits
+    with pytest.raises(
+        kvcache.CheckError,
+        match=r"append\.mlir:\d+:\d+: launch of .*CUDA_ERROR_ASSERT: device-side assert triggered "
+        r"\(by a kernel that was launched before; the output of the process has the message",
+    ):
+        program.call("append", *tensors)
+    assert "append.mlir" in (message := capfd.readouterr().err) and "77 is not in [0, 6)" in message
+
+
+@pytest.mark.parametrize(
+    ("stream", "error"), [("main", TypeError), (1.5, TypeError), (True, TypeError), (object(), TypeError)]
+)
+def test_what_is_no_stream(driver, fill, stream, error):
+    with pytest.raises(error, match="expects a stream of CUDA, got"):
+        fill.call("fill", DeviceArray(np.zeros(4, np.float32)), 1.0, stream=stream)
+
+
+def test_options_of_other_targets():
+    program = kvcache.jit("func.func @f() { return }")
+    with pytest.raises(ValueError, match="have no meaning for target 'cpu', only for 'cuda'"):
+        program.call("f", stream=0)
+    with pytest.raises(ValueError, match="expects a program with kernels to load, got one for 'cpu'"):
+        program.load()
+    with pytest.raises(ValueError, match="'capturable' has no meaning for target 'cpu', only for 'cuda'"):
+        kvcache.jit("func.func @f() { return }", capturable=True)
+    with pytest.raises(ValueError, match="'meter' has no meaning for target 'cuda:sm_90a'"):
+        kvcache.jit("func.func @f() { return }", "cuda:sm_90a", meter=True)
+    with pytest.raises(ValueError, match="unknown chip 'sm_1' in target 'cuda:sm_1'"):
+        kvcache.jit("func.func @f() { return }", "cuda:sm_1")
+
+
+def test_host_code_can_not_read_memory_of_the_device():
+    source = """
+func.func @first(%lengths: memref<?xi32>) -> i32 {
+  %c0 = arith.constant 0 : index
+  %n = memref.load %lengths[%c0] : memref<?xi32>
+  return %n : i32
+}"""
+    with pytest.raises(kvcache.CompileError, match=r"accesses memory of the device on the host: argument 0 \('lengths'\)"):
+        kvcache.jit(source, f"cuda:{CHIP}")

@@ -1,0 +1,107 @@
+"""A stand-in driver of CUDA in this process, with the emulator behind it: test/Runtime/fake-cuda."""
+
+import contextlib
+import ctypes
+import functools
+
+import numpy as np
+from places import BUILD
+
+import kvcache
+
+CHIP = "sm_90a"
+LIBRARY = BUILD / "test/Runtime/libfake_cuda.so"
+OPTIONS = {
+    "FAKE_CUDA_QUIET": "1",
+    "FAKE_CUDA_VERSION": "13000",
+    "FAKE_CUDA_DEVICES": "2",
+    "FAKE_CUDA_EMULATOR": str(BUILD / "lib/libkvcache_emulator.so"),
+}
+
+
+class Standin:
+    """The driver's own functions. Once loaded, it is ``libcuda.so.1`` for all others of this process."""
+
+    def __init__(self):
+        self._library = ctypes.CDLL(str(LIBRARY))
+        for name, value in OPTIONS.items():
+            self._library.fakeCudaSetOption(name.encode(), value.encode())
+        self._library.fakeCudaTakeCalls.restype = ctypes.c_char_p
+        self._library.fakeCudaTakeViolations.restype = ctypes.c_char_p
+        self._emulated = []
+
+    def reset(self):
+        self._library.fakeCudaReset()
+
+    def calls(self):
+        """What was called since the last time."""
+        return self._library.fakeCudaTakeCalls().decode().splitlines()
+
+    def violations(self):
+        return self._library.fakeCudaTakeViolations().decode().splitlines()
+
+    @contextlib.contextmanager
+    def rules(self, stream):
+        """No allocation, no synchronization, all work on this stream and in the current context."""
+        self._library.fakeCudaGuard(ctypes.c_void_p(int(stream)))
+        yield
+        if found := self.violations():
+            raise AssertionError("\n".join(found))
+
+    def emulate(self, source, **options):
+        """Lets kernels of a source run."""
+        program = kvcache.jit(source, f"emulator:{CHIP}", **options)
+        self._emulated.append(program)
+        for _, name, binary in program._compiled.kernels:
+            self._library.fakeCudaAddKernel(name.encode(), ctypes.c_void_p(binary))
+
+    def jit(self, source, **options):
+        """A program for CUDA whose kernels run."""
+        options.setdefault("opt_level", 0)
+        program = kvcache.jit(source, f"cuda:{CHIP}", **options)
+        options.pop("capturable", None)
+        self.emulate(source, **options)
+        return program
+
+
+@functools.cache
+def get():
+    return Standin()
+
+
+def succeed(result):
+    """The value of a call of cuda-bindings."""
+    error, *values = result
+    assert int(error) == 0, error
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+class DeviceArray:
+    """A copy of an array in memory that cuda-bindings has allocated."""
+
+    def __init__(self, array, device=0):
+        from cuda.bindings import driver
+
+        self._driver = driver
+        self.device = device
+        self._shape, self._dtype = array.shape, array.dtype
+        self.address = int(succeed(driver.cuMemAlloc(max(array.nbytes, 1))))
+        contiguous = np.ascontiguousarray(array)
+        succeed(driver.cuMemcpyHtoD(self.address, contiguous.ctypes.data, array.nbytes))
+
+    @property
+    def __cuda_array_interface__(self):
+        typestr = self._dtype.str if self._dtype.kind in "iuf" else f"<u{self._dtype.itemsize}"
+        return {"data": (self.address, False), "shape": self._shape, "typestr": typestr, "version": 3}
+
+    def tensor(self):
+        """A tensor of TVM-FFI, which frameworks give through DLPack."""
+        from kvcache import tensors
+
+        return tensors.place(np.empty(self._shape, self._dtype), self.address, self.device)
+
+    def numpy(self):
+        """A copy, after the work of the default stream."""
+        array = np.empty(self._shape, self._dtype)
+        succeed(self._driver.cuMemcpyDtoH(array.ctypes.data, self.address, array.nbytes))
+        return array
