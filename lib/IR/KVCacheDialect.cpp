@@ -22,18 +22,6 @@ using namespace mlir::kvcache;
 #include "kvcache/IR/KVCacheOpInterfaces.cpp.inc"
 #include "kvcache/IR/KVCacheTypeInterfaces.cpp.inc"
 
-// custom<ResultTypes>: nothing, `-> f32` or `-> (f32, f32)`.
-static ParseResult parseResultTypes(OpAsmParser &parser,
-                                    SmallVectorImpl<Type> &types) {
-  return parser.parseOptionalArrowTypeList(types);
-}
-static void printResultTypes(OpAsmPrinter &p, Operation *, TypeRange types) {
-  p.printOptionalArrowTypeList(types);
-}
-
-#define GET_OP_CLASSES
-#include "kvcache/IR/KVCacheOps.cpp.inc"
-
 namespace {
 
 /// Prints `#kvcache.params` once per module, as `#kv`.
@@ -66,10 +54,7 @@ struct KVCacheInlinerInterface : DialectInlinerInterface {
 void KVCacheDialect::initialize() {
   registerAttributes();
   registerTypes();
-  addOperations<
-#define GET_OP_LIST
-#include "kvcache/IR/KVCacheOps.cpp.inc"
-      >();
+  registerKVCacheDialectOperations(this);
   addInterfaces<KVCacheAsmInterface, KVCacheInlinerInterface>();
   addBytecodeInterface(this);
 }

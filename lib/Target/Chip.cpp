@@ -34,18 +34,18 @@ static constexpr Feature kAmpere = Feature::AsyncCopy;
 
 /// "cvt", .e4m3x2 and .e5m2x2: sm_89, PTX 8.1; with LLVM's intrinsics PTX 8.3.
 /// "mma", .e4m3 and .e5m2: sm_89, PTX 8.4; one QMMA in SASS.
-static constexpr Feature kAda =
+static constexpr Feature kAdaFeatures =
     kAmpere | Feature::FP8Conversion | Feature::FP8MMA;
 
 /// "cp.async.bulk", "cp.async.bulk.tensor" and "mbarrier.expect_tx": sm_90, PTX
 /// 8.0; to .shared::cta PTX 8.6. "mma" with .e4m3 is F2FP and HMMA in SASS.
-static constexpr Feature kHopper =
+static constexpr Feature kHopperFeatures =
     kAmpere | Feature::FP8Conversion | Feature::TMA;
 
 /// "cp.async.bulk.tensor", .tile::gather4 to .shared::cta: sm_100, PTX 8.6.
 /// "ld" and "st", .v8.b32 and .v4.b64 in .global: sm_100, PTX 8.8.
-static constexpr Feature kBlackwell =
-    kHopper | Feature::Gather4 | Feature::Access256;
+static constexpr Feature kBlackwellFeatures =
+    kHopperFeatures | Feature::Gather4 | Feature::Access256;
 
 /// Features only of code for one architecture or family, from PTX 8.6 or 8.8
 /// on: "ldmatrix", .m16n16 and .b8: sm_100a, sm_110a, sm_120a. "cvt", .e2m1x2,
@@ -79,24 +79,24 @@ static constexpr Chip kChips[] = {
     {"sm_86",     86,  Variant::Base,         80,  99,     kAmpere},
     {"sm_87",     87,  Variant::Base,         80,  163,    kAmpere},
     {"sm_88",     88,  Variant::Base,         90,  99,     kAmpere},
-    {"sm_89",     89,  Variant::Base,         84,  99,     kAda},
-    {"sm_90",     90,  Variant::Base,         86,  227,    kHopper},
-    {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopper | Feature::WGMMA},
-    {"sm_100",    100, Variant::Base,         88,  227,    kBlackwell},
-    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
-    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_103",    103, Variant::Base,         88,  227,    kBlackwell},
-    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
-    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwell | kSpecificDatacenter | Feature::ReduxF32},
-    {"sm_110",    110, Variant::Base,         90,  227,    kBlackwell},
-    {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwell | kSpecificDatacenter},
-    {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwell | kSpecificDatacenter},
-    {"sm_120",    120, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
-    {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
-    {"sm_120f",   120, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
-    {"sm_121",    121, Variant::Base,         88,  99,     kBlackwell | Feature::FP8MMA},
-    {"sm_121a",   121, Variant::Architecture, 88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
-    {"sm_121f",   121, Variant::Family,       88,  99,     kBlackwell | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_89",     89,  Variant::Base,         84,  99,     kAdaFeatures},
+    {"sm_90",     90,  Variant::Base,         86,  227,    kHopperFeatures},
+    {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopperFeatures | Feature::WGMMA},
+    {"sm_100",    100, Variant::Base,         88,  227,    kBlackwellFeatures},
+    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
+    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103",    103, Variant::Base,         88,  227,    kBlackwellFeatures},
+    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
+    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_110",    110, Variant::Base,         90,  227,    kBlackwellFeatures},
+    {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwellFeatures | kSpecificDatacenter},
+    {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwellFeatures | kSpecificDatacenter},
+    {"sm_120",    120, Variant::Base,         88,  99,     kBlackwellFeatures | Feature::FP8MMA},
+    {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwellFeatures | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_120f",   120, Variant::Family,       88,  99,     kBlackwellFeatures | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_121",    121, Variant::Base,         88,  99,     kBlackwellFeatures | Feature::FP8MMA},
+    {"sm_121a",   121, Variant::Architecture, 88,  99,     kBlackwellFeatures | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
+    {"sm_121f",   121, Variant::Family,       88,  99,     kBlackwellFeatures | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
     // clang-format on
 };
 

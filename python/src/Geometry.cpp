@@ -18,12 +18,11 @@ namespace nb = nanobind;
 using namespace mlir::kvcache;
 using tma::CacheShape;
 using tma::OpenTensorMap;
-using tma::Swizzle;
 
 /// The swizzle with a span of so many bytes.
-static Swizzle toSwizzle(int64_t span) {
-  for (Swizzle swizzle :
-       {Swizzle::None, Swizzle::Span32, Swizzle::Span64, Swizzle::Span128})
+static tma::Swizzle toSwizzle(int64_t span) {
+  for (tma::Swizzle swizzle : {tma::Swizzle::None, tma::Swizzle::Span32,
+                               tma::Swizzle::Span64, tma::Swizzle::Span128})
     if (tma::getSpan(swizzle) == span)
       return swizzle;
   throw nb::value_error("no swizzle has this span");
@@ -54,7 +53,7 @@ private:
 
 static OpenTensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
   CacheShape cache = sizes.getCache();
-  Swizzle swizzle = toSwizzle(sizes["span"]);
+  tma::Swizzle swizzle = toSwizzle(sizes["span"]);
   int64_t rows = sizes["rows"], columns = sizes["columns"];
   int64_t paddedDepth = sizes["padded_depth"];
   if (kind == "tile")

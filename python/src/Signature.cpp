@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::python;
 
-static std::string toString(Type type) {
+static std::string printType(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
   return llvm::json::fixUTF8(text);
@@ -49,13 +49,13 @@ llvm::json::Object kvcache::python::describe(func::FuncOp function) {
         nullptr;
     arguments.push_back(llvm::json::Object{
         {"name", name ? llvm::json::fixUTF8(name.getValue()) : ""},
-        {"text", toString(argument.getType())},
+        {"text", printType(argument.getType())},
         {"kind", getKind(argument.getType())},
         {"precision", getPrecision(argument.getType())},
         {"readonly", isReadOnly}});
   }
   return llvm::json::Object{{"name", llvm::json::fixUTF8(function.getName())},
-                            {"text", toString(function.getFunctionType())},
+                            {"text", printType(function.getFunctionType())},
                             {"arguments", std::move(arguments)},
                             {"num_results", function.getNumResults()}};
 }
