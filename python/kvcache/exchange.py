@@ -93,7 +93,7 @@ class PageExchange:
                 f"request {request!r} has {sequence.pending} pending tokens: step or "
                 "truncate it before export"
             )
-        copy = self._growth.copy(sequence)
+        (copy,) = self._growth.copy(sequence)
         lease = Lease(request, copy, seconds, self._end_lease)
         self._leases[lease] = copy
         return lease

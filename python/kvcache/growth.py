@@ -140,13 +140,31 @@ class Growth:
 
     # --- Ends ---------------------------------------------------------------------
 
-    def copy(self, sequence: Sequence) -> Sequence:
-        """A sequence with the tokens and the pages of one that has none pending."""
+    def copy(self, sequence: Sequence, count: int = 1) -> list[Sequence]:
+        """Sequences with the tokens and the pages of one that has none pending."""
+        copies: list[Sequence] = []
+        try:
+            for _ in range(count):
+                copies.append(self._begin_copy(sequence))
+        except BaseException:
+            for copy in copies:
+                self._table.clear(copy.row, 0, len(copy.pages))
+                self._table.remove(copy.row)
+            raise
         is_resident = sequence.is_resident
-        new = Sequence(sequence.root, self._table, self._table.add(), array(TOKEN), [])
         for page in sequence.pages:
-            self._pool.refer(page, is_resident)
-        new.take(sequence)
+            for _ in copies:
+                self._pool.refer(page, is_resident)
+        return copies
+
+    def _begin_copy(self, sequence: Sequence) -> Sequence:
+        """A copy whose pages do not count it yet."""
+        new = Sequence(sequence.root, self._table, self._table.add(), array(TOKEN), [])
+        try:
+            new.take(sequence)
+        except BaseException:
+            self._table.remove(new.row)
+            raise
         return new
 
     def cut(self, sequence: Sequence, length: int) -> None:

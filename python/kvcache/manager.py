@@ -231,8 +231,8 @@ class PagedKVCacheManager(PageExchange):
                 "truncate it before fork"
             )
         self._check_new(*new_requests)
-        for each in new_requests:
-            self._sequences[each] = self._growth.copy(sequence)
+        copies = self._growth.copy(sequence, len(new_requests))
+        self._sequences.update(zip(new_requests, copies, strict=True))
 
     def commit(
         self,

@@ -6,6 +6,7 @@ from checked_manager import fill, make
 from manager_model import Configuration, Contents
 
 from kvcache import OutOfPagesError
+from kvcache.tables import Sequence, SequenceTable
 
 TOKENS = {
     "floats": ([1.0, 2.0], TypeError, "got an array of float64 with shape \\(2,\\)"),
@@ -221,3 +222,24 @@ def test_the_check_of_contents_sees_each_byte():
             slots[(3, 1, *place)] ^= 1
             assert contents.find_wrong([3], [1], [77]) == {(3, 1)}
             slots[(3, 1, *place)] ^= 1
+
+
+@pytest.mark.parametrize("kind, method", [(SequenceTable, "add"), (Sequence, "take")])
+@pytest.mark.parametrize("call", range(3))
+def test_forks_without_host_memory(monkeypatch, kind, method, call):
+    checked = make()
+    fill(checked, "a", [1, 2, 3, 4, 5])
+    wanted = getattr(kind, method)
+    calls = iter(range(3))
+
+    def failing(self, *arguments):
+        if next(calls) == call:
+            raise MemoryError("no host memory")
+        return wanted(self, *arguments)
+
+    monkeypatch.setattr(kind, method, failing)
+    checked.misuse(MemoryError, "no host memory", "fork", "a", "b", "c", "d")
+    monkeypatch.undo()
+    for name in "bcd":
+        fill(checked, name, [6, 7])
+        checked.release(name)

@@ -200,7 +200,7 @@ FAULTS = {
     "writes to shared pages": (Growth, "_is_copied", never),
     "lets a batch write to shared pages": (Growth, "_find_copied", find_none),
     "copies pages of one sequence": (Growth, "_find_copied", copy_all),
-    "takes each page for its sequence's own": (Growth, "copy", copy_open),
+    "takes each page for its sequence's own": (Growth, "_begin_copy", copy_open),
     "leaves pages in the table": (Sequence, "cut", keep_columns),
     "finds only longer beginnings": (Prefix, "find_similar", find_after),
     "keeps all of a draft": (Growth, "commit", keep_all),
