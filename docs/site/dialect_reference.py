@@ -124,6 +124,22 @@ package has.
 ::: kvcache.ops
     options:
       heading_level: 2
+
+::: kvcache.transfer
+    options:
+      heading_level: 2
+
+::: kvcache.torch
+    options:
+      heading_level: 2
+
+::: kvcache.transformers
+    options:
+      heading_level: 2
+
+::: kvcache.jax
+    options:
+      heading_level: 2
 """
 
 
