@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tvm_ffi
 
 from . import dtypes
 from .layouts import DIMS
@@ -156,6 +155,8 @@ def locate(tensor: Any) -> tuple[int, tuple[int, ...]]:
     """The address of a tensor of any library, and its strides in bytes."""
     if isinstance(tensor, np.ndarray):
         return int(tensor.ctypes.data), tensor.strides
+    import tvm_ffi  # loads PyTorch, where that is installed
+
     view = tvm_ffi.from_dlpack(tensor)
     bits = view.dtype.bits * view.dtype.lanes
     return view.data_ptr(), tuple(stride * bits // 8 for stride in view.strides)
