@@ -13,7 +13,16 @@ from pathlib import Path
 import kvcache
 from kvcache import _native, toolchain
 
-_FRAMEWORKS = ("torch", "transformers", "jax", "jax-tvm-ffi", "apache-tvm-ffi", "cupy")
+_FRAMEWORKS = (
+    "apache-tvm-ffi",
+    "torch",
+    "transformers",
+    "jax",
+    "jax-tvm-ffi",
+    "cupy",
+    "cuda-bindings",
+    "nixl-cu12",
+)
 _DEVICES = Path("/proc/driver/nvidia/gpus")
 
 
@@ -21,7 +30,7 @@ def _describe() -> Iterator[tuple[str, str]]:
     yield "kvcache", f"{kvcache.__version__}, {Path(kvcache.__file__).parent}"
     yield "python", f"{platform.python_version()} on {platform.machine()}"
     yield "chips", ", ".join(kvcache.chips())
-    yield "targets of jit", "cpu, emulator:<chip>"
+    yield "targets of jit", "cpu, emulator:<chip>, cuda, cuda:<chip>"
     for tool in ("ptxas", "fatbinary", "nvdisasm"):
         yield tool, _find_tool(tool)
     yield "kvcache-opt", _find_opt()
