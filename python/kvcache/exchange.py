@@ -14,7 +14,7 @@ from .checks import check_positive_real, check_request
 from .growth import Growth
 from .leases import Lease, Reception
 from .params import KVCacheParams
-from .regions import Region, list_regions, merge
+from .regions import Region, describe_all, list_regions
 from .tables import Sequence, SequenceTable
 
 
@@ -72,8 +72,7 @@ class PageExchange:
         chosen = _parse_numbers("pages", pages, self.num_pages)
         own_layers = _parse_part("layers", layers, num_layers)
         own_heads = _parse_part("heads", heads, num_heads)
-        tables = [region.describe(chosen, own_layers, own_heads) for region in regions]
-        return merge(np.concatenate(tables))
+        return describe_all(regions, chosen, own_layers, own_heads)
 
     def export(self, request: Hashable, *, seconds: float) -> Lease:
         """Lends the pages of a sequence to another machine.

@@ -151,6 +151,16 @@ def _make_region(
     )
 
 
+def describe_all(
+    regions: Sequence[Region],
+    pages: np.ndarray,
+    layers: np.ndarray | None = None,
+    heads: np.ndarray | None = None,
+) -> np.ndarray:
+    """The bytes of some pages in all regions, as ``Region.describe`` gives them."""
+    return merge(np.concatenate([each.describe(pages, layers, heads) for each in regions]))
+
+
 def locate(tensor: Any) -> tuple[int, tuple[int, ...]]:
     """The address of a tensor of any library, and its strides in bytes."""
     if isinstance(tensor, np.ndarray):

@@ -14,7 +14,7 @@ import numpy as np
 from ..checks import check_instance
 from ..exchange import PageExchange
 from ..leases import Lease
-from ..regions import Region, merge
+from ..regions import Region, describe_all
 from .transport import TransferRefused, Transport
 
 VERSION = 1
@@ -50,9 +50,7 @@ class Offer:
 
     def describe(self, first: int) -> np.ndarray:
         """The bytes of the pages from number ``first`` on, as ``descriptors`` has them."""
-        return merge(
-            np.concatenate([r.describe(self.pages[first:]) for r in self.regions])
-        )
+        return describe_all(self.regions, self.pages[first:])
 
     def to_bytes(self) -> bytes:
         """The message: a digest, and the fields as JSON."""
