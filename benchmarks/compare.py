@@ -14,7 +14,7 @@ import provenance
 import report
 import verdict
 from contenders import CONTENDERS, Contender, MissingError, Nvcc
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 from measure import Result, measure
 from works import Work
 

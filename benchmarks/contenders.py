@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import kvcache
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 from works import FOLDER, Work
 
 PROCESS, IN_PROCESS = "process", "in process"

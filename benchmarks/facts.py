@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 import sass
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contenders import Contender
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 from works import FOLDER
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import kvcache
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 
 from .kernels import OURS, PEER, KernelImage, Pack
 from .works import WORKS

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kvcache import toolchain
+from kvcache.compilation import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 OPT = ROOT / "build" / "bin" / "kvcache-opt"

@@ -8,9 +8,25 @@ wrote. ``ir`` has the types of the dialect.
 
 from . import ir, ops, pictures, transfer
 from ._version import __version__
-from .compiler import chips, compile
-from .descriptors import Descriptor
-from .emulator import BarrierMeter, CopyMeter, LaunchMeter
+from .cache.geometry import (
+    DescriptorFields,
+    descriptor_fields,
+    folded_chunks,
+    gather4_box_width,
+    padded_depth,
+    scale_window,
+    swizzle_granularity,
+    tile_offset,
+)
+from .cache.layouts import Layout, describe
+from .cache.params import KVCacheParams
+from .cache.quantization import KVCacheQuantizationConfig
+from .cache.strategy import KVCacheStrategy
+from .compilation.compiler import chips, compile
+from .compilation.descriptors import Descriptor
+from .compilation.kernels import Kernel, Parameter
+from .compilation.modules import CompiledModule, load
+from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter
 from .errors import (
     ArtifactError,
     CheckError,
@@ -22,28 +38,13 @@ from .errors import (
     TargetError,
     ToolchainError,
 )
-from .geometry import (
-    DescriptorFields,
-    descriptor_fields,
-    folded_chunks,
-    gather4_box_width,
-    padded_depth,
-    scale_window,
-    swizzle_granularity,
-    tile_offset,
-)
-from .inputs import StepInputs
-from .kernels import Kernel, Parameter
-from .layouts import Layout, describe
-from .leases import Lease, Reception
-from .manager import PagedKVCacheManager
-from .memory import ArrayMemory, Memory, NoMemory, NumPyMemory
-from .modules import CompiledModule, load
-from .params import KVCacheParams
-from .quantization import KVCacheQuantizationConfig
-from .regions import Region
-from .runtime import JitModule, jit
-from .snapshot import (
+from .execution.runtime import JitModule, jit
+from .pages.inputs import StepInputs
+from .pages.leases import Lease, Reception
+from .pages.manager import PagedKVCacheManager
+from .pages.memory import ArrayMemory, Memory, NoMemory, NumPyMemory
+from .pages.regions import Region
+from .pages.snapshot import (
     CacheSnapshot,
     CacheStats,
     PageAddress,
@@ -51,7 +52,6 @@ from .snapshot import (
     Place,
     SequenceState,
 )
-from .strategy import KVCacheStrategy
 
 __all__ = [
     "ArrayMemory",

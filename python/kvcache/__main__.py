@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kvcache
-from kvcache import _native, toolchain
+from kvcache import _native
+from kvcache.compilation import toolchain
 
 _FRAMEWORKS = (
     "apache-tvm-ffi",

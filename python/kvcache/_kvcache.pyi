@@ -90,7 +90,6 @@ def folded_chunks(
     box_rows: int,
     chunk_inner: bool,
 ) -> int: ...
-
 def broken_limit(
     dims: Sequence[int],
     strides: Sequence[int],

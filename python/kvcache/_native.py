@@ -38,6 +38,11 @@ def extension() -> ModuleType:
     return _kvcache
 
 
+def find_library(library: str) -> pathlib.Path:
+    """Returns the path of a library of this package."""
+    return pathlib.Path(extension().__file__ or "").parent / f"lib{library}.so"
+
+
 def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
     """Returns the contents of a source and its name in locations.
 

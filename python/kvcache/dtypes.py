@@ -96,3 +96,18 @@ def mlir_name(spec: DTypeLike) -> str:
     if isinstance(spec, str) and spec in _ARRAY_DTYPES:
         return spec
     return _MLIR_NAMES[dtype(spec)]
+
+
+def cached_dtype(name: str, spec: DTypeLike) -> np.dtype:
+    """The dtype of what a cache holds.
+
+    Raises ``TypeError`` if ``spec``, the field ``name``, is no dtype, ``ValueError`` if
+    it is unsigned: MLIR's integers have no sign of their own, those of caches do.
+    """
+    try:
+        result = dtype(spec)
+    except TypeError as error:
+        raise TypeError(f"{name!r}: {error}") from None
+    if result.kind == "u":
+        raise ValueError(f"expects {name!r} to be signed or a float, got {result.name}")
+    return result

@@ -21,10 +21,10 @@ except ImportError as error:
         f"({error})"
     ) from error
 
-from .bindings import Binding
+from .execution.runtime import JitModule
+from .execution.signatures import Argument
 from .ops import Operation
-from .runtime import JitModule
-from .signatures import Argument
+from .ops.bindings import Binding
 
 __all__ = ["op"]
 

@@ -17,10 +17,10 @@ except ImportError as error:
         f"kvcache.torch needs PyTorch: run 'pip install kvcache[torch]' ({error})"
     ) from error
 
-from .bindings import Binding
+from .execution.runtime import JitModule
+from .execution.signatures import Argument
 from .ops import Operation
-from .runtime import JitModule
-from .signatures import Argument
+from .ops.bindings import Binding
 
 __all__ = ["op"]
 
@@ -95,7 +95,9 @@ def _schema(binding: Binding) -> str:
 def _make_kernel(binding: Binding) -> Callable[..., None]:
     name, program = binding.signature.name, binding.program
     function = program.function(name)
-    arrays = [each.index for each in binding.signature.arguments if each.kind == "memref"]
+    arrays = [
+        each.index for each in binding.signature.arguments if each.kind == "memref"
+    ]
 
     def kernel(*args: Any) -> None:
         # PyTorch has resolved conjugate and negated views.

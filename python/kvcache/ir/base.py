@@ -12,7 +12,6 @@ import numpy as np
 from .. import _native, dtypes
 from ..checks import check_integer, check_positive
 from ..dtypes import DTypeLike
-from ..quantization import cached_dtype
 
 _CLASSES: dict[str, type[Any]] = {}
 """The classes for what the dialect has, by the names that the extension has for them."""
@@ -133,7 +132,7 @@ def element_type(name: str, spec: DTypeLike) -> str:
             return str(Type.parse(spec))
         if text == spec:
             return text
-    return dtypes.mlir_name(cached_dtype(name, spec))
+    return dtypes.mlir_name(dtypes.cached_dtype(name, spec))
 
 
 def optional_element_type(name: str, spec: DTypeLike | None) -> str | None:

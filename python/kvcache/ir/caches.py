@@ -27,7 +27,6 @@ class Table(StrEnum):
     ROWS = "rows"
 
 
-
 class CacheType(Type):
     """The type of a cache: a collection of all layers, or a view of one layer's keys or
     values.

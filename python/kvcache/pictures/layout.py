@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .. import dtypes
-from ..layouts import DIMS
-from ..params import KVCacheParams
-from ..rows import Field, RowLayout
+from ..cache.layouts import DIMS
+from ..cache.params import KVCacheParams
+from ..cache.rows import Field, RowLayout
 from .svg import INK, MARGIN, RIGHT, Canvas, Picture, count
 
 _START = 150  # behind the names of the lines
@@ -58,7 +58,9 @@ def draw_page(params: KVCacheParams) -> Picture:
     said = params.cache_type.partition("layout = ")[2].removesuffix(">")
     title = f"A page of {count(params.shape_per_block[2], 'token')} in one layer"
     canvas = Canvas(title, f"layout = {said}")
-    canvas.heading(title, f"layout = {said}; bytes from the first key of the layer in this page")
+    canvas.heading(
+        title, f"layout = {said}; bytes from the first key of the layer in this page"
+    )
     kinds = ("row",) if params.is_mla else ("key", "value")
     order = params.order_of(params.layout, params.shape_per_block[-1])
     size = params.storage_dtype.itemsize
@@ -135,7 +137,11 @@ def _list_lines(
             yield make_box(at)
 
     return [
-        None if index is None else _Line(f"{inner[0]} {index}", _shorten(list_boxes(index)))
+        (
+            None
+            if index is None
+            else _Line(f"{inner[0]} {index}", _shorten(list_boxes(index)))
+        )
         for index in _shorten_range(sizes[inner[0]], _MAX_LINES)
     ]
 
@@ -162,9 +168,11 @@ def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
         return _Box(field.name, name, f"token {token}", start, size)
 
     lines: list[_Line | None] = [
-        None
-        if token is None
-        else _Line(f"token {token}", [make_box(field, token) for field in own])
+        (
+            None
+            if token is None
+            else _Line(f"token {token}", [make_box(field, token) for field in own])
+        )
         for token in _shorten_range(page_size, _MAX_LINES)
     ]
     for field in behind:
@@ -219,7 +227,9 @@ def _draw_boxes(canvas: Canvas, boxes: list[_Box | None]) -> None:
         width = box.size * scale
         with canvas.group("box", box.tip):
             sizes = x, canvas.y, max(width - 2, 1.0), _HEIGHT
-            canvas.rect(*sizes, fill=_COLORS[box.kind], rx=3, stroke=INK, stroke_opacity=0.25)
+            canvas.rect(
+                *sizes, fill=_COLORS[box.kind], rx=3, stroke=INK, stroke_opacity=0.25
+            )
             for label in (box.tip, box.name, box.short):
                 if len(label) * 6.1 + 4 <= width:
                     canvas.text(x + width / 2, canvas.y + 17, label, "small", "middle")

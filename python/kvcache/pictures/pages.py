@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from ..checks import check_instance, check_integer, check_positive, parse_requests
-from ..snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
+from ..pages.snapshot import CacheSnapshot, PageAddress, PageState, Place, SequenceState
 from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count, shorten
 
 MAX_SEQUENCES = 64
@@ -145,8 +145,7 @@ class _Inventory:
         if page is None:
             return title + "free"
         names = ", ".join(
-            f"{row.letter} ({shorten(row.name, 40)})"
-            for row in self.owners[address]
+            f"{row.letter} ({shorten(row.name, 40)})" for row in self.owners[address]
         )
         users = f"{count(page.references, 'sequence')}: {names}" if names else "unused"
         cached = ", cached" if page.is_cached else ""

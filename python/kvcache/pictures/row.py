@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .. import dtypes
+from ..cache.params import KVCacheParams
+from ..cache.rows import RowLayout
 from ..checks import check_instance, check_positive
-from ..params import KVCacheParams
-from ..rows import RowLayout
 from .layout import draw_fields, draw_page
 from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 
@@ -150,7 +149,9 @@ def draw_row(
 
 def _check_no_rope(padded_depth: int | None, rope_columns: int | None) -> None:
     if padded_depth is not None or rope_columns is not None:
-        raise ValueError("expects 'padded_depth' and 'rope_columns' only for packed rows")
+        raise ValueError(
+            "expects 'padded_depth' and 'rope_columns' only for packed rows"
+        )
 
 
 def _check_rope(

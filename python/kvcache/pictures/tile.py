@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from .. import dtypes, geometry
+from .. import dtypes
+from ..cache import geometry
 from ..checks import check_integer
 from ..dtypes import DTypeLike
 from .svg import BLANK, EDGE, INK, MARGIN, Canvas, Picture, count

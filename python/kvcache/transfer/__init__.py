@@ -21,7 +21,7 @@ transfer is *refused* where it can't begin, because the ends do not fit together
 *fails* where something breaks on the way. Errors name the peer and the request.
 """
 
-from ..regions import merge, pair
+from ..pages.regions import merge, pair
 from .fetch import Transfer, fetch
 from .local import LocalTransport
 from .nixl import NIXLTransport

@@ -8,9 +8,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from ..checks import check_instance
-from ..exchange import PageExchange
-from ..leases import Reception
-from ..regions import pair
+from ..pages.exchange import PageExchange
+from ..pages.leases import Reception
+from ..pages.regions import pair
 from .offers import Offer
 from .transport import TransferError, TransferFailed, TransferRefused, Transport
 

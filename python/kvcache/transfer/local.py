@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..checks import check_positive, check_string
-from ..regions import Region
+from ..pages.regions import Region
 from .transport import TransferFailed, TransferRefused
 
 _transports: WeakValueDictionary[str, LocalTransport] = WeakValueDictionary()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_string
-from ..regions import Region
+from ..pages.regions import Region
 from .transport import TransferFailed, TransferRefused
 
 _PACKAGES = ("nixl_cu13", "nixl_cu12")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_instance
-from ..exchange import PageExchange
-from ..leases import Lease
-from ..regions import Region, describe_all
+from ..pages.exchange import PageExchange
+from ..pages.leases import Lease
+from ..pages.regions import Region, describe_all
 from .transport import TransferRefused, Transport
 
 VERSION = 1

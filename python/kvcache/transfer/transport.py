@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..errors import Error
-from ..regions import Region
+from ..pages.regions import Region
 
 
 class TransferError(Error, RuntimeError):

@@ -18,6 +18,7 @@ import bench
 import compare
 import contenders
 import facts
+import kvcache
 import linear
 import measure
 import plot
@@ -26,12 +27,10 @@ import report
 import sass
 import verdict
 from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
+from kvcache.compilation import toolchain
 from places import ROOT
 from report import Table
 from works import CHIPS, WORKS
-
-import kvcache
-from kvcache import toolchain
 
 
 def has_ptxas():

@@ -1,15 +1,13 @@
 """Page managers: named cases."""
 
+import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
 from checked_manager import fill, make, pages_of
-from manager_model import FORMATS, Configuration
-
-import kvcache
 from kvcache import PageAddress, PageState, Place, SequenceState
-from kvcache.memory import NumPyMemory
-
+from kvcache.pages.memory import NumPyMemory
+from manager_model import FORMATS, Configuration
 
 # Memory
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from checked_manager import fill, make
-from manager_model import Configuration, Contents
-
 from kvcache import OutOfPagesError
-from kvcache.tables import Sequence, SequenceTable
+from kvcache.pages.tables import Sequence, SequenceTable
+from manager_model import Configuration, Contents
 
 TOKENS = {
     "floats": ([1.0, 2.0], TypeError, "got an array of float64 with shape \\(2,\\)"),

@@ -1,17 +1,16 @@
 """Managers that are wrong in one place: the histories find each."""
 
+import kvcache
 import numpy as np
 import pytest
+from kvcache.pages.growth import Growth
+from kvcache.pages.memory import NumPyMemory
+from kvcache.pages.pool import PagePool
+from kvcache.pages.prefixes import Prefix
+from kvcache.pages.tables import Sequence
+from kvcache.pages.tokens import count_common
 from manager_histories import History
 from manager_model import Configuration
-
-import kvcache
-from kvcache.growth import Growth
-from kvcache.memory import NumPyMemory
-from kvcache.pages import PagePool
-from kvcache.prefixes import Prefix
-from kvcache.tables import Sequence
-from kvcache.tokens import count_common
 
 
 def nothing(*arguments, **options):

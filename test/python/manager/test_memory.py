@@ -6,13 +6,13 @@ import os
 import types
 from pathlib import Path
 
+import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
+from kvcache import ArrayMemory, NoMemory, NumPyMemory, dtypes
+from kvcache.devices import placement
 from manager_model import Configuration
-
-import kvcache
-from kvcache import ArrayMemory, NoMemory, NumPyMemory, dtypes, placement
 
 DTYPES = [
     np.dtype(dtype)

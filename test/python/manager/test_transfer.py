@@ -5,13 +5,12 @@ import itertools
 import json
 import random
 
+import kvcache
 import numpy as np
 import pytest
-from support.failing_transport import FailingTransport
-
-import kvcache
 from kvcache import transfer
-from kvcache.regions import locate
+from kvcache.pages.regions import locate
+from support.failing_transport import FailingTransport
 
 NAMES = itertools.count()
 PAGE = 4
@@ -100,7 +99,7 @@ def test_a_sequence_that_grows_leaves_leased_pages_alone():
 
 def test_a_lease_ends_at_its_deadline(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("kvcache.leases.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kvcache.pages.leases.time.monotonic", lambda: now[0])
     cache = make_cache(num_pages=2)
     add(cache, "r", range(8))
     lease = cache.export("r", seconds=5)

@@ -10,14 +10,14 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import kvcache
 import pytest
 from compiled import GATHER, needs_nvdisasm, needs_ptxas
 from hypothesis import given
 from hypothesis import strategies as st
+from kvcache.compilation import toolchain
 from programs import examples
 
-import kvcache
-from kvcache import toolchain
 
 @pytest.fixture
 def saved(tmp_path):

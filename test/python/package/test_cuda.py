@@ -2,6 +2,7 @@
 
 import pathlib
 
+import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,8 +10,6 @@ import standin
 import tvm_ffi
 from places import EXAMPLES
 from standin import CHIP, DeviceArray, succeed
-
-import kvcache
 
 FILL = """
 func.func @fill(%x: memref<?xf32>, %value: f32) {
@@ -324,7 +323,7 @@ def test_the_devices_present_are_compiled_for(driver, monkeypatch):
     standin.get().emulate(FILL)
     found.call("fill", array, 1.0)
     assert (array.numpy() == 1).all()
-    from kvcache import cuda
+    from kvcache.devices import cuda
 
     for capability, chip in (("90", "sm_90a"), ("89", "sm_89"), ("199", "sm_121")):
         monkeypatch.setenv("FAKE_CUDA_CAPABILITY", capability)

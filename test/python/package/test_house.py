@@ -64,3 +64,25 @@ def test_python_modules_import_no_circles():
     graph = {path: run_time_imports(path) for path in PACKAGE.rglob("*.py")}
     assert any(graph.values())
     list(graphlib.TopologicalSorter(graph).static_order())
+
+
+# Each folder of the package, with the modules beside them, uses only those before it.
+# Only the manager goes the other way: it draws itself.
+FOLDERS = ["", "ir", "cache", "devices", "compilation", "execution", "pages", "pictures"]
+FOLDERS += ["ops", "transfer", "transformers"]
+ENTRIES = {"__init__.py", "__main__.py", "torch.py", "jax.py"}
+
+
+def test_python_folders_are_levels():
+    folders = {str(p.parent.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py")} - {"."}
+    assert folders == set(FOLDERS) - {""}
+    wrong = set()
+    for path in PACKAGE.rglob("*.py"):
+        user = str(path.parent.relative_to(PACKAGE)).removeprefix(".")
+        if user == "" and path.name in ENTRIES:
+            continue
+        for other in run_time_imports(path):
+            used = str(other.parent.relative_to(PACKAGE)).removeprefix(".")
+            if FOLDERS.index(used) > FOLDERS.index(user):
+                wrong.add((str(path.relative_to(PACKAGE)), str(other.relative_to(PACKAGE))))
+    assert wrong == {("pages/manager.py", "pictures/pages.py")}

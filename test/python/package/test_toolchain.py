@@ -2,12 +2,11 @@
 
 import subprocess
 
+import kvcache
 import pytest
 from compiled import GATHER, needs_nvdisasm, needs_ptxas
+from kvcache.compilation import toolchain
 from places import BUILD
-
-import kvcache
-from kvcache import toolchain
 
 KVCACHE_OPT = BUILD / "bin" / "kvcache-opt"
 

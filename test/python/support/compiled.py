@@ -1,9 +1,9 @@
 """A source that tests compile, and what they need to assemble it."""
 
-import pytest
-
 import kvcache
-from kvcache import toolchain
+import pytest
+from kvcache.compilation import toolchain
+
 
 def has_tool(name):
     try:

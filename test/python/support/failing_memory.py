@@ -2,7 +2,7 @@
 
 import itertools
 
-from kvcache.memory import NumPyMemory
+from kvcache.pages.memory import NumPyMemory
 
 ERRORS = (MemoryError, KeyboardInterrupt, RuntimeError, OSError, SystemExit, StopIteration)
 

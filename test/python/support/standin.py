@@ -4,10 +4,9 @@ import contextlib
 import ctypes
 import functools
 
+import kvcache
 import numpy as np
 from places import BUILD
-
-import kvcache
 
 CHIP = "sm_90a"
 LIBRARY = BUILD / "test/Runtime/libfake_cuda.so"
@@ -96,7 +95,7 @@ class DeviceArray:
 
     def tensor(self):
         """A tensor of TVM-FFI, which frameworks give through DLPack."""
-        from kvcache import tensors
+        from kvcache.devices import tensors
 
         return tensors.place(np.empty(self._shape, self._dtype), self.address, self.device)
 

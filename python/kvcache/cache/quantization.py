@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The quantization of a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import dtypes
+from ..checks import check_positive
+from ..dtypes import DTypeLike
+
+_SCALES = ("f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN")
+# Numbers in a type take 64 bits.
+_MAX_GRANULARITY = 2**63
+
+
+@dataclass(frozen=True)
+class KVCacheQuantizationConfig:
+    """The scales of a quantized cache.
+
+    Attributes:
+        scale_dtype: The dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu
+            or float8_e4m3fn.
+        quantization_granularity: Elements of a head that share a scale.
+
+    Raises:
+        ValueError: The scales are not supported.
+        TypeError: A value is not a dtype or not a number.
+    """
+
+    scale_dtype: DTypeLike = np.float32
+    quantization_granularity: int = 128
+
+    def __post_init__(self) -> None:
+        check_positive(quantization_granularity=self.quantization_granularity)
+        granularity = int(self.quantization_granularity)
+        if granularity >= _MAX_GRANULARITY:
+            raise ValueError(
+                "expects 'quantization_granularity' to be below 2^63, got "
+                f"{granularity}"
+            )
+        scale_dtype = dtypes.cached_dtype("scale_dtype", self.scale_dtype)
+        if (scale_name := dtypes.mlir_name(scale_dtype)) not in _SCALES:
+            raise ValueError(
+                f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got "
+                f"{scale_name}"
+            )
+        # The dataclass is frozen for those who use it.
+        object.__setattr__(self, "scale_dtype", scale_dtype)
+        object.__setattr__(self, "quantization_granularity", granularity)

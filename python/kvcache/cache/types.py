@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The types of a cache in the dialect: their parameters and their text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import dtypes, ir
+from .layouts import Distances, Layout
+
+_PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32")
+_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
+_FP4_GRANULARITIES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
+
+# Offsets in a page take 32 bits.
+_MAX_ELEMENTS = 2**31
+
+
+@dataclass(frozen=True)
+class CacheFormat:
+    """The parameters of the types of the cache on one device, with the dialect's rules.
+
+    Attributes:
+        dtype: MLIR's name of the elements' type.
+        n_kv_heads: Heads on the device.
+        head_dim: Elements of a head.
+        is_mla: Whether a token has one latent row, instead of a key and a value.
+        page_size: Tokens in a page; None for a continuous cache.
+        scale_dtype: MLIR's name of the scales' type; None without scales.
+        granularity: Elements of a head that share a scale; None without scales.
+        layout: Distances of tokens and heads; None for packed rows.
+        scale_layout: The same of the scales.
+
+    Raises:
+        ValueError: The dialect has no such type.
+    """
+
+    dtype: str
+    n_kv_heads: int
+    head_dim: int
+    is_mla: bool
+    page_size: int | None
+    scale_dtype: str | None
+    granularity: int | None
+    layout: Distances | None = None
+    scale_layout: Distances | None = None
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_dtype()
+        if self._is_packed:
+            self._check_fp4()
+        self._check_interleave()
+
+    @classmethod
+    def of(cls, type: ir.CacheType) -> CacheFormat:
+        """The format of a type.
+
+        Raises ``ValueError`` for a dynamic page size, and for tables that are not dense.
+        """
+        if type.page_size == ir.DYNAMIC:
+            raise ValueError(f"expects a type with a number for page_size, got {type}")
+        if type.table != ir.Table.DENSE:
+            raise ValueError(f"expects a type with a dense table, got {type}")
+        return cls(
+            dtype=type.dtype,
+            n_kv_heads=type.params.num_heads,
+            head_dim=type.params.head_size,
+            is_mla=type.params.is_mla,
+            page_size=type.page_size,
+            scale_dtype=type.scale,
+            granularity=type.granularity,
+            layout=_to_distances(type.layout),
+            scale_layout=_to_distances(type.scale_layout),
+        )
+
+    def _check_sizes(self) -> None:
+        row = self.n_kv_heads * self.head_dim
+        if row >= _MAX_ELEMENTS:
+            raise ValueError(
+                "expects 'head_dim' times the heads of a device to be below 2^31, got "
+                f"{self.head_dim} * {self.n_kv_heads}"
+            )
+        if self.page_size is not None and self.page_size * row >= _MAX_ELEMENTS:
+            raise ValueError(
+                "expects 'page_size' times 'head_dim' times the heads of a device to "
+                "be below 2^31, got "
+                f"{self.page_size} * {self.head_dim} * {self.n_kv_heads}"
+            )
+
+    def _check_dtype(self) -> None:
+        has_scales = self.scale_dtype is not None
+        known = _QUANTIZED if has_scales else _PLAIN
+        if self.dtype not in known:
+            scales = "with scales" if has_scales else "without scales"
+            needs_scales = not has_scales and self.dtype in _QUANTIZED
+            hint = "; it needs 'kvcache_quant_config'" if needs_scales else ""
+            raise ValueError(
+                f"expects the 'dtype' of a cache {scales} to be one of "
+                f"{', '.join(known)}, got {self.dtype}{hint}"
+            )
+
+    def _check_fp4(self) -> None:
+        if self.granularity != _FP4_GRANULARITIES.get(self.scale_dtype or ""):
+            raise ValueError(
+                "expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN "
+                "(NVFP4), or 32 and f8E8M0FNU (MX), got "
+                f"{self.granularity} and {self.scale_dtype}"
+            )
+        if self.head_dim % 2:
+            raise ValueError(
+                f"expects 'head_dim' to be even for f4E2M1FN, got {self.head_dim}"
+            )
+
+    def _check_interleave(self) -> None:
+        if self.layout is not None and self.layout.interleave != 1:
+            raise ValueError("only a 'scale_layout' is interleaved")
+        tokens = self.scale_layout.interleave if self.scale_layout is not None else 1
+        if tokens != 1 and ((self.page_size or 1) % tokens or self.n_groups % tokens):
+            raise ValueError(
+                f"expects 'interleave' to divide 'page_size' ({self.page_size}) and the "
+                f"groups of a head ({self.n_groups}), got {tokens}"
+            )
+
+    # --- Sizes --------------------------------------------------------------------
+
+    @property
+    def n_kinds(self) -> int:
+        """2 for keys and values, 1 for MLA."""
+        return 1 if self.is_mla else 2
+
+    @property
+    def storage_dtype(self) -> np.dtype:
+        """The dtype of the blocks in memory: bytes of two values for fp4."""
+        return dtypes.dtype("i8" if self._is_packed else self.dtype)
+
+    @property
+    def stored_head_dim(self) -> int:
+        """Elements of ``storage_dtype`` in a head."""
+        return self.head_dim // 2 if self._is_packed else self.head_dim
+
+    @property
+    def n_groups(self) -> int:
+        """Scales of a head. Raises ``ValueError`` for a cache without."""
+        if self.granularity is None:
+            raise ValueError("a cache without 'kvcache_quant_config' has no scales")
+        return -(-self.head_dim // self.granularity)
+
+    @property
+    def _is_packed(self) -> bool:
+        return self.dtype == "f4E2M1FN"
+
+    # --- Text ---------------------------------------------------------------------
+
+    @property
+    def params_attribute(self) -> str:
+        """``#kvcache.params``, a part of the types."""
+        mla = ", is_mla = true" if self.is_mla else ""
+        sizes = f"num_heads = {self.n_kv_heads}, head_size = {self.head_dim}"
+        return f"#kvcache.params<{sizes}{mla}>"
+
+    @property
+    def collection(self) -> str:
+        """The type of the cache of all layers."""
+        return self._get_text("_collection")
+
+    @property
+    def view(self) -> str:
+        """The type of one layer's keys or values."""
+        return self._get_text("")
+
+    def _get_text(self, suffix: str) -> str:
+        said = f"{self.dtype}, {self.params_attribute}"
+        if self.page_size is None:
+            return f"!kvcache.continuous{suffix}<{said}>"
+        said += f", page_size = {self.page_size}"
+        if self.scale_dtype is not None:
+            said += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
+        said += self._get_layout("layout", self.layout, self.stored_head_dim)
+        if self.scale_layout is not None:
+            said += self._get_layout("scale_layout", self.scale_layout, self.n_groups)
+        return f"!kvcache.paged{suffix}<{said}>"
+
+    def _get_layout(self, name: str, distances: Distances | None, width: int) -> str:
+        if distances is None:
+            return ""
+        token, head, interleave = distances
+        if distances == (width, (self.page_size or 0) * width, 1):
+            return f", {name} = hnd"
+        said = f"token = {token}"
+        if self.n_kv_heads > 1:
+            said += f", head = {'?' if head is None else head}"
+        if interleave > 1:
+            said += f", interleave = {interleave}"
+        return f", {name} = [{said}]"
+
+    @property
+    def blocks(self) -> str:
+        """The memref type of the blocks of a collection."""
+        return self._get_memref(
+            self.stored_head_dim, dtypes.mlir_name(self.storage_dtype), self.layout
+        )
+
+    @property
+    def scales(self) -> str:
+        """The memref type of the scales. Raises ``ValueError`` for a cache without."""
+        return self._get_memref(
+            self.n_groups, self.scale_dtype or "", self.scale_layout
+        )
+
+    def _get_memref(self, width: int, dtype: str, layout: Distances | None) -> str:
+        tokens = "?" if self.page_size is None else self.page_size
+        said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
+        if layout is None:
+            return f"memref<{said}>"
+        token, head, _ = layout
+        if self.n_kv_heads == 1:
+            head = width
+        distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
+        return f"memref<{said}, strided<[{distances}], offset: ?>>"
+
+
+def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
+    if layout is None:
+        return None
+    head = layout.head_stride
+    head = None if head == ir.DYNAMIC else head
+    return Distances(layout.token_stride, head, layout.interleave)
+
+
+def to_layout(distances: Distances | None) -> Layout | None:
+    """The layout that says no more than the distances."""
+    if distances is None:
+        return None
+    token, head, interleave = distances
+    return Layout(token=token, head=head, interleave=interleave)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiling kernels for NVIDIA's chips."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _native
+from .descriptors import describe
+from .kernels import Binary, Kernel, Parameter
+from .libraries import LibrarySource
+from .modules import CompiledModule
+
+_FORMATS = ("ptx", "cubin", "fatbin")
+
+
+def chips() -> list[str]:
+    """Returns the names of the chips that kernels can be compiled for."""
+    return list(_native.extension().chips())
+
+
+def compile(
+    source: _native.Source,
+    target: str | Iterable[str] = "sm_90a",
+    format: str = "ptx",
+    filename: _native.Path | None = None,
+    *,
+    opt_level: int = 3,
+    bounds_checks: bool = False,
+) -> CompiledModule:
+    """Compiles the GPU modules of a source.
+
+    Args:
+        source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
+        target: A chip (``"sm_90a"``), several separated by commas, or a sequence of
+            them. A ``gpu.module`` that names its targets itself is compiled for those.
+        format: What is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``. The latter
+            two run ptxas. Whatever it is, each kernel gives all three when asked.
+        filename: The source's name in diagnostics.
+        opt_level: 0 to 3, for LLVM and for ptxas.
+        bounds_checks: Whether kernels trap with a message on a bad page id, token, head
+            or misaligned index.
+
+    Raises:
+        CompileError: The source has errors; the exception carries the diagnostics.
+        ToolchainError: ptxas is needed, and is missing or fails.
+        ValueError: An argument has none of the values above, or the source is a string
+            that names a file.
+        TypeError: The source or its name is of another type.
+    """
+    targets = _parse_targets(target)
+    if not isinstance(format, str) or format not in _FORMATS:
+        raise ValueError(
+            f"expects 'format' to be one of {', '.join(_FORMATS)}, got {format!r}"
+        )
+    opt_level = _native.check_opt_level(opt_level)
+    bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
+    contents, name = _native.read_source(source, filename)
+    objects, diagnostics = _native.extension().compile(
+        contents, name, targets, opt_level, bounds_checks
+    )
+    _native.report(diagnostics, objects is not None, stacklevel=2)
+    binaries = []
+    for module, chip, ptx, properties in objects:
+        binary = Binary(module, chip, ptx.decode(), opt_level)
+        binary.kernels += _list_kernels(binary, json.loads(properties))
+        getattr(binary, format)
+        binaries.append(binary)
+    options = f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
+    passes = f"symbol-dce,kvcache-to-ptx{{{options}}}"
+    library = LibrarySource(
+        contents,
+        name,
+        _native.add_checks(passes, bounds_checks, for_gpu=True),
+        opt_level,
+        ("kvcache_runtime", "kvcache_cuda"),
+    )
+    return CompiledModule(binaries, format, library)
+
+
+def _parse_targets(target: str | Iterable[str]) -> list[str]:
+    wrong = ValueError(f"expects 'target' to be a chip, or several, got {target!r}")
+    try:
+        names = target.split(",") if isinstance(target, str) else list(target)
+    except TypeError:
+        raise wrong from None
+    if not all(isinstance(name, str) for name in names):
+        raise wrong
+    targets = list(dict.fromkeys(name.strip() for name in names))
+    known = chips()
+    for name in targets:
+        if name not in known:
+            raise ValueError(f"unknown chip {name!r}; known are {', '.join(known)}")
+    if not targets:
+        raise ValueError("expects at least one chip as 'target'")
+    return targets
+
+
+def _list_kernels(binary: Binary, properties: dict[str, Any]) -> list[Kernel]:
+    return [
+        Kernel(
+            facts["name"],
+            tuple(
+                Parameter(said["name"], said["type"], said["size"], said["offset"])
+                for said in facts["parameters"]
+            ),
+            tuple(facts["block_size"]) if "block_size" in facts else None,
+            facts.get("dynamic_shared_memory", 0),
+            tuple(
+                describe(said["name"], said["descriptor"])
+                for said in facts["parameters"]
+                if "descriptor" in said
+            ),
+            binary,
+        )
+        for facts in properties.get("kvcache.kernels", [])
+    ]

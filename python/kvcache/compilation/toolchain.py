@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tools of the CUDA toolkit: ptxas, nvdisasm and fatbinary."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ToolchainError
+
+_PACKAGES = {
+    "ptxas": "nvidia-cuda-nvcc",
+    "fatbinary": "nvidia-cuda-nvcc",
+    "nvdisasm": "nvidia-cuda-nvdisasm",
+}
+
+# The environment variable with the seconds that a tool may take.
+_TIME_LIMIT = "KVCACHE_TOOL_TIMEOUT"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes: registers a thread, bytes a thread, static bytes a block.
+
+    ``spill_bytes`` is the sum of spill stores and spill loads.
+    """
+
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A PTX module assembled for a chip, and the resources of each kernel."""
+
+    cubin: bytes
+    resources: dict[str, Resources]
+
+
+def find_tool(name: str) -> Path:
+    """Returns the path of ``"ptxas"``, ``"fatbinary"`` or ``"nvdisasm"``.
+
+    Looks at the environment variable of the tool's name (``PTXAS``), beside the Python
+    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, ``CUDA_ROOT`` and
+    ``CUDA_PATH``, and on ``PATH``, as the compiler does but for the packages. Raises ``ToolchainError`` if it is nowhere, or not where the variable says.
+    """
+    variable = os.environ.get(name.upper())
+    if variable:
+        if not os.access(variable, os.X_OK):
+            raise ToolchainError(
+                f"{name.upper()} is {variable!r}, which is not a program"
+            )
+        return Path(variable)
+    for folder in _tool_folders():
+        if os.access(folder / name, os.X_OK):
+            return folder / name
+    if on_path := shutil.which(name):
+        return Path(on_path)
+    raise ToolchainError(
+        f"{name} was not found: run 'pip install {_PACKAGES[name]}', "
+        f"or set {name.upper()} to its path, or CUDA_HOME to a CUDA toolkit"
+    )
+
+
+def _tool_folders() -> Iterator[Path]:
+    yield Path(sys.executable).parent
+    packages = Path(sysconfig.get_path("purelib")) / "nvidia"
+    yield from (
+        path / "bin" for path in sorted(packages.glob("cu[0-9]*"), reverse=True)
+    )
+    for variable in ("CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield Path(home) / "bin"
+
+
+def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
+    """Assembles a PTX module for ``chip``.
+
+    Raises ``ToolchainError`` with ptxas's message if it fails, or if it takes longer than
+    the environment variable ``KVCACHE_TOOL_TIMEOUT`` says (600 seconds).
+    """
+    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+        source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+        source.write_text(ptx)
+        log = _run(
+            "ptxas", "-v", f"-arch={chip}", f"-O{opt_level}", source, "-o", target
+        )
+        return Assembly(_read_output("ptxas", target), _parse_resources(log))
+
+
+def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
+    """Returns a fat binary of a module: its cubin, and its PTX for newer chips."""
+    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+        texts, code = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+        target = Path(folder, "module.fatbin")
+        texts.write_text(ptx)
+        code.write_bytes(cubin)
+        images = [
+            f"--image3=kind={kind},sm={chip.removeprefix('sm_')},file={file}"
+            for kind, file in (("elf", code), ("ptx", texts))
+        ]
+        _run("fatbinary", "--64", *images, f"--create={target}")
+        return _read_output("fatbinary", target)
+
+
+def disassemble(cubin: bytes) -> dict[str, str]:
+    """Returns each kernel's SASS, as nvdisasm writes it: with labels and padding."""
+    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+        source = Path(folder, "module.cubin")
+        source.write_bytes(cubin)
+        sass = _run("nvdisasm", "-c", source)
+    if not sass.strip():
+        raise ToolchainError("nvdisasm succeeded, but wrote no output")
+    sections = re.split(
+        r"^\s*\.section\s+\.text\.([^,\s]+).*$", sass, flags=re.MULTILINE
+    )
+    return dict(zip(sections[1::2], sections[2::2], strict=True))
+
+
+def count_instructions(cubin: bytes) -> dict[str, int]:
+    """Returns how many SASS instructions each kernel has, without its padding."""
+    return {name: _count_section(sass) for name, sass in disassemble(cubin).items()}
+
+
+def _count_section(sass: str) -> int:
+    """The padding is a branch to itself, then NOPs up to the section's alignment."""
+    instructions = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", sass)
+    while instructions and instructions[-1] == "NOP":
+        instructions.pop()
+    if instructions and instructions[-1].startswith("BRA"):
+        instructions.pop()
+    return len(instructions)
+
+
+def _parse_resources(log: str) -> dict[str, Resources]:
+    """Reads what ``ptxas -v`` says of each kernel; what is zero it may leave out."""
+    _, *rest = re.split(r"Compiling entry function '([^']+)'", log)
+    return {
+        name: Resources(
+            registers=_find_number(r"Used (\d+) registers", text),
+            spill_bytes=_find_number(r"(\d+) bytes spill stores", text)
+            + _find_number(r"(\d+) bytes spill loads", text),
+            stack_bytes=_find_number(r"(\d+) bytes stack frame", text),
+            shared_bytes=_find_number(r"(\d+) bytes smem", text),
+        )
+        for name, text in zip(rest[::2], rest[1::2], strict=True)
+    }
+
+
+def _find_number(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0
+
+
+def _run(tool: str, *arguments: str | Path) -> str:
+    """Runs a tool and returns what it printed, or raises ``ToolchainError``."""
+    command = [find_tool(tool), *arguments]
+    limit = _find_time_limit()
+    try:
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
+            check=False,
+        )
+    except OSError as error:
+        raise ToolchainError(f"{tool} could not be run: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(
+            f"{tool} did not end within {limit} s, the limit of {_TIME_LIMIT}"
+        ) from error
+    if run.returncode:
+        raise ToolchainError(
+            f"{tool} failed (exit code {run.returncode}):\n"
+            f"{run.stdout.strip() or 'it printed nothing'}"
+        )
+    return run.stdout
+
+
+def _find_time_limit() -> int:
+    value = os.environ.get(_TIME_LIMIT, "600")
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", value, re.ASCII):
+        raise ToolchainError(
+            f"expects {_TIME_LIMIT} to be a positive number of seconds, got {value!r}"
+        )
+    return int(value)
+
+
+def _read_output(tool: str, path: Path) -> bytes:
+    content = path.read_bytes() if path.exists() else b""
+    if not content:
+        raise ToolchainError(f"{tool} succeeded, but wrote no output")
+    return content

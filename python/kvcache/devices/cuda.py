@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""GPUs of this machine: chips, streams, memory, and launches, by libkvcache_cuda.so."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_void_p
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..errors import CheckError, TargetError
+from . import tensors
+from .placement import Range, get_extent, get_ranges
+
+_CUDA = (2, 13)
+"""DLPack's codes of GPUs' memory, and of memory that the host shares."""
+_ALIGNMENT = 256
+"""Memory of a device begins at multiples of it."""
+
+
+class Launch(ctypes.Structure):
+    """``KVCacheLaunch``."""
+
+    _fields_ = (
+        ("grid", c_int64 * 3),
+        ("block", c_int64 * 3),
+        ("shared_bytes", c_int64),
+        ("stream", c_void_p),
+        ("cluster", c_int64 * 3),
+        ("is_programmatic", c_int64),
+    )
+
+
+class Image(ctypes.Structure):
+    """``KVCacheImage``."""
+
+    _fields_ = (("chip", c_char_p), ("data", c_char_p), ("size", c_int64))
+
+
+class Binary(ctypes.Structure):
+    """``KVCacheBinary``."""
+
+    _fields_ = (("name", c_char_p), ("images", POINTER(Image)), ("count", c_int64))
+
+
+class _Scope(ctypes.Structure):
+    _fields_ = (("context", c_void_p), ("stream", c_void_p))
+
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "kvcacheDeviceCount": (POINTER(c_int32),),
+    "kvcacheDeviceCapability": (c_int32, POINTER(c_int32)),
+    "kvcacheScopeEnter": (c_int32, c_void_p, POINTER(_Scope)),
+    "kvcacheMemAlloc": (c_int64, POINTER(c_void_p)),
+    "kvcacheMemFree": (c_void_p,),
+    "kvcacheMemCopy": (c_void_p, c_void_p, c_int64, c_void_p),
+    "kvcacheStreamSynchronize": (c_void_p,),
+    "kvcacheTensorMapEncode": (c_void_p, c_void_p),
+    "kvcacheModuleLoad": (POINTER(Binary), POINTER(c_void_p)),
+    "kvcacheModuleUnload": (POINTER(Binary),),
+    "kvcacheKernelLoad": (POINTER(Binary), c_char_p, c_int64),
+    "kvcacheLaunch": (
+        *(c_void_p, c_char_p, POINTER(Launch)),
+        *(POINTER(c_void_p), POINTER(c_int64), c_int64),
+    ),
+}
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Returns the library, which opens the driver when a function first needs it."""
+    loaded = ctypes.CDLL(str(_native.find_library("kvcache_cuda")))
+    for name, arguments in _FUNCTIONS.items():
+        function = getattr(loaded, name)
+        function.argtypes, function.restype = arguments, c_int32
+    loaded.kvcacheScopeLeave.argtypes = (POINTER(_Scope),)
+    loaded.kvcacheScopeLeave.restype = None
+    loaded.kvcacheGetLastError.restype = c_char_p
+    return loaded
+
+
+def check(status: int, what: str, error: type[Exception] = CheckError) -> None:
+    """Raises ``error`` for a call that failed."""
+    if status:
+        message = library().kvcacheGetLastError().decode(errors="replace")
+        raise error(f"{what}: {message}" if what else message)
+
+
+# --- Devices --------------------------------------------------------------------------
+
+
+def find_chips() -> list[str]:
+    """Returns the chips to compile for, one for each kind of GPU of this machine.
+
+    Raises ``TargetError`` where there is no driver, no GPU, or none that is known.
+    """
+    count = c_int32()
+    wanted = "target 'cuda' needs a GPU of NVIDIA and its driver"
+    check(library().kvcacheDeviceCount(ctypes.byref(count)), wanted, TargetError)
+    if not count.value:
+        raise TargetError(f"{wanted}: the driver finds no device")
+    known = _native.extension().chips()
+    found: dict[str, None] = {}
+    for device in range(count.value):
+        capability = c_int32()
+        status = library().kvcacheDeviceCapability(device, ctypes.byref(capability))
+        check(status, wanted, TargetError)
+        found[_choose_chip(capability.value, known)] = None
+    return list(found)
+
+
+def _choose_chip(capability: int, known: Sequence[str]) -> str:
+    """Returns exactly this chip, or the next older one whose code runs on it."""
+    for name in (f"sm_{capability}a", f"sm_{capability}"):
+        if name in known:
+            return name
+    older = [
+        name
+        for name in known
+        if name[-1].isdigit() and int(name.removeprefix("sm_")) <= capability
+    ]
+    if not older:
+        raise TargetError(
+            f"target 'cuda' finds a GPU of compute capability {capability // 10}."
+            f"{capability % 10}, and this package compiles for {', '.join(known)}"
+        )
+    return max(older, key=lambda name: int(name.removeprefix("sm_")))
+
+
+# --- Streams --------------------------------------------------------------------------
+
+
+def stream_handle(stream: Any) -> int:
+    """Returns the address of a stream.
+
+    A stream is a number, or an object of PyTorch, CuPy, cuda-bindings, or with
+    ``__cuda_stream__``, such as those of cuda-core. Raises ``TypeError`` for others.
+    """
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for name in ("cuda_stream", "ptr"):
+        if isinstance(address := getattr(stream, name, None), int):
+            return address
+    if isinstance(stream, bool | float | str):
+        raise TypeError(f"expects a stream of CUDA, got {type(stream).__name__}")
+    try:
+        return int(stream)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"expects a stream of CUDA, got {type(stream).__name__}"
+        ) from None
+
+
+def find_device(values: Sequence[Any]) -> int:
+    """Returns the device that the first array among ``values`` is on, or else 0."""
+    for value in values:
+        if hasattr(value, "__dlpack_device__"):
+            kind, number = value.__dlpack_device__()
+            if kind in _CUDA:
+                return int(number)
+    return 0
+
+
+@contextmanager
+def scope(device: int, stream: int) -> Iterator[None]:
+    """Makes a context of the device and the stream current for calls of the library.
+
+    Raises ``TargetError`` where there is no driver or no such device.
+    """
+    outer = _Scope()
+    status = library().kvcacheScopeEnter(device, stream, ctypes.byref(outer))
+    check(status, "", TargetError)
+    try:
+        yield
+    finally:
+        library().kvcacheScopeLeave(ctypes.byref(outer))
+
+
+# --- Copies of arrays of the host -----------------------------------------------------
+
+
+@contextmanager
+def copied_arrays(
+    values: Sequence[Any], device: int, stream: int
+) -> Iterator[list[Any]]:
+    """Gives ``values`` with tensors on the device in place of NumPy's arrays.
+
+    What the arrays reach is copied to the device, and back in the end. That allocates
+    memory, and waits for the stream. Arrays that overlap still do.
+    """
+    with scope(device, stream):
+        copies: list[tuple[Range, int, int]] = []
+        try:
+            for range_ in get_ranges(values):
+                memory = _allocate(range_.high - range_.low + _ALIGNMENT)
+                copies.append((range_, memory, memory + range_.low % _ALIGNMENT))
+                _copy(copies[-1][2], range_.low, range_, stream)
+            yield [_place(value, copies, device) for value in values]
+            for range_, _, start in copies:
+                if range_.writeable:
+                    _copy(range_.low, start, range_, stream)
+            check(library().kvcacheStreamSynchronize(stream), "copy to the host")
+        finally:
+            for _, memory, _ in copies:
+                library().kvcacheMemFree(memory)
+
+
+def _allocate(size: int) -> int:
+    memory = c_void_p()
+    status = library().kvcacheMemAlloc(size, ctypes.byref(memory))
+    check(status, "copy to the device")
+    return memory.value or 0
+
+
+def _copy(to: int, source: int, range_: Range, stream: int) -> None:
+    size = range_.high - range_.low
+    check(library().kvcacheMemCopy(to, source, size, stream), "copy")
+
+
+def _place(value: Any, copies: list[tuple[Range, int, int]], device: int) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    address = value.__array_interface__["data"][0]
+    if not value.size:
+        return tensors.place(value, 0, device)
+    low, _ = get_extent(value)
+    for range_, _, start in copies:
+        if range_.low <= low < range_.high:
+            return tensors.place(value, start + address - range_.low, device)
+    return value
+
+
+# --- Launches -------------------------------------------------------------------------
+
+
+def make_binary(name: str, chip: str, data: bytes) -> tuple[Binary, Image]:
+    """Returns the description of a module, and what has to live as long."""
+    image = Image(chip.encode(), data, len(data))
+    return Binary(name.encode(), ctypes.pointer(image), 1), image
+
+
+def pack_bytes(data: bytes) -> ctypes.Array[c_uint8]:
+    """Returns a copy of ``data`` at a multiple of 64 bytes, as descriptors want it."""
+    memory = (c_uint8 * (len(data) + 64))()
+    start = -ctypes.addressof(memory) % 64
+    packed = (c_uint8 * len(data)).from_buffer(memory, start)
+    packed[:] = list(data)
+    return packed

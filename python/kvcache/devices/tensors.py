@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tensors of TVM-FFI on memory that TVM-FFI does not take as it is."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+
+if TYPE_CHECKING:
+    import tvm_ffi
+
+# DLPack's type codes of the dtypes of ml_dtypes, and bits of an element in memory:
+# those of less than a byte take a byte each.
+_TYPE_CODES = {
+    "bfloat16": 4,
+    "float8_e3m4": 7,
+    "float8_e4m3": 8,
+    "float8_e4m3b11fnuz": 9,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+    "float6_e2m3fn": 15,
+    "float6_e3m2fn": 16,
+    "float4_e2m1fn": 17,
+}
+CODES = {
+    dtype: code
+    for name, code in _TYPE_CODES.items()
+    for dtype in dtypes.array_dtypes(dtypes.mlir_name(name))
+}
+
+_BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
+
+# Where a tensor of TVM-FFI has its address, device and dtype: in the DLTensor behind
+# the header of the object (24 bytes).
+_ADDRESS_OFFSET = 24
+_DEVICE_OFFSET = 24 + 8
+_DTYPE_OFFSET = 24 + 8 + 8 + 4
+_CUDA = 2
+
+
+def export(array: np.ndarray, code: int | None) -> tvm_ffi.Tensor:
+    """Returns a tensor on the memory of an array that NumPy alone does not export."""
+    from tvm_ffi import from_dlpack
+
+    bits = array if code is None else array.view(_BITS[array.itemsize])
+    if array.flags.writeable:
+        tensor = from_dlpack(bits)
+    else:  # only this version of DLPack has a flag for read-only memory
+        tensor = from_dlpack(bits.__dlpack__(max_version=(1, 0)))
+    if code is not None:
+        dtype = ctypes.c_uint32.from_address(tensor.__chandle__() + _DTYPE_OFFSET)
+        dtype.value = code | 8 * array.itemsize << 8 | 1 << 16
+    return tensor
+
+
+def place(array: np.ndarray, address: int, device: int) -> tvm_ffi.Tensor:
+    """Returns a tensor with the shape, strides and dtype of ``array`` on a GPU.
+
+    ``address`` is that of its first element. The memory of ``array`` is not used.
+    """
+    template = np.lib.stride_tricks.as_strided(
+        np.empty(1, array.dtype), array.shape, array.strides
+    )
+    tensor = export(template, CODES.get(array.dtype))
+    handle = tensor.__chandle__()
+    ctypes.c_uint64.from_address(handle + _ADDRESS_OFFSET).value = address
+    where = (ctypes.c_int32 * 2).from_address(handle + _DEVICE_OFFSET)
+    where[:] = [_CUDA, device]
+    return tensor
+
+
+def from_cuda_array(value: Any) -> tvm_ffi.Tensor:
+    """Returns a tensor on the memory of an object with ``__cuda_array_interface__``.
+
+    The object must live as long as the tensor. Its memory is of the current device, or
+    of ``value.device`` where that is a number.
+    """
+    interface = value.__cuda_array_interface__
+    address, _ = interface["data"]
+    shape = tuple(interface["shape"])
+    dtype = np.dtype(interface["typestr"])
+    strides = interface.get("strides")
+    if strides is None:
+        strides = np.cumprod((dtype.itemsize, *shape[:0:-1]))[::-1].tolist()
+        strides = strides[: len(shape)]
+    template = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+    device = getattr(value, "device", 0)
+    return place(template, address or 0, device if isinstance(device, int) else 0)

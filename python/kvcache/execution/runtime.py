@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Running functions of a module in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import operator
+import threading
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from ..checks import check_string
+from ..compilation.compiler import chips
+from ..compilation.libraries import LibrarySource
+from ..devices import cuda
+from ..devices.emulator import Launches, parse_launches
+from ..devices.placement import aligned_arrays
+from ..errors import CheckError, TargetError
+from .arrays import Result, Value
+from .signatures import TYPES, Signature
+
+if TYPE_CHECKING:
+    import tvm_ffi
+
+    from .._kvcache import JIT
+
+
+_SECTOR_BYTES = 32
+
+
+def jit(
+    source: _native.Source,
+    target: str = "cpu",
+    filename: _native.Path | None = None,
+    *,
+    opt_level: int = 2,
+    bounds_checks: bool = False,
+    sanitize: bool | None = None,
+    meter: bool | None = None,
+    capturable: bool | None = None,
+) -> JitModule:
+    """Compiles the functions of a source, to be called from Python.
+
+    Args:
+        source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
+        target: ``"cpu"``, where kernels become loops of the host; ``"cuda"``, for the
+            GPUs of this machine; ``"cuda:<chip>"``, such as ``"cuda:sm_90a"``, for GPUs
+            of that kind; or ``"emulator:<chip>"``, where kernels are compiled as for the
+            chip and its threads, barriers and copies are emulated. A ``gpu.module`` with
+            ``#nvvm.target`` keeps its own chip.
+        filename: The source's name in diagnostics.
+        opt_level: 0 to 3, for LLVM, of host code and of kernels on the emulator.
+        bounds_checks: Whether a bad page id, token, head or misaligned index raises
+            ``CheckError``; without it, such an access has no meaning.
+        sanitize: Whether the emulator checks what kernels access: bounds, memory that
+            nobody has written, races, copies in flight. On unless it is False. Only for
+            the emulator.
+        meter: Whether the emulator counts what kernels ask of memory, for
+            ``JitModule.launches``. Off unless it is True. Only for the emulator.
+        capturable: Whether host code that a CUDA graph can't capture is an error, such
+            as one that allocates memory or waits. Off unless it is True. Only for
+            ``"cuda"``.
+
+    Raises:
+        CompileError: The source has errors; the exception carries the diagnostics.
+        TargetError: The target is ``"cuda"``, and there is no driver or no GPU.
+        ValueError: An argument has none of the values above, or the source is a string
+            that names a file.
+        TypeError: The source or its name is of another type.
+    """
+    device, chip = _parse_target(target)
+    opt_level = _native.check_opt_level(opt_level)
+    bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
+    if device != "emulator":
+        _check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
+    if device != "cuda":
+        _check_only("cuda", target, capturable=capturable)
+    sanitize = _parse_switch("sanitize", sanitize, default=True)
+    meter = _parse_switch("meter", meter, default=False)
+    capturable = _parse_switch("capturable", capturable, default=False)
+    pipeline = {
+        "": "kvcache-to-cpu{tvm-ffi=1}",
+        "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
+        f"meter={int(meter)} tvm-ffi=1}}",
+        "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
+        f"capturable={int(capturable)}}}",
+    }[device]
+    # Functions that are declared and never used need no definition.
+    passes = f"symbol-dce,{pipeline}"
+    checked = _native.add_checks(passes, bounds_checks, for_gpu=bool(device))
+    contents, name = _native.read_source(source, filename)
+    compiled, diagnostics = _native.extension().jit(
+        contents, name, checked, opt_level, device
+    )
+    _native.report(diagnostics, compiled is not None, stacklevel=2)
+    needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
+    library = LibrarySource(contents, name, checked, opt_level, needed)
+    return JitModule(
+        compiled, target, device, chip, meter, None if device == "emulator" else library
+    )
+
+
+def _parse_target(target: str) -> tuple[str, str]:
+    """Returns the device, which is empty for the CPU, and the chips to compile for."""
+    name = target if isinstance(target, str) else ""
+    if name == "cpu":
+        return "", ""
+    if name == "cuda":
+        return "cuda", ",".join(cuda.find_chips())
+    device, colon, chip = name.partition(":")
+    if not colon or device not in ("cuda", "emulator"):
+        raise ValueError(
+            f"unknown target {target!r}; known are 'cpu', 'cuda', 'cuda:<chip>' and "
+            "'emulator:<chip>'"
+        )
+    if chip not in (known := chips()):
+        raise ValueError(
+            f"unknown chip {chip!r} in target {target!r}; known are {', '.join(known)}"
+        )
+    return device, chip
+
+
+def _check_only(known: str, target: str, **options: bool | None) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name!r} has no meaning for target {target!r}, only for {known!r}"
+            )
+
+
+def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
+    return default if value is None else _native.check_switch(name, value)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A function with its signature."""
+
+    signature: Signature
+    function: tvm_ffi.Function
+
+    def unpack(self, result: Any) -> Result:
+        """Returns several results as a tuple."""
+        return tuple(result) if self.signature.num_results > 1 else result
+
+
+def _make_entry(compiled: JIT, signature: Signature) -> _Entry:
+    try:
+        import tvm_ffi
+    except ImportError as error:
+        raise ImportError(
+            f"calls need TVM-FFI: run 'pip install apache-tvm-ffi' ({error})"
+        ) from error
+    _register_errors()
+    wrapper = compiled.wrapper(signature.name)
+    function = tvm_ffi.Function.__from_extern_c__(
+        wrapper.caller, keep_alive_object=wrapper
+    )
+    function.release_gil = False  # the wrapper does
+    TYPES[tvm_ffi.Tensor] = False
+    return _Entry(signature, function)
+
+
+@functools.cache
+def _register_errors() -> None:
+    """Makes TVM-FFI raise the exceptions of this package."""
+    import tvm_ffi
+
+    tvm_ffi.register_error("kvcache.CheckError", CheckError)
+    tvm_ffi.register_error("kvcache.TargetError", TargetError)
+    tvm_ffi.register_error("OverflowError", OverflowError)
+
+
+class JitModule:
+    """The public functions of a source, compiled for ``target``.
+
+    ``functions`` maps their names to their types, in the order of the source.
+    """
+
+    def __init__(
+        self,
+        compiled: JIT,
+        target: str,
+        device: str,
+        chip: str,
+        has_meter: bool,
+        library: LibrarySource | None,
+    ) -> None:
+        described = map(Signature.parse, json.loads(compiled.functions))
+        self._compiled = compiled
+        self._has_meter = has_meter
+        self._library = library
+        self._device = device
+        self._chip = chip
+        self._last_call = threading.local()
+        self._entries = {
+            signature.name: _make_entry(compiled, signature) for signature in described
+        }
+        self._needs_adapting = _native.extension().needs_adapting
+        # What can be called without more ado, by name.
+        self._plain = {
+            name: (
+                entry.function,
+                entry.signature.precisions,
+                entry.signature.num_results > 1,
+            )
+            for name, entry in self._entries.items()
+            if device != "emulator"
+        }
+        self.target = target
+        self.functions = MappingProxyType(
+            {name: entry.signature.text for name, entry in self._entries.items()}
+        )
+
+    def function(self, name: str) -> tvm_ffi.Function:
+        """Returns a function as TVM-FFI calls it, from any language.
+
+        It checks its arguments as ``call`` does, and takes what TVM-FFI takes: tensors
+        of PyTorch and others with DLPack, and numbers. It does not take NumPy's arrays
+        that are read-only or of ml_dtypes, and can't see whether a tensor of PyTorch
+        requires a gradient or is a negated view. Several results are a
+        ``tvm_ffi.Array``. For an emulated chip with accesses of 32 bytes, memory that
+        begins at other addresses is not copied.
+
+        Raises:
+            ValueError: There is no such function.
+        """
+        return self._find(name).function
+
+    def signature(self, name: str) -> Signature:
+        """Describes a function and its arguments. Raises as ``function`` does."""
+        return self._find(name).signature
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal sources and options, also in other processes."""
+        described = repr((self.target, self._library)).encode()
+        return hashlib.sha256(described).hexdigest()
+
+    def save_library(self, path: _native.Path) -> None:
+        """Writes the functions as a shared library that TVM-FFI loads.
+
+        It is for all machines of this architecture. ``tvm_ffi.load_module(path).name``
+        is the function ``name``. It needs ``libkvcache_runtime.so``, which it looks for
+        beside it and in this package; functions for a GPU also need
+        ``libkvcache_cuda.so``.
+
+        Raises:
+            ToolchainError: There is no C compiler to link with, or it fails.
+            ValueError: The functions were compiled for an emulated chip.
+        """
+        if not self._library:
+            raise ValueError(
+                "expects a program for target 'cpu' or 'cuda' to save, got one for "
+                f"{self.target!r}"
+            )
+        self._library.save(path)
+
+    def load(self, device: int | None = None) -> None:
+        """Loads the kernels of the functions, as the first call of each would.
+
+        A driver loads no code while it captures a stream: load before the capture.
+
+        Args:
+            device: The number of the GPU; without one, that of the current context.
+
+        Raises:
+            CheckError: The driver rejects the code, or there is none for this GPU.
+            TargetError: There is no driver, or no such GPU.
+            ValueError: The functions run on the CPU, or ``device`` is negative.
+        """
+        if not self._device:
+            raise ValueError(
+                f"expects a program with kernels to load, got one for {self.target!r}"
+            )
+        number = -1
+        if device is not None and (number := operator.index(device)) < 0:
+            raise ValueError(
+                f"expects 'device' to be the number of a GPU, got {device}"
+            )
+        if self._device == "cuda":
+            with cuda.scope(number, 0):
+                pass  # what is missing is an error of its own
+        if message := self._compiled.load(number):
+            raise CheckError(message)
+
+    def call(
+        self,
+        name: str,
+        *args: Value,
+        stream: Any = None,
+        copy_host_arrays: bool = False,
+    ) -> Result:
+        """Calls a function.
+
+        A memref is passed as an array that NumPy or DLPack describe: a NumPy array, a
+        tensor of PyTorch or TVM-FFI, an array of JAX. It is not copied, but for
+        emulated chips with accesses of 32 bytes: NumPy arrays that are less aligned are
+        copied for the call. Its dtype is that of the memref's element type (ml_dtypes
+        for bf16, fp8 and the like in NumPy); a signless integer may be signed or
+        unsigned. Static sizes and strides must agree; a memref with the identity layout
+        wants a C-contiguous array. Arrays must be writeable, unless the function's
+        argument is marked ``llvm.readonly``, and aligned to their elements; the blocks
+        and scales of a cache to 16 bytes. JAX's arrays are never writeable.
+
+        Integers, floats and NumPy's scalars are passed for numbers. A signless integer
+        may be given as signed or as unsigned.
+
+        Functions for ``"cuda"`` take arrays of one GPU, also those that only have
+        ``__cuda_array_interface__``. Their work goes to a stream, for which the call
+        does not wait: the current stream of PyTorch for its tensors, else the default
+        stream. A call allocates no memory of its own, so that it can be captured in a
+        CUDA graph after ``load``.
+
+        Args:
+            name: The name of the function.
+            args: Its arguments.
+            stream: The stream of the work, only for ``"cuda"``: a number, or an object
+                of PyTorch, CuPy, cuda-bindings or cuda-core.
+            copy_host_arrays: Whether NumPy's arrays are copied to the GPU for the call
+                and back, only for ``"cuda"``. The call then allocates, and waits for the
+                stream.
+
+        Returns:
+            The results as Python numbers: None, one, or a tuple. Integers are signed
+            unless their type says otherwise.
+
+        Raises:
+            TypeError: An argument has the wrong kind or dtype, or the function takes or
+                returns something else than memrefs and numbers.
+            ValueError: An array has the wrong shape, strides or alignment, there are
+                too few or too many arguments, or there is no such function.
+            OverflowError: An integer does not fit.
+            CheckError: A run-time check failed, or the emulator found an error in a
+                kernel. What the function has allocated by then is freed. An error of a
+                kernel on a GPU is raised by a later call.
+            TargetError: There is no driver, or no GPU.
+        """
+        if stream is not None or copy_host_arrays:
+            return self._call_on_stream(
+                self._find(name), args, stream, copy_host_arrays
+            )
+        refused: TypeError | None = None
+        try:
+            function, precisions, is_tuple = self._plain[name]
+            if not self._needs_adapting(args, TYPES, precisions):
+                return tuple(function(*args)) if is_tuple else function(*args)
+        except KeyError:
+            pass
+        except BufferError:  # NumPy does not export an array
+            pass
+        except TypeError as error:  # raised before the function runs
+            refused = error
+        entry = self._find(name)
+        if self._device == "emulator":
+            return entry.unpack(self._call_emulated(entry, args))
+        try:
+            adapted = entry.signature.adapt(args)
+        except TypeError as error:
+            raise refused or error from None
+        refused = None  # whose traceback would keep the arguments
+        return entry.unpack(entry.function(*adapted))
+
+    def _find(self, name: str) -> _Entry:
+        try:
+            return self._entries[name]
+        except (KeyError, TypeError):
+            check_string(name=name)
+        raise ValueError(
+            f"there is no function {name!r}; the module has "
+            f"{', '.join(self._entries) or 'none that is public'}"
+        )
+
+    def _call_on_stream(
+        self, entry: _Entry, args: tuple[Any, ...], stream: Any, copy_host_arrays: bool
+    ) -> Any:
+        import tvm_ffi
+
+        if self._device != "cuda":
+            raise ValueError(
+                "'stream' and 'copy_host_arrays' have no meaning for target "
+                f"{self.target!r}, only for 'cuda'"
+            )
+        handle = 0 if stream is None else cuda.stream_handle(stream)
+        device = cuda.find_device(args)
+        with contextlib.ExitStack() as stack:
+            if copy_host_arrays:
+                entry.signature.adapt(args)  # may raise before anything is copied
+                args = tuple(
+                    stack.enter_context(cuda.copied_arrays(args, device, handle))
+                )
+            # Tensors of a framework would bring its current stream with them.
+            adapted = [
+                tvm_ffi.from_dlpack(value) if hasattr(value, "__dlpack__") else value
+                for value in entry.signature.adapt(args)
+            ]
+            where = tvm_ffi.device("cuda", device)
+            stack.enter_context(tvm_ffi.use_raw_stream(where, handle))
+            return entry.unpack(entry.function(*adapted))
+
+    def _call_emulated(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
+        # Kernels on the emulator may access what the arrays reach, and no more.
+        alignment = _native.extension().access_bytes(self._chip)
+        if self._has_meter:
+            # Sectors are counted as they would lie on a device.
+            alignment = max(alignment, _SECTOR_BYTES)
+        entry.signature.adapt(args)  # may raise before anything is copied
+        with aligned_arrays(args, alignment) as placed:
+            try:
+                return entry.function(*entry.signature.adapt(placed))
+            finally:
+                launches = self._compiled.take_meter()
+                if self._has_meter:
+                    self._last_call.launches = parse_launches(launches)
+
+    @property
+    def launches(self) -> Launches:
+        """What the kernels of the last ``call`` by this thread asked of memory.
+
+        A ``LaunchMeter`` for each launch, in their order; also those before an error.
+
+        Raises:
+            ValueError: The module was compiled without ``meter=True``.
+        """
+        if not self._has_meter:
+            raise ValueError(
+                "nothing was counted: compile with target='emulator:<chip>' and "
+                "meter=True"
+            )
+        return getattr(self._last_call, "launches", Launches())
+
+    def __repr__(self) -> str:
+        functions = "".join(
+            f"\n  {name}{text}" for name, text in self.functions.items()
+        )
+        return f"<kvcache.JitModule for {self.target}:{functions or ' no functions'}>"

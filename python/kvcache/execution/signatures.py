@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled functions, and values of Python as their arguments.
+
+A function is called through TVM-FFI, and its wrapper checks the arguments. What TVM-FFI
+does not take as it is becomes an argument here: arrays that NumPy does not export, and
+numbers that are no Python numbers. What only Python can see is checked here: that an
+array is read-only, and that the memory of a tensor is not its value.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..devices import tensors
+
+TYPES: dict[type, bool] = {
+    int: False,
+    float: False,
+    bool: False,
+    np.ndarray: False,
+    **{type_: False for type_ in (np.int8, np.int16, np.int32, np.int64)},
+    **{type_: False for type_ in (np.uint8, np.uint16, np.uint32, np.uint64)},
+    **{type_: False for type_ in (np.float16, np.float32, np.float64)},
+}
+"""The types of values that TVM-FFI takes as they are; True for PyTorch's tensors."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function. ``name`` is empty where the source has none.
+
+    ``kind`` is ``"memref"``, ``"integer"``, ``"float"``, or ``"other"`` for what can't be
+    passed. For ``precision`` see ``_kvcache.needs_adapting``.
+    """
+
+    index: int
+    name: str
+    text: str
+    kind: str
+    precision: int
+    readonly: bool
+
+    def __str__(self) -> str:
+        return f"argument {self.index}" + (f" ({self.name!r})" if self.name else "")
+
+
+@dataclass
+class Signature:
+    """What Python knows of a function of a module."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    num_results: int
+
+    @staticmethod
+    def parse(description: dict[str, Any]) -> Signature:
+        """Makes a signature from what the extension says about a function."""
+        arguments = [
+            Argument(index, **fields)
+            for index, fields in enumerate(description["arguments"])
+        ]
+        return Signature(
+            description["name"],
+            description["text"],
+            tuple(arguments),
+            description["num_results"],
+        )
+
+    @property
+    def precisions(self) -> bytes:
+        """What is to be looked at in PyTorch's tensors, by argument."""
+        return bytes(argument.precision for argument in self.arguments)
+
+    def adapt(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns values that TVM-FFI takes, in place of those that it doesn't.
+
+        Raises:
+            TypeError: A value is neither an array nor a number, or an array has another
+                byte order.
+            ValueError: An array is read-only and its argument is not, or the memory of
+                a tensor is not its value.
+        """
+        if len(values) != len(self.arguments):
+            return tuple(values)
+        return tuple(
+            adapter.adapt(value)
+            for adapter, value in zip(self._adapters, values, strict=True)
+        )
+
+    @functools.cached_property
+    def _adapters(self) -> list[_Adapter]:
+        return [_Adapter(self.name, argument) for argument in self.arguments]
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    """Adapts the value of one argument."""
+
+    function: str
+    argument: Argument
+
+    def adapt(self, value: Any) -> Any:
+        if self.argument.kind == "integer":
+            return self._adapt_integer(value)
+        if self.argument.kind == "float":
+            return self._adapt_float(value)
+        if self.argument.kind == "other":
+            return value
+        if isinstance(value, np.ndarray):
+            return self._adapt_array(value)
+        if not hasattr(value, "__dlpack__"):
+            if hasattr(value, "__cuda_array_interface__"):
+                return tensors.from_cuda_array(value)
+            raise TypeError(self._expects("an array", _kind(value)))
+        if _is_from("torch", value):
+            self._check_tensor(value)
+            TYPES[type(value)] = True
+        elif _is_from("jaxlib", value) and value.__dlpack_device__()[0] == 1:
+            return self._adapt_array(np.asarray(value))
+        return value
+
+    def _adapt_integer(self, value: Any) -> int:
+        try:
+            is_bool = isinstance(value, np.bool_)
+            return int(value) if is_bool else operator.index(value)
+        except TypeError:
+            raise TypeError(self._expects("an int", _kind(value))) from None
+
+    def _adapt_float(self, value: Any) -> float:
+        try:
+            if not isinstance(value, int | float | np.generic):
+                raise TypeError
+            return float(value)
+        except (TypeError, ValueError):
+            raise TypeError(self._expects("a float", _kind(value))) from None
+
+    def _adapt_array(self, array: np.ndarray) -> Any:
+        if not array.dtype.isnative:
+            wanted = "an array in this machine's byte order"
+            got = f"one of {array.dtype.name} in another byte order"
+            raise TypeError(self._expects(wanted, got))
+        if not (array.flags.writeable or self.argument.readonly):
+            got = (
+                "a read-only one: pass a copy, or mark the function's argument "
+                "{llvm.readonly}"
+            )
+            raise ValueError(self._expects("a writeable array", got))
+        if not array.flags.c_contiguous and any(
+            stride % array.itemsize
+            for size, stride in zip(array.shape, array.strides, strict=True)
+            if size > 1
+        ):
+            wanted = "strides of whole numbers of elements"
+            got = f"strides {array.strides} in bytes"
+            raise ValueError(self._expects(wanted, got))
+        code = tensors.CODES.get(array.dtype)
+        if code is None and array.dtype.kind not in "biufc":
+            got = f"one of {array.dtype.name}"
+            raise TypeError(self._expects("an array of numbers", got))
+        if code is None and array.flags.writeable:
+            return array
+        return tensors.export(array, code)
+
+    def _check_tensor(self, tensor: Any) -> None:
+        wanted, got = "a tensor whose memory is its value", ""
+        if tensor.requires_grad:
+            wanted = "a tensor outside of autograd"
+            got = "one that requires a gradient: pass tensor.detach()"
+        elif tensor.is_conj():
+            got = "a conjugate view: pass tensor.resolve_conj()"
+        elif tensor.is_neg():
+            got = "a negated view: pass tensor.resolve_neg()"
+        if got:
+            raise ValueError(self._expects(wanted, got))
+
+    def _expects(self, wanted: str, got: str) -> str:
+        return (
+            f"{self.function}: {self.argument} expects {wanted} for "
+            f"{self.argument.text}, got {got}"
+        )
+
+
+def _is_from(module: str, value: Any) -> bool:
+    """Whether the class of a value, or a base of it, is one of a loaded module."""
+    return module in sys.modules and any(
+        base.__module__.partition(".")[0] == module for base in type(value).__mro__
+    )
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{name} ({value!r:.40})" if np.isscalar(value) else name

@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whole-cache operations as functions on arrays: compiled once, called often."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..cache.params import KVCacheParams
+from ..checks import check_flag, check_instance, check_positive, check_positive_real
+from ..compilation.compiler import compile as compile_source
+from ..compilation.modules import CompiledModule
+from ..dtypes import DTypeLike
+from ..execution.arrays import Array, Value
+from ..execution.runtime import JitModule, jit
+from ..pages.inputs import StepInputs
+from .attention import (
+    AttentionSpec,
+    CacheSpec,
+    attention_arguments,
+    attention_body,
+    attention_helpers,
+)
+
+_DENSE = ("f32", "f16", "bf16")
+_CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
+_POWERS = ("f32", "bf16", "f8E8M0FNU")
+_CACHE = ("blocks", "scales")
+
+
+class Operation:
+    """A compiled operation; one of the functions of this module makes it.
+
+    Attributes:
+        source: The module's text, before the operation is expanded.
+        functions: The names of what it exports.
+        target: What it is compiled for, as in ``jit``.
+        mutates: The arguments that it writes to.
+    """
+
+    functions: tuple[str, ...]
+    mutates: tuple[str, ...]
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source = source
+        self.target = target
+
+    @functools.cached_property
+    def program(self) -> JitModule:
+        """The compiled functions."""
+        return jit(self.source, target=self.target)
+
+    def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
+        """The kernels for a chip, as ``kvcache.compile`` gives them."""
+        return compile_source(self.source, target=chip, format=format)
+
+    def _call(self, *arguments: Value) -> None:
+        self.program.call(self.functions[0], *arguments)
+
+
+class _Append(Operation):
+    functions = ("append",)
+    mutates = _CACHE
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        keys: Array,
+        values: Array | None = None,
+        queries: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Writes the pending tokens of a step to a layer.
+
+        Args:
+            inputs: Of the manager, or of ``StepInputs.of``.
+            layer: In the cache.
+            keys: [total, heads, head_dim], in the order of the inputs' tokens.
+            values: The same; None for a latent cache.
+            queries: None: queries need a norm or a rope, which this operation lacks.
+            device: Whose tensors it writes.
+        """
+        if queries is not None:
+            raise ValueError("this operation changes no queries")
+        dense = (keys,) if values is None else (keys, values)
+        self._call(*_collection(inputs, device), layer, *dense, _offsets(inputs))
+
+
+class _Gather(Operation):
+    functions = ("gather",)
+    mutates = ("keys", "values")
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        keys_out: Array,
+        values_out: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Copies all tokens, those of this step included, to dense arrays.
+
+        Args:
+            inputs: As for ``append``.
+            layer: In the cache.
+            keys_out: [batch, longest, heads, head_dim]; zeros behind a sequence's end.
+            values_out: The same; None for a latent cache.
+            device: Whose tensors it reads.
+        """
+        dense = (keys_out,) if values_out is None else (keys_out, values_out)
+        self._call(*_collection(inputs, device), layer, *dense, _offsets(inputs))
+
+
+class _CopyPages(Operation):
+    functions = ("copy_pages",)
+    mutates = _CACHE
+
+    def __call__(self, inputs: StepInputs, pairs: Array, device: int = 0) -> None:
+        """Copies pages: all layers, keys and values, with their scales.
+
+        Args:
+            inputs: As for ``append``; their sequences do not matter.
+            pairs: int32 [n, 2], from and to; a negative number skips a pair.
+            device: Whose tensors it changes.
+        """
+        self._call(*_collection(inputs, device), pairs)
+
+
+class _MergeStates(Operation):
+    functions = ("merge_states",)
+    mutates = ("out", "lse")
+
+    def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
+        """Merges the attention over parts of the keys.
+
+        Args:
+            outs: [parts, total, heads, head_dim].
+            lses: float32 [parts, total, heads]: natural logarithms of the sums of
+                exponentials; -inf for a part without keys.
+            out: [total, heads, head_dim], written.
+            lse: float32 [total, heads], written.
+        """
+        self._call(outs, lses, out, lse)
+
+
+class _Attention(Operation):
+    functions = ("attention",)
+    mutates = ("out", "lse")
+
+    def __init__(self, source: str, target: str, spec: AttentionSpec) -> None:
+        super().__init__(source, target)
+        self._no_lse = np.empty((0, spec.query_heads), np.float32)
+        self._has_sinks = spec.sinks
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        q: Array,
+        *,
+        out: Array,
+        lse: Array | None = None,
+        scale: float,
+        sinks: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Attends to all tokens, those of this step included: append them first.
+
+        Args:
+            inputs: As for ``append``.
+            layer: In the cache.
+            q: [total, query_heads, head_dim], in the order of the inputs' tokens.
+            out: [total, query_heads, value_dim], written; zeros for what sees no token.
+            lse: float32 [total, query_heads], written unless None: the natural logarithm
+                of the denominator, -inf for what sees no token.
+            scale: What scores are multiplied by.
+            sinks: float32 [query_heads], if the operation was made with sinks.
+            device: Whose tensors it reads.
+        """
+        if (sinks is not None) != self._has_sinks:
+            wanted = "'sinks'" if self._has_sinks else "no 'sinks'"
+            raise ValueError(
+                f"this operation was made with sinks={self._has_sinks}: expects {wanted}"
+            )
+        more = (sinks,) if self._has_sinks else ()
+        lse = self._no_lse if lse is None else lse
+        dense = q, _offsets(inputs), out, lse, float(scale), *more
+        self._call(*_collection(inputs, device), layer, *dense)
+
+
+def append(
+    params: KVCacheParams,
+    target: str = "cpu",
+    dtype: DTypeLike | None = None,
+    power_of_two: bool = False,
+) -> _Append:
+    """The operation that writes new keys and values.
+
+    Args:
+        params: Of the cache, which is paged.
+        target: As in ``jit``.
+        dtype: Of the new rows: f32, f16 or bf16. Unless given, that of the cache; bf16
+            for one of 8 bits or less.
+        power_of_two: Whether scales are powers of two from 1e-4 on, as in FlashMLA's
+            caches.
+
+    Raises:
+        ValueError: The cache is not paged or has elements that are not converted, the
+            dtype is another one, or the cache has no scales of f32, bf16 or f8E8M0FNU
+            that could be powers of two.
+    """
+    check_flag(power_of_two=power_of_two)
+    name = _dense_dtype(params, dtype)
+    if power_of_two:
+        _check_powers(params)
+    return _make(_Append, (params, bool(power_of_two)), target, name)
+
+
+def gather(
+    params: KVCacheParams, target: str = "cpu", dtype: DTypeLike | None = None
+) -> _Gather:
+    """The operation that copies sequences to dense arrays, with ``append``'s arguments."""
+    return _make(_Gather, params, target, _dense_dtype(params, dtype))
+
+
+def copy_pages(params: KVCacheParams, target: str = "cpu") -> _CopyPages:
+    """The operation that copies pages; ``params`` and ``target`` as for ``append``."""
+    return _make(_CopyPages, params, target, "")
+
+
+def merge_states(
+    heads: int, head_dim: int, target: str = "cpu", dtype: DTypeLike = "bf16"
+) -> _MergeStates:
+    """The operation that merges attention over parts of the keys.
+
+    Args:
+        heads: Of the queries.
+        head_dim: Elements of a head of the values.
+        target: As in ``jit``.
+        dtype: Of the outputs: f32, f16 or bf16.
+    """
+    check_positive(heads=heads, head_dim=head_dim)
+    name = _check_dense(dtypes.mlir_name(dtype))
+    return _make(_MergeStates, (int(heads), int(head_dim)), target, name)
+
+
+def attention(
+    params: KVCacheParams,
+    query_heads: int,
+    causal: bool = True,
+    window: int | None = None,
+    soft_cap: float | None = None,
+    sinks: bool = False,
+    value_dim: int | None = None,
+    target: str = "cpu",
+    dtype: DTypeLike | None = None,
+) -> _Attention:
+    """The operation that attends to a layer of the cache.
+
+    Args:
+        params: As for ``append``.
+        query_heads: A multiple of the heads of the cache on a device.
+        causal: Whether a new token sees no later ones.
+        window: How many tokens a token sees at most: itself and those before it.
+        soft_cap: Makes ``soft_cap * tanh(score / soft_cap)`` of each score.
+        sinks: Whether each head has a logit that joins the denominator.
+        value_dim: Elements of a row that are its value: for a latent cache, the first of
+            the row of keys. Unless given, ``head_dim``; a latent cache needs it.
+        target: ``"cpu"``; there is no kernel for chips yet.
+        dtype: Of queries and outputs, as for ``append``.
+
+    Raises:
+        ValueError: The cache is not paged, or an argument has no such value.
+        TypeError: An argument is no number, or no flag.
+    """
+    name = _dense_dtype(params, dtype)
+    check_positive(query_heads=query_heads)
+    check_flag(causal=causal, sinks=sinks)
+    heads = params.n_kv_heads_per_device
+    if query_heads % heads:
+        raise ValueError(
+            f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
+            f"{query_heads}"
+        )
+    if window is not None:
+        check_positive(window=window)
+    if soft_cap is not None:
+        check_positive_real(soft_cap=soft_cap)
+    if value_dim is None and params.is_mla:
+        raise ValueError("attention to a latent cache needs 'value_dim'")
+    value_dim = params.head_dim if value_dim is None else value_dim
+    check_positive(value_dim=value_dim)
+    if value_dim > params.head_dim:
+        raise ValueError(
+            f"expects 'value_dim' to be at most 'head_dim' ({params.head_dim}), got "
+            f"{value_dim}"
+        )
+    if target != "cpu":
+        raise ValueError(f"attention has only target 'cpu' yet, got {target!r}")
+    spec = AttentionSpec(
+        int(query_heads),
+        bool(causal),
+        None if window is None else int(window),
+        None if soft_cap is None else float(soft_cap),
+        bool(sinks),
+        int(value_dim),
+    )
+    return _make(_Attention, (params, spec), target, name)
+
+
+# --- Sources ------------------------------------------------------------------------
+
+_lock = threading.Lock()
+
+
+def _make(kind: Any, subject: Any, target: str, dtype: str) -> Any:
+    """One operation for equal arguments, also if threads ask at the same time."""
+    with _lock:
+        made = _compile(kind, subject, target, dtype)
+        _ = made.program
+    return made
+
+
+@functools.lru_cache(maxsize=None)
+def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
+    source = _SOURCES[kind](subject, dtype)
+    if kind is _Attention:
+        return kind(source, target, subject[1])
+    return kind(source, target)
+
+
+def _append_source(subject: tuple[KVCacheParams, bool], dtype: str) -> str:
+    params, power_of_two = subject
+    dense = _dense_type(params, dtype, "?")
+    operands = ["%keys", *(() if params.is_mla else ("%values",))]
+    views = [view for _, view in _views(params)]
+    types = ", ".join(
+        [*[dense] * len(operands), *[params.cache_type] * len(views), "memref<?xi32>"]
+    )
+    arguments = ", ".join(
+        [*(f"{name}: {dense}" for name in operands), "%rows: memref<?xi32>"]
+    )
+    powers = " {power_of_two}" if power_of_two else ""
+    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows{powers}
+      : {types}"""
+    return _function("append", params, f"%layer: index, {arguments}", body, views=True)
+
+
+def _gather_source(params: KVCacheParams, dtype: str) -> str:
+    dense = _dense_type(params, dtype, "?x?")
+    operands = ["%keys", *(() if params.is_mla else ("%values",))]
+    views = [view for _, view in _views(params)]
+    types = ", ".join(
+        [*[params.cache_type] * len(views), "memref<?xi32>", *[dense] * len(operands)]
+    )
+    arguments = ", ".join(
+        [*(f"{name}: {dense}" for name in operands), "%rows: memref<?xi32>"]
+    )
+    body = f"""kvcache.gather {', '.join(views)} rows %rows outs({', '.join(operands)})
+      : {types}"""
+    return _function("gather", params, f"%layer: index, {arguments}", body, views=True)
+
+
+def _copy_pages_source(params: KVCacheParams, dtype: str) -> str:
+    body = (
+        "kvcache.copy_pages %cache pairs %pairs : "
+        f"{params.collection_type}, memref<?x2xi32>"
+    )
+    return _function("copy_pages", params, "%pairs: memref<?x2xi32>", body, views=False)
+
+
+def _merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
+    heads, head_dim = sizes
+    parts = f"memref<?x?x{heads}x{head_dim}x{dtype}>"
+    out = f"memref<?x{heads}x{head_dim}x{dtype}>"
+    lses, lse = f"memref<?x?x{heads}xf32>", f"memref<?x{heads}xf32>"
+    return f"""func.func @merge_states(%parts: {parts}, %lses: {lses}, %out: {out}, %lse: {lse}) {{
+  kvcache.merge_states %parts, %lses outs(%out, %lse) : {parts}, {lses}, {out}, {lse}
+  return
+}}
+"""
+
+
+def _attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -> str:
+    params, spec = subject
+    config = params.kvcache_quant_config
+    cache = CacheSpec(
+        params.n_kv_heads_per_device,
+        params.head_dim,
+        params.cache_type,
+        None if config is None else config.quantization_granularity,
+        params.is_mla,
+    )
+    arguments = f"%layer: index, {attention_arguments(spec, cache, dtype)}"
+    body = attention_body(spec, cache, dtype)
+    function = _function("attention", params, arguments, body, views=True)
+    return f"{attention_helpers()}\n{function}"
+
+
+_SOURCES: dict[Any, Any] = {
+    _Append: _append_source,
+    _Gather: _gather_source,
+    _CopyPages: _copy_pages_source,
+    _MergeStates: _merge_states_source,
+    _Attention: _attention_source,
+}
+
+
+def _function(
+    name: str, params: KVCacheParams, arguments: str, body: str, *, views: bool
+) -> str:
+    """A function whose first arguments are those of ``StepInputs.collection``."""
+    types = [params.blocks_type, "memref<?xi32>", "memref<?x?xi32>"]
+    scales = ["", "", ""]
+    if params.kvcache_quant_config is not None:
+        types.append(params.scales_type)
+        scales = [f", %scales: {params.scales_type}", " scales %scales", ""]
+    lines = [
+        f"%cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache"
+        f"{scales[1]}",
+        f"    : {', '.join(types)} -> {params.collection_type}",
+    ]
+    if views:
+        lines += [
+            f"{view} = kvcache.paged_view {role} %cache[%layer] : {params.collection_type}"
+            for role, view in _views(params)
+        ]
+    text = "\n  ".join([*lines, body])
+    return f"""func.func @{name}(%blocks: {params.blocks_type}, %lengths: memref<?xi32>,
+    %lut: memref<?x?xi32>, %max_seq: i32, %max_cache: i32{scales[0]}, {arguments}) {{
+  {text}
+  return
+}}
+"""
+
+
+def _views(params: KVCacheParams) -> list[tuple[str, str]]:
+    both = [("key", "%key_view"), ("value", "%value_view")]
+    return both[:1] if params.is_mla else both
+
+
+def _dense_type(params: KVCacheParams, dtype: str, rows: str) -> str:
+    heads = params.n_kv_heads_per_device
+    packed = f"{heads}x{params.head_dim}x{dtype}"
+    return f"memref<{rows}x{packed}>"
+
+
+def _dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
+    check_instance(KVCacheParams, params=params)
+    if not params.is_paged:
+        raise ValueError("operations on whole caches need a paged cache")
+    own = params.dtype_shorthand
+    if params.kvcache_quant_config is None and own not in _CONVERTED:
+        raise ValueError(
+            f"expects a cache of {', '.join(_CONVERTED)} or with scales, got {own}"
+        )
+    if dtype is not None:
+        return _check_dense(dtypes.mlir_name(dtype))
+    return own if own in _DENSE else "bf16"
+
+
+def _check_powers(params: KVCacheParams) -> None:
+    config = params.kvcache_quant_config
+    scale = dtypes.mlir_name(config.scale_dtype) if config else "no scales"
+    if scale not in _POWERS:
+        raise ValueError(
+            f"expects scales of {', '.join(_POWERS)} with 'power_of_two', got {scale}"
+        )
+
+
+def _check_dense(name: str) -> str:
+    if name not in _DENSE:
+        raise ValueError(
+            f"expects 'dtype' to be one of {', '.join(_DENSE)}, got {name}"
+        )
+    return name
+
+
+def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
+    check_instance(StepInputs, inputs=inputs)
+    return inputs.collection(device)
+
+
+def _offsets(inputs: StepInputs) -> Any:
+    offsets = inputs.row_offsets
+    return offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets

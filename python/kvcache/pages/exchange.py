@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a page manager does for other machines: it lends pages, and takes some in."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..cache.params import KVCacheParams
+from ..checks import check_positive_real, check_request
+from .growth import Growth
+from .leases import Lease, Reception
+from .regions import Region, describe_all, list_regions
+from .tables import Sequence, SequenceTable
+
+
+class PageExchange:
+    """The part of ``PagedKVCacheManager`` that other machines need."""
+
+    params: KVCacheParams
+    num_pages: int
+    blocks: tuple[Any, ...]
+    scales: tuple[Any, ...]
+    _growth: Growth
+    _table: SequenceTable
+    _sequences: dict[Hashable, Sequence]
+
+    def __init__(self) -> None:
+        self._leases: dict[Lease, Sequence] = {}
+        self._receptions: dict[Reception, Sequence] = {}
+
+    def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[Sequence, array[int]]:
+        raise NotImplementedError
+
+    def _get_resident(self, request: Hashable) -> Sequence:
+        raise NotImplementedError
+
+    def regions(self) -> tuple[Region, ...]:
+        """Where the tensors lie: the blocks of each device, then the scales of each."""
+        return list_regions(self.params, self.num_pages, self.blocks, self.scales)
+
+    def descriptors(
+        self,
+        pages: npt.ArrayLike,
+        layers: Iterable[int] | None = None,
+        heads: Iterable[int] | None = None,
+    ) -> np.ndarray:
+        """The bytes of some pages, keys and values, with their scales.
+
+        Two managers whose regions have equal fingerprints list the same bytes in the same
+        order; ``kvcache.transfer.pair`` splits them where one end has merged more.
+
+        Args:
+            pages: Of the device, as leases and receptions name them.
+            layers: Of this manager's tensors; all unless given.
+            heads: Of a device; all unless given. In a layout where the tokens of a head
+                do not lie together, each is a descriptor of its own.
+
+        Returns:
+            int64 [n, 3]: address, length in bytes, and number of the device. What follows
+            each other in memory is one.
+
+        Raises:
+            ValueError: A page, layer or head is out of range.
+        """
+        regions = self.regions()
+        _, _, num_layers, _, num_heads, _ = regions[0].shape
+        chosen = _parse_numbers("pages", pages, self.num_pages)
+        own_layers = _parse_part("layers", layers, num_layers)
+        own_heads = _parse_part("heads", heads, num_heads)
+        return describe_all(regions, chosen, own_layers, own_heads)
+
+    def export(self, request: Hashable, *, seconds: float) -> Lease:
+        """Lends the pages of a sequence to another machine.
+
+        Args:
+            request: A resident sequence without pending tokens.
+            seconds: How long at most.
+
+        Raises:
+            ValueError: The request is not known, swapped out, or has pending tokens, or
+                the time is not positive.
+        """
+        check_positive_real(seconds=seconds)
+        sequence = self._get_resident(request)
+        if sequence.pending:
+            raise ValueError(
+                f"request {request!r} has {sequence.pending} pending tokens: step or "
+                "truncate it before export"
+            )
+        (copy,) = self._growth.copy(sequence)
+        lease = Lease(request, copy, seconds, self._end_lease)
+        self._leases[lease] = copy
+        return lease
+
+    def _end_lease(self, lease: Lease) -> None:
+        self._growth.end(self._leases.pop(lease))
+
+    def _end_expired(self) -> None:
+        """Takes back the pages whose time is up."""
+        for lease in [lease for lease in self._leases if not lease.is_held]:
+            lease.end()
+
+    def receive(
+        self, tokens: npt.ArrayLike, request: Hashable = None, *, salt: bytes = b""
+    ) -> Reception:
+        """Reserves pages for a sequence that another machine has.
+
+        Args:
+            tokens: The ids of its tokens.
+            request: The name of the sequence that ``commit`` of the reception begins.
+                Unless given, the pages only become cached prefixes, for which the
+                parameters need ``enable_prefix_caching``.
+            salt: As for ``claim``.
+
+        Raises:
+            ValueError: There is such a sequence or reception; there is neither a name nor
+                prefix caching; or there are no tokens, or more than ``max_seq_len``.
+            TypeError: As for ``claim``.
+            OutOfPagesError: As for ``claim``.
+        """
+        if request is not None:
+            check_request(request=request)
+            self._check_new(request)
+        elif not self.params.enable_prefix_caching:
+            raise ValueError(
+                "expects 'request', or parameters with 'enable_prefix_caching'"
+            )
+        sequence, ids = self._begin(tokens, salt)
+        try:
+            if not ids:
+                raise ValueError("expects tokens to receive, got none")
+            self._growth.grow(sequence, ids)
+        except BaseException:
+            self._table.remove(sequence.row)
+            raise
+        reception = Reception(
+            request, sequence, self.params.shape_per_block[2], self._end_reception
+        )
+        self._receptions[reception] = sequence
+        return reception
+
+    def _end_reception(self, reception: Reception, is_filled: bool) -> None:
+        sequence = self._receptions.pop(reception)
+        if is_filled:
+            self._growth.finish([sequence], np.array([sequence.row]))
+        if is_filled and reception.request is not None:
+            self._sequences[reception.request] = sequence
+        else:
+            self._growth.end(sequence)
+
+    def _get_exchanged(self) -> dict[Hashable, Sequence]:
+        """The sequences that only leases and receptions have."""
+        sequences: dict[Hashable, Sequence] = dict(self._leases.items())
+        sequences.update(self._receptions.items())
+        return sequences
+
+    def _check_new(self, *requests: Hashable) -> None:
+        received = {reception.request for reception in self._receptions}
+        for i, request in enumerate(requests):
+            if request in self._sequences or request in requests[:i]:
+                raise ValueError(f"request {request!r} has been claimed already")
+            if request in received:
+                raise ValueError(f"request {request!r} is being received already")
+
+
+def _parse_part(name: str, part: Iterable[int] | None, size: int) -> np.ndarray | None:
+    return None if part is None else _parse_numbers(name, list(part), size)
+
+
+def _parse_numbers(name: str, numbers: npt.ArrayLike, size: int) -> np.ndarray:
+    parsed = np.asarray(numbers)
+    if parsed.ndim != 1 or (parsed.size and parsed.dtype.kind not in "iu"):
+        raise TypeError(f"expects {name!r} to be integers, got {numbers!r}")
+    if parsed.size and not 0 <= parsed.min() <= parsed.max() < size:
+        raise ValueError(
+            f"expects {name!r} to be 0 to {size - 1}, got {parsed.tolist()}"
+        )
+    return parsed.astype(np.int64)

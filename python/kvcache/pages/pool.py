@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pages on a device and in host memory: who has them, where they are, which may go."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..cache.layouts import DIMS, Layout, permute
+from ..cache.params import KVCacheParams
+from ..checks import check_positive
+from .memory import Memory, NumPyMemory
+from .prefixes import Page
+from .snapshot import PageAddress, Place
+
+
+class PageStore:
+    """One tensor's pages: on the device, followed by the null page, and on the host.
+
+    On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        num_pages: int,
+        num_host_pages: int,
+        order: tuple[str, ...] = DIMS,
+    ) -> None:
+        self._memory = memory
+        whole = (num_pages + 1, *shape)
+        if order == DIMS:
+            self.tensor = memory.allocate(whole, dtype)
+        else:
+            stored = memory.allocate(
+                tuple(whole[DIMS.index(dim)] for dim in order), dtype
+            )
+            self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
+        self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
+
+    def copy(self, source: PageAddress, target: PageAddress) -> None:
+        """Copies a page, to or from the device."""
+        if target.place is Place.HOST:
+            into = self._host[target.index]
+            self._memory.read_page(self.tensor, source.index, into)
+        elif source.place is Place.HOST:
+            values = self._host[source.index]
+            self._memory.write_page(self.tensor, target.index, values)
+        else:
+            self._memory.copy_page(self.tensor, source.index, target.index)
+
+
+def count_pages(
+    params: KVCacheParams, num_pages: int | None, cache_bytes: int | None
+) -> int:
+    """The pages of a device, without the null page, as a caller gives one of the two."""
+    if num_pages is not None and cache_bytes is None:
+        check_positive(num_pages=num_pages)
+        return int(num_pages)
+    if cache_bytes is None or num_pages is not None:
+        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
+    check_positive(cache_bytes=cache_bytes)
+    fitting = int(cache_bytes) // params.bytes_per_block
+    if fitting < 2:
+        raise ValueError(
+            "expects 'cache_bytes' to hold at least one page and the null page of "
+            f"{params.bytes_per_block} bytes each, got {cache_bytes}"
+        )
+    return fitting - 1
+
+
+def allocate_stores(
+    params: KVCacheParams, memory: Memory, num_pages: int, num_host_pages: int
+) -> tuple[list[PageStore], list[PageStore]]:
+    """The blocks and the scales of each device."""
+
+    def allocate(
+        shape: list[int], dtype: Any, layout: Layout | None
+    ) -> list[PageStore]:
+        element = dtypes.dtype(dtype)
+        order = params.order_of(layout, shape[-1])
+        return [
+            PageStore(memory, tuple(shape), element, num_pages, num_host_pages, order)
+            for _ in range(params.n_devices_per_stage)
+        ]
+
+    blocks = allocate(params.shape_per_block, params.storage_dtype, params.layout)
+    config = params.kvcache_quant_config
+    if not config:
+        return blocks, []
+    scales = allocate(
+        params.shape_per_scale_block, config.scale_dtype, params.scale_layout
+    )
+    return blocks, scales
+
+
+class PagePool:
+    """The pages of a cache: which are free, and which go when room is needed.
+
+    A page without users stays where it is until its room is needed. Those without
+    references go first, the least recently used before the others: to the host, or out
+    where that has no room. Then those that only swapped-out sequences have go to the
+    host. In the tree, a page goes no later than the page that it is behind.
+
+    ``provide`` and ``move`` are all that needs room, or the memory of a device, which may
+    raise anything. They raise before they have done any of what they are for: contents
+    are copied to addresses that no page has, and only when all of them are there, pages
+    get these addresses. What may have gone by then are pages without users, by evictions
+    that were complete. Everything else only looks, or changes tables, and does not raise.
+    So a method of a manager that calls one of the two, once, and changes nothing before,
+    is done as a whole or not at all.
+    """
+
+    def __init__(
+        self, num_pages: int, num_host_pages: int, stores: Sequence[PageStore]
+    ) -> None:
+        sizes = {Place.DEVICE: num_pages, Place.HOST: num_host_pages}
+        self._stores = stores
+        self._free = {place: list(range(size))[::-1] for place, size in sizes.items()}
+        # Without references, the least recently used first.
+        self._cached = {place: OrderedDict[Page, None]() for place in Place}
+        # On the device, without users, but with references.
+        self._waiting = OrderedDict[Page, None]()
+        self.evicted = 0  # cached pages that were dropped to make room
+        self.moved = dict.fromkeys(Place, 0)  # pages that were brought to a place
+
+    # --- Room ---------------------------------------------------------------------
+
+    def count_available(self, kept: Iterable[Page] = ()) -> int:
+        """Pages of the device that can be had while those in ``kept`` stay."""
+        waiting = len(self._waiting) - sum(page in self._waiting for page in kept)
+        room = self.count_available_host(kept)
+        return self._count(Place.DEVICE, kept) + min(waiting, room)
+
+    def count_available_host(self, kept: Iterable[Page] = ()) -> int:
+        """Pages of the host that can be had while those in ``kept`` stay."""
+        return self._count(Place.HOST, kept)
+
+    def _count(self, place: Place, kept: Iterable[Page]) -> int:
+        cached = self._cached[place]
+        return len(self._free[place]) + len(cached) - sum(p in cached for p in kept)
+
+    def _take_addresses(
+        self, place: Place, contents: Iterable[PageAddress | None], kept: set[Page]
+    ) -> list[PageAddress]:
+        """Addresses that no page has, with what is at other ones, or anything for None.
+
+        The callers know that there is room while the pages in ``kept`` stay.
+        """
+        taken: list[PageAddress] = []
+        try:
+            for source in contents:
+                while not self._free[place]:
+                    self._make_room(place, kept)
+                taken.append(PageAddress(place, self._free[place].pop()))
+                if source:
+                    self._copy(source, taken[-1])
+        except BaseException:
+            for address in reversed(taken):
+                self._add_free(address)
+            raise
+        return taken
+
+    def _make_room(self, place: Place, kept: set[Page]) -> None:
+        """Frees a page, or more; none that is in ``kept``."""
+        if place is Place.HOST:
+            cached = (p for p in self._cached[place] if p not in kept)
+            self.evicted += self.forget(self._find_last(kept) or next(cached))
+            return
+        candidates = chain(self._cached[place], self._waiting)
+        page = next(page for page in candidates if page not in kept)
+        if page.references or self._free[Place.HOST] or self._find_last(kept):
+            self.move([page], Place.HOST, kept)
+        else:
+            self.evicted += self.forget(page)
+
+    def _find_last(self, kept: set[Page]) -> Page | None:
+        """The page to drop from the host: the least recently used with none behind it.
+
+        Swapping out a sequence leaves pages that are behind its own on the device. To
+        drop those with it would free room that nothing needs.
+        """
+        for page in self._cached[Place.HOST]:
+            if page.prefix and not page.prefix.children and page not in kept:
+                return page
+        return None
+
+    def _copy(self, source: PageAddress, target: PageAddress) -> None:
+        for store in self._stores:
+            store.copy(source, target)
+
+    # --- Pages --------------------------------------------------------------------
+
+    def provide(
+        self,
+        count: int,
+        copied: Sequence[Page] = (),
+        brought: Sequence[Page] = (),
+        kept: Iterable[Page] = (),
+    ) -> list[Page]:
+        """Brings pages to the device, and makes new ones, each for one resident sequence.
+
+        Args:
+            count: How many new ones.
+            copied: What the first ones are copies of; the others hold anything.
+            brought: Pages that are on the host.
+            kept: Pages that must not go to make room; those brought and copied too.
+        """
+        sources = [page.address for page in brought]
+        copies = [page.address for page in copied]
+        unwritten = [None] * (count - len(copies))
+        kept = {*kept, *brought, *copied}
+        contents = [*sources, *copies, *unwritten]
+        addresses = self._take_addresses(Place.DEVICE, contents, kept)
+        self._readdress(brought, addresses[: len(brought)])
+        return [Page(a, references=1, users=1) for a in addresses[len(brought) :]]
+
+    def move(
+        self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
+    ) -> None:
+        """Moves pages from the other place to this one, while those in ``kept`` stay."""
+        sources = [page.address for page in pages]
+        kept = {*kept, *pages}
+        self._readdress(pages, self._take_addresses(place, sources, kept))
+
+    def refer(self, page: Page, is_resident: bool) -> None:
+        """Gives a page to one more sequence, on the device if that is resident."""
+        page.references += 1
+        page.users += is_resident
+        self._settle(page)
+
+    def release(self, page: Page, was_resident: bool) -> None:
+        """Takes a page from a sequence."""
+        page.references -= 1
+        page.users -= was_resident
+        self._settle(page)
+
+    def begin_use(self, page: Page) -> None:
+        """Makes one of the sequences that have a page, on the device, resident."""
+        page.users += 1
+        self._settle(page)
+
+    def end_use(self, page: Page) -> None:
+        """Makes one of the sequences that have a page not resident."""
+        page.users -= 1
+        self._settle(page)
+
+    def merge(self, page: Page, into: Page) -> None:
+        """Gives the only user of a page another one with the same contents for it."""
+        if into.is_on(Place.HOST):
+            page.address, into.address = into.address, page.address
+        self.refer(into, is_resident=True)
+        self.release(page, was_resident=True)
+
+    def forget(self, page: Page) -> int:
+        """Hides a page, and those behind it, from later sequences.
+
+        Those that no sequence has are free then. Returns how many.
+        """
+        freed = 0
+        if page.prefix:
+            for forgotten in page.prefix.remove():
+                self._settle(forgotten)
+                freed += not forgotten.references
+        return freed
+
+    def forget_unreferenced(self) -> None:
+        """Frees all pages that only later sequences might have used."""
+        for pages in self._cached.values():
+            while pages:
+                self.forget(next(iter(pages)))
+
+    def get_unused(self) -> Iterator[Page]:
+        """The pages that no sequence has."""
+        for pages in self._cached.values():
+            yield from pages
+
+    def _readdress(
+        self, pages: Sequence[Page], addresses: Sequence[PageAddress]
+    ) -> None:
+        """Says that the contents of pages are at other addresses now."""
+        for page, address in zip(pages, addresses, strict=True):
+            self.moved[address.place] += 1
+            self._unlist(page)
+            self._add_free(page.address)
+            page.address = address
+            self._settle(page)
+
+    def _settle(self, page: Page) -> None:
+        """Puts a page among those that may go, or frees it, as its counts say."""
+        self._unlist(page)
+        if page.users:
+            return
+        if page.references:
+            if page.is_on(Place.DEVICE):
+                self._waiting[page] = None
+        elif page.prefix:
+            self._cached[page.address.place][page] = None
+        else:
+            self._add_free(page.address)
+
+    def _unlist(self, page: Page) -> None:
+        for pages in (self._waiting, *self._cached.values()):
+            pages.pop(page, None)
+
+    def _add_free(self, address: PageAddress) -> None:
+        self._free[address.place].append(address.index)

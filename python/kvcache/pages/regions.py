@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where the bytes of a cache lie, for those who send and receive pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..cache.layouts import DIMS
+from ..cache.params import KVCacheParams
+
+
+@dataclass(frozen=True)
+class Region:
+    """One tensor of a cache on one device; all distances in bytes.
+
+    Attributes:
+        tensor: ``"blocks"`` or ``"scales"``.
+        device: The number of the device among those of the manager.
+        address: Of the first byte.
+        size: Bytes from the first to the last one.
+        pages: How many there are, without the null page.
+        page_stride: The distance of two pages.
+        page_bytes: Bytes of a page, all layers. More than ``page_stride`` where layers lie
+            outside of pages.
+        layers: How many there are.
+        layer_stride: The distance of two layers.
+        order: The dimensions from the slowest to the fastest.
+        shape: The sizes of the dimensions of ``DIMS``, the pages with the null page.
+        strides: Their distances.
+        itemsize: Bytes of an element.
+        fingerprint: Names all that gives the bytes of a page their meaning. Caches with
+            equal ones exchange pages as they are.
+    """
+
+    tensor: str
+    device: int
+    address: int
+    size: int
+    pages: int
+    page_stride: int
+    page_bytes: int
+    layers: int
+    layer_stride: int
+    order: tuple[str, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    fingerprint: str
+
+    def contains(self, address: int, length: int) -> bool:
+        """Whether these bytes are in it."""
+        return self.address <= address and address + length <= self.address + self.size
+
+    def describe(
+        self,
+        pages: np.ndarray,
+        layers: np.ndarray | None = None,
+        heads: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them."""
+        numbers = {
+            dim: np.arange(size) for dim, size in zip(DIMS, self.shape, strict=True)
+        }
+        numbers["page"] = pages.astype(np.int64)
+        for dim, part in (("layer", layers), ("head", heads)):
+            if part is not None:
+                numbers[dim] = part
+        strides = dict(zip(DIMS, self.strides, strict=True))
+        address, length, outer = self.address, self.itemsize, list(self.order)
+        # From the fastest dimension on: what lies together is one run.
+        while outer and outer[-1] != "page":
+            taken, stride = numbers[outer[-1]], strides[outer[-1]]
+            if len(taken) > 1 and (stride != length or np.any(np.diff(taken) != 1)):
+                break
+            address += int(taken[0]) * stride
+            length *= len(taken)
+            outer.pop()
+        addresses = np.array([address], np.int64)
+        for dim in outer:
+            addresses = np.add.outer(addresses, numbers[dim] * strides[dim]).reshape(-1)
+        table = np.empty((len(addresses), 3), np.int64)
+        table[:, 0], table[:, 1], table[:, 2] = addresses, length, self.device
+        return merge(table)
+
+
+def list_regions(
+    params: KVCacheParams, num_pages: int, blocks: Sequence[Any], scales: Sequence[Any]
+) -> tuple[Region, ...]:
+    """The regions of a manager's tensors: of the blocks, then of the scales."""
+    config = params.kvcache_quant_config
+    kinds = [
+        ("blocks", blocks, params.shape_per_block, params.layout, params.storage_dtype)
+    ]
+    if config:
+        shape, layout = params.shape_per_scale_block, params.scale_layout
+        kinds.append(
+            ("scales", scales, shape, layout, dtypes.dtype(config.scale_dtype))
+        )
+    fingerprint = make_fingerprint(params)
+    return tuple(
+        _make_region(
+            name,
+            device,
+            tensor,
+            num_pages,
+            params.order_of(layout, shape[-1]),
+            dtype,
+            fingerprint,
+        )
+        for name, tensors, shape, layout, dtype in kinds
+        for device, tensor in enumerate(tensors)
+    )
+
+
+def _make_region(
+    name: str,
+    device: int,
+    tensor: Any,
+    num_pages: int,
+    order: tuple[str, ...],
+    dtype: np.dtype,
+    fingerprint: str,
+) -> Region:
+    address, strides = locate(tensor)
+    shape = tuple(map(int, tensor.shape))
+    reaches = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    page, layer = DIMS.index("page"), DIMS.index("layer")
+    return Region(
+        name,
+        device,
+        address,
+        size=sum(reaches) + dtype.itemsize,
+        pages=num_pages,
+        page_stride=strides[page],
+        page_bytes=math.prod(shape) // shape[page] * dtype.itemsize,
+        layers=shape[layer],
+        layer_stride=strides[layer],
+        order=order,
+        shape=shape,
+        strides=strides,
+        itemsize=dtype.itemsize,
+        fingerprint=fingerprint,
+    )
+
+
+def describe_all(
+    regions: Sequence[Region],
+    pages: np.ndarray,
+    layers: np.ndarray | None = None,
+    heads: np.ndarray | None = None,
+) -> np.ndarray:
+    """The bytes of some pages in all regions, as ``Region.describe`` gives them."""
+    return merge(
+        np.concatenate([each.describe(pages, layers, heads) for each in regions])
+    )
+
+
+def locate(tensor: Any) -> tuple[int, tuple[int, ...]]:
+    """The address of a tensor of any library, and its strides in bytes."""
+    if isinstance(tensor, np.ndarray):
+        return int(tensor.ctypes.data), tensor.strides
+    import tvm_ffi  # loads PyTorch, where that is installed
+
+    view = tvm_ffi.from_dlpack(tensor)
+    bits = view.dtype.bits * view.dtype.lanes
+    return view.data_ptr(), tuple(stride * bits // 8 for stride in view.strides)
+
+
+def make_fingerprint(params: KVCacheParams) -> str:
+    """A name of all that gives the bytes of a page their meaning."""
+    fields = [
+        params.collection_type,
+        params.shape_per_block,
+        str(params.storage_dtype),
+        params.n_devices_per_stage,
+        [params.layers.start, params.layers.stop],
+        params.order_of(params.layout, params.shape_per_block[-1]),
+    ]
+    if params.kvcache_quant_config:
+        shape = params.shape_per_scale_block
+        fields += [shape, params.order_of(params.scale_layout, shape[-1])]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+
+
+def merge(descriptors: np.ndarray) -> np.ndarray:
+    """Descriptors [n, 3] where those that follow each other in memory are one."""
+    if len(descriptors) < 2:
+        return descriptors
+    address, length, device = descriptors.T
+    follows = (address[1:] == address[:-1] + length[:-1]) & (device[1:] == device[:-1])
+    firsts = np.flatnonzero(np.concatenate(([True], ~follows)))
+    merged = descriptors[firsts]
+    merged[:, 1] = np.add.reduceat(length, firsts)
+    return merged
+
+
+def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The descriptors of the same bytes at two ends, split so that lengths are equal.
+
+    Both ends merge neighbours, but what lies together at one may lie apart at the other.
+
+    Raises:
+        ValueError: The ends differ in their bytes.
+    """
+    ends = [np.cumsum(side[:, 1]) for side in (source, target)]
+    totals = [int(end[-1]) if len(end) else 0 for end in ends]
+    if totals[0] != totals[1]:
+        raise ValueError(
+            f"expects as many bytes at both ends, got {totals[0]} and {totals[1]}"
+        )
+    stops = np.union1d(*ends)
+    starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))[: len(stops)]
+    return _split(source, ends[0], starts, stops), _split(
+        target, ends[1], starts, stops
+    )
+
+
+def _split(
+    side: np.ndarray, ends: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> np.ndarray:
+    rows = np.searchsorted(ends, starts, side="right")
+    parts = side[rows]
+    parts[:, 0] += starts - (ends[rows] - parts[:, 1])
+    parts[:, 1] = stops - starts
+    return parts

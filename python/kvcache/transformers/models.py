@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ``kvcache.transformers`` knows of the models: their caches, and latent attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_LAYERS = ("full_attention", "sliding_attention")
+_LATENT_MODELS = ("deepseek_v2", "deepseek_v3")
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """The rows that a model caches.
+
+    Attributes:
+        layers: Of the model.
+        kv_heads: 1 for a latent cache.
+        head_dim: Elements of a row.
+        rank: Of these the latent ones; None for keys and values.
+    """
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    rank: int | None
+
+    @classmethod
+    def of(cls, config: Any) -> ModelShape:
+        """The shape of the model of a configuration.
+
+        Raises ``ValueError`` for layers that are no attention to all tokens or a window.
+        """
+        kind = config.model_type
+        layers = int(config.num_hidden_layers)
+        if others := sorted(
+            set(getattr(config, "layer_types", None) or ()) - set(_LAYERS)
+        ):
+            raise ValueError(
+                f"a PagedCache has no layers of {', '.join(others)} ({kind})"
+            )
+        if getattr(config, "num_kv_shared_layers", 0):
+            raise ValueError(
+                f"a PagedCache has no layers that share keys and values ({kind})"
+            )
+        if getattr(config, "is_encoder_decoder", False):
+            raise ValueError(f"a PagedCache has no cross attention ({kind})")
+        if getattr(config, "kv_lora_rank", None) is not None:
+            if kind not in _LATENT_MODELS:
+                known = ", ".join(_LATENT_MODELS)
+                raise ValueError(
+                    f"a PagedCache has latent rows of {known} only, not {kind}"
+                )
+            rank = int(config.kv_lora_rank)
+            return cls(layers, 1, rank + int(config.qk_rope_head_dim), rank)
+        heads = int(config.num_attention_heads)
+        kv_heads = getattr(config, "num_key_value_heads", None) or heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return cls(layers, int(kv_heads), int(head_dim), None)
+
+    @property
+    def value_dim(self) -> int:
+        """Elements of a row that are its value."""
+        return self.head_dim if self.rank is None else self.rank
+
+    def check_rows(self, layer: int, keys: Any, values: Any) -> None:
+        """Raises ``ValueError`` for keys and values [batch, heads, tokens, dim] of others."""
+        dims = self.head_dim, self.head_dim
+        if self.rank is not None:
+            dims = self.rank, self.head_dim - self.rank
+        for name, rows, dim in zip(
+            ("keys", "values"), (keys, values), dims, strict=True
+        ):
+            if rows.dim() != 4 or (rows.shape[1], rows.shape[3]) != (
+                self.kv_heads,
+                dim,
+            ):
+                raise ValueError(
+                    f"layer {layer}: expects {name} of [batch, {self.kv_heads}, tokens, "
+                    f"{dim}], got {list(rows.shape)}"
+                )
+
+
+def check_call(module: Any, dropout: float, options: dict[str, Any]) -> None:
+    """Raises ``ValueError`` for attention that is not what the kernels compute."""
+    if dropout:
+        raise ValueError(f"attention with a cache has no dropout, got {dropout}")
+    is_causal = options.get("is_causal")
+    if not (getattr(module, "is_causal", True) if is_causal is None else is_causal):
+        raise ValueError(
+            f"{type(module).__name__} is not causal: it can't use a PagedCache"
+        )
+    if options.get("position_bias") is not None:
+        raise ValueError(
+            f"{type(module).__name__} adds a bias: it can't use a PagedCache"
+        )
+
+
+def absorb_queries(module: Any, query: Any) -> Any:
+    """Queries of latent rows, [batch, heads, tokens, rank + rope].
+
+    Instead of the keys, the queries are multiplied by the weights that expand them.
+    """
+    nope = module.qk_nope_head_dim
+    latent = query[..., :nope] @ _expansion(module)[:, :nope]
+    return torch.cat([latent, query[..., nope:]], dim=-1)
+
+
+def project_values(module: Any, out: Any) -> Any:
+    """Values [batch, tokens, heads, v_head_dim] of latent ones."""
+    weight = _expansion(module)[:, module.qk_nope_head_dim :]
+    return (out.transpose(1, 2) @ weight.transpose(1, 2)).transpose(1, 2).contiguous()
+
+
+def _expansion(module: Any) -> Any:
+    """The weights [heads, nope + v, rank] that expand latent rows."""
+    projection = module.kv_b_proj
+    if getattr(projection, "bias", None) is not None:
+        raise ValueError(f"{type(module).__name__}: latent attention has no bias")
+    width = module.qk_nope_head_dim + module.v_head_dim
+    return projection.weight.view(-1, width, projection.weight.shape[-1])
