@@ -249,5 +249,12 @@ LogicalResult ExtentOp::verify() {
   if (getBatch() && getExtent() != Extent::Tokens)
     return emitOpError("expects a sequence only for the extent 'tokens', got '")
            << stringifyExtent(getExtent()) << "'";
+  // (C3)
+  CacheTypeInterface type = getCache().getType();
+  bool isOfCache = getExtent() == Extent::Batch ||
+                   (getExtent() == Extent::PageSize && type.isPaged());
+  if (!type.hasMemory() && !isOfCache)
+    return emitOpError("expects existing scales for the extent '")
+           << stringifyExtent(getExtent()) << "', got " << type;
   return success();
 }

@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Returns the type of the view of the scales of a cache.
-static ScalesType getScalesType(PagedCacheType cache) {
+/// Returns the type of the view of the scales of a cache, or of scales itself.
+static ScalesType getScalesType(CacheTypeInterface cache) {
+  if (auto scales = dyn_cast<ScalesType>(cache))
+    return scales;
   return ScalesType::get(cache.getContext(), cache);
 }
 
@@ -34,28 +36,24 @@ KVCACHE_DEFINE_SCALES(ScaleRowIndexOp)
 // Views
 //===----------------------------------------------------------------------===//
 
-/// Returns the type of the operand, which must be a quantized cache. Otherwise
-/// returns null and emits the diagnostic of the verifier.
+/// Emits the diagnostic of the verifier for an operand of another type.
 template <typename OpTy>
-static PagedCacheType getQuantized(Type type, std::optional<Location> loc) {
-  auto cache = dyn_cast<PagedCacheType>(type);
-  if (cache && cache.isQuantized())
-    return cache;
-  (void)emitOptionalError(
-      loc, "'", OpTy::getOperationName(),
-      "' op operand #0 must be view of a quantized cache, but got ", type);
-  return {};
+static LogicalResult expectOperand(std::optional<Location> loc,
+                                   StringRef expected, Type type) {
+  return emitOptionalError(loc, "'", OpTy::getOperationName(),
+                           "' op operand #0 must be ", expected, ", but got ",
+                           type);
 }
 
 LogicalResult ScalesViewOp::inferReturnTypes(MLIRContext *,
                                              std::optional<Location> loc,
                                              Adaptor adaptor,
                                              SmallVectorImpl<Type> &types) {
-  PagedCacheType cache =
-      getQuantized<ScalesViewOp>(adaptor.getCache().getType(), loc);
-  if (!cache)
-    return failure();
-  types.push_back(getScalesType(cache));
+  Type cache = adaptor.getCache().getType();
+  if (!isa<PagedCacheType, ContinuousCacheType>(cache))
+    return expectOperand<ScalesViewOp>(
+        loc, "view of a paged or continuous cache, not of scales", cache);
+  types.push_back(getScalesType(cast<CacheTypeInterface>(cache)));
   return success();
 }
 
@@ -63,15 +61,18 @@ LogicalResult ScalesBaseOp::inferReturnTypes(MLIRContext *context,
                                              std::optional<Location> loc,
                                              Adaptor adaptor,
                                              SmallVectorImpl<Type> &types) {
-  PagedCacheType cache =
-      getQuantized<ScalesBaseOp>(adaptor.getCache().getType(), loc);
-  if (!cache)
-    return failure();
+  Type type = adaptor.getCache().getType();
+  CacheTypeInterface scales;
+  if (isa<PagedCacheType, ScalesType>(type))
+    scales = getScalesType(cast<CacheTypeInterface>(type));
+  if (!scales || !scales.hasMemory())
+    return expectOperand<ScalesBaseOp>(
+        loc, "view of a quantized cache or of its scales", type);
   int64_t dynamic = ShapedType::kDynamic;
-  CacheTypeInterface scales = getScalesType(cache);
   types.push_back(MemRefType::get(
-      {dynamic, cache.getPageSize(), cache.getNumHeads(), cache.getNumGroups()},
-      cache.getScale(),
+      {dynamic, scales.getPageSize(), scales.getNumHeads(),
+       scales.getLanesPerHead()},
+      scales.getElementType(),
       StridedLayoutAttr::get(
           context, dynamic,
           {dynamic, scales.getTokenStride(), scales.getHeadStride(), 1})));
@@ -107,11 +108,12 @@ LogicalResult ScalesBlockTileOp::verify() {
 
 /// Checks (C1) and (C2) of `load_scale` and `store_scale`.
 static LogicalResult verifyScale(Operation *op, Type scale,
-                                 PagedCacheType cache) {
-  if (getLaneType(scale) != cache.getScale())
+                                 CacheTypeInterface cache) {
+  CacheTypeInterface scales = getScalesType(cache);
+  if (getLaneType(scale) != scales.getElementType())
     return op->emitOpError("expects 'scale' to have the cache's scale type (")
-           << cache.getScale() << "), got " << getLaneType(scale);
-  return verifyWidth(op, "scale", scale, getScalesType(cache));
+           << scales.getElementType() << "), got " << getLaneType(scale);
+  return verifyWidth(op, "scale", scale, scales);
 }
 
 int64_t LoadScaleOp::getAccessedWidth() { return getNumLanes(getType()); }

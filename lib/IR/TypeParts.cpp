@@ -173,24 +173,28 @@ SmallVector<Part> ContinuousCacheType::getParts() const {
 // Scales as a cache
 //===----------------------------------------------------------------------===//
 
-Type ScalesType::getElementType() const { return getPagedCache().getScale(); }
-ParamsAttr ScalesType::getParams() const { return getPagedCache().getParams(); }
-int64_t ScalesType::getPageSize() const {
-  return getPagedCache().getPageSize();
+// A cache without scales answers as if its elements were the scales, so that the
+// shape of a view without memory is a shape as well.
+Type ScalesType::getElementType() const {
+  return hasMemory() ? getViewed().getScale() : getViewed().getElementType();
 }
+ParamsAttr ScalesType::getParams() const { return getViewed().getParams(); }
+bool ScalesType::isPaged() const { return getViewed().isPaged(); }
+int64_t ScalesType::getPageSize() const { return getViewed().getPageSize(); }
 Type ScalesType::getScale() const { return {}; }
 int64_t ScalesType::getGranularity() const { return 0; }
 LayoutAttrInterface ScalesType::getLayout() const {
-  return getPagedCache().getScaleLayout();
+  return getViewed().getScaleLayout();
 }
-TableKind ScalesType::getTable() const { return getPagedCache().getTable(); }
+TableKind ScalesType::getTable() const { return getViewed().getTable(); }
 bool ScalesType::isCollection() const { return false; }
 int64_t ScalesType::getElementsPerLane() const {
-  return getPagedCache().getGranularity();
+  return hasMemory() ? getViewed().getGranularity() : 1;
 }
+bool ScalesType::hasMemory() const { return getViewed().isQuantized(); }
 
 SmallVector<Part> ScalesType::getParts() const {
-  bool sharesTable = getTable() != TableKind::Dense;
+  bool sharesTable = hasMemory() && getTable() != TableKind::Dense;
   auto isOfScales = [&](const Part &part) {
     switch (part.kind) {
     case PartKind::Table:
@@ -216,7 +220,7 @@ SmallVector<Part> ScalesType::getParts() const {
       return false;
     }
   };
-  return llvm::filter_to_vector(getPagedCache().getParts(), isOfScales);
+  return llvm::filter_to_vector(getViewed().getParts(), isOfScales);
 }
 
 //===----------------------------------------------------------------------===//

@@ -162,9 +162,8 @@ LogicalResult ContinuousCacheType::verify(EmitError emitError, Type elementType,
 
 LogicalResult ScalesType::verify(EmitError emitError, Type cache) {
   // (C1)
-  auto paged = dyn_cast<PagedCacheType>(cache);
-  if (!paged || !paged.isQuantized())
-    return emitError() << "expects a view of a quantized paged cache, got "
+  if (!isa<PagedCacheType, ContinuousCacheType>(cache))
+    return emitError() << "expects a view of a paged or continuous cache, got "
                        << cache;
   return success();
 }

@@ -202,7 +202,7 @@ private:
     }
     OpBuilder builder(access);
     Location loc = access.getLoc();
-    if (ofScales) {
+    if (ofScales && !isa<ScalesType>(cache.getType())) {
       auto view = ScalesViewOp::create(builder, loc, cache);
       hoist(view, nest);
       cache = view;

@@ -18,6 +18,16 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// The view of the scales of a cache, which may be the operand itself.
+static TypedValue<CacheTypeInterface>
+getScales(OpBuilder &builder, Location loc,
+          TypedValue<CacheTypeInterface> cache) {
+  if (isa<ScalesType>(cache.getType()))
+    return cache;
+  return cast<TypedValue<CacheTypeInterface>>(
+      ScalesViewOp::create(builder, loc, cache).getResult());
+}
+
 namespace {
 
 /// Inserts the checks of one op before it.
@@ -91,8 +101,7 @@ public:
       checkHead(head, cache.getType());
     TypedValue<CacheTypeInterface> scales;
     if (op.accessesScales())
-      scales = cast<TypedValue<CacheTypeInterface>>(
-          ScalesViewOp::create(builder, loc, cache).getResult());
+      scales = getScales(builder, loc, cache);
     // Scales of elements that exist, exist.
     if (Value element = op.getAccessedElement())
       checkElement(element, op.getAccessedWidth(),
@@ -440,9 +449,9 @@ static TypedValue<CacheTypeInterface> getViewOfCountedRows(OpBuilder &builder,
       copy && copy.getRowIds() && !copy.getViewType().isPaged())
     return copy.getAccessedCache();
   if (isa<NumScaleRowsOp, ScaleRowIndexOp>(op))
-    return cast<TypedValue<CacheTypeInterface>>(
-        ScalesViewOp::create(builder, op->getLoc(), op->getOperand(0))
-            .getResult());
+    return getScales(
+        builder, op->getLoc(),
+        cast<TypedValue<CacheTypeInterface>>(op->getOperand(0)));
   return {};
 }
 

@@ -230,7 +230,7 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: model.c:7:3: expects params to be #kvcache.params, got <<{{.*}}
   // CHECK-NEXT: null
   expectNull(mlirKVCacheContinuousCacheTypeGetChecked(loc, bf16, noParams));
-  // CHECK-NEXT: model.c:7:3: expects {{.*}} quantized paged cache, got 'bf16'
+  // CHECK-NEXT: model.c:7:3: expects {{.*}} continuous cache, got 'bf16'
   // CHECK-NEXT: null
   expectNull(mlirKVCacheScalesTypeGetChecked(loc, bf16));
   // CHECK-NEXT: model.c:7:3: expects a cache

@@ -3,6 +3,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 80>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!cache>
+!no_scales = !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = 64>>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !tile = memref<16x1xf32, strided<[24, 1], offset: ?>>
 
@@ -182,6 +183,40 @@ func.func @arithmetic(%v: vector<8xf32>, %k: !cache) -> vector<8xf32> {
 func.func @load_of_a_view(%s: !scales, %b: index, %h: index, %t: index, %d: index) -> f32 {
   %x = kvcache.load %s[%b, %h, %t, %d] : !scales -> f32
   return %x : f32
+}
+
+// The same for the ops on scales, through the view and no other.
+
+// CHECK-LABEL: func.func @scales_of_a_view(
+// CHECK-SAME:      %[[S:.*]]: !kvcache.scales<{{.*}}>, %[[I:.*]]: index)
+// CHECK-NOT:     kvcache.scales_view
+// CHECK:         "'kvcache.load_scale' op group of the element"
+// CHECK:         kvcache.extent tokens %[[S]]
+// CHECK:         "'kvcache.load_scale' op token of the scales"
+// CHECK:         "'kvcache.load_scale' op page id of the scales"
+// CHECK:         %[[X:.*]] = kvcache.load_scale
+// CHECK:         "'kvcache.store_scale' op page id of the scales"
+// CHECK:         kvcache.store_scale %[[X]]
+// CHECK:         "'kvcache.scales_block_tile' op last token of the scales"
+// CHECK:         "'kvcache.scales_block_tile' op page id of the scales"
+// CHECK-NEXT:    kvcache.scales_block_tile
+// CHECK-NEXT:    kvcache.scales_base
+func.func @scales_of_a_view(%s: !scales, %i: index) -> !tile {
+  %x = kvcache.load_scale %s[%i, %i, %i, %i] : !scales -> f32
+  kvcache.store_scale %x, %s[%i, %i, %i, %i] : f32, !scales
+  %m = kvcache.scales_block_tile %s[%i, %i, %i, %i] : !scales -> !tile
+  %base = kvcache.scales_base %s : !scales
+  return %m : !tile
+}
+
+// CHECK-LABEL: func.func @length_without_scales(
+// CHECK:         kvcache.extent batch
+// CHECK:         "'kvcache.cache_length' op sequence"
+// CHECK-NOT:     kvcache.check
+// CHECK:         kvcache.cache_length
+func.func @length_without_scales(%s: !no_scales, %b: index) -> index {
+  %n = kvcache.cache_length %s[%b] : !no_scales
+  return %n : index
 }
 
 // CHECK-LABEL: func.func @queries_of_a_view(

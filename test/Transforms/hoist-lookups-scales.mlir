@@ -50,6 +50,25 @@ func.func @unguarded_where_the_loop_runs(%v: vector<128xbf16>, %k: !cache, %b: i
   return
 }
 
+// A view of scales looks its own page up.
+
+// CHECK-LABEL: func.func @page_of_a_view_of_scales(
+// CHECK-SAME:      %[[S:[^:]*]]: !kvcache.scales
+// CHECK-NOT:     kvcache.scales_view
+// CHECK:         %[[PAGE:.*]] = kvcache.page_id %[[S]]
+// CHECK:         scf.for
+// CHECK:           kvcache.load_scale %[[S]]{{.*}} scale_page %[[PAGE]]
+func.func @page_of_a_view_of_scales(%s: !scales, %b: index, %t: index, %out: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %h = %c0 to %c8 step %c1 {
+    %v = kvcache.load_scale %s[%b, %h, %t, %c0] : !scales -> f32
+    memref.store %v, %out[%h] : memref<?xf32>
+  }
+  return
+}
+
 // A page that is known already is left alone, and the other one looked up.
 
 // CHECK-LABEL: func.func @one_page_is_known(

@@ -82,7 +82,10 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       "bool", "isCollection">,
     InterfaceMethod<"The number of elements of a head per lane of an access: "
       "1, or the granularity in a view of scales.",
-      "int64_t", "getElementsPerLane", (ins), "", "return 1;">
+      "int64_t", "getElementsPerLane", (ins), "", "return 1;">,
+    InterfaceMethod<"Whether elements or scales lie behind the view: not behind "
+      "that of the scales of a cache without scales.",
+      "bool", "hasMemory", (ins), "", "return true;">
   ];
   let extraSharedClassDeclaration = [{
     bool hasStaticPageSize() const {

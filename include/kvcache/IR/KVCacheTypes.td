@@ -210,9 +210,9 @@ def KVCache_ContinuousCacheType
 def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
     DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
-                                ["getLayout", "getTable",
-                                 "getElementsPerLane"]>]> {
-  let summary = "view of the scales of a quantized cache";
+                                ["isPaged", "getLayout", "getTable",
+                                 "getElementsPerLane", "hasMemory"]>]> {
+  let summary = "view of the scales of a cache";
   let description = [{
     A view of the scales of a quantized cache, as a separate operand of an
     attention kernel: a window `[pages, page_size, num_heads, groups]` of the
@@ -221,12 +221,19 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     `d div granularity`. A row consists of the `num_heads * groups` scales of a
     token.
 
-    A view of scales supports `load`, `store`, `block_tile`, `cache_length`,
+    A view of scales supports `load`, `store`, `load_scale`, `store_scale`,
+    `block_tile`, `scales_block_tile`, `scales_base`, `cache_length`,
     `max_context_length`, `num_kv_rows`, `row_index`, `tma_row`, `tma_coords`,
-    `page_id`, `populate` and `extent`.
+    `page_id`, `populate`, `extent`, `blocks`, `cache_lengths` and
+    `lookup_table`.
+
+    A kernel that serves quantized and other caches has this operand in both
+    cases. The view of a cache without scales has no memory. It supports
+    `cache_length`, `cache_lengths`, `max_context_length`, `extent batch` and,
+    if the cache is paged, `extent page_size`; other ops are errors.
 
     Constraints:
-    - (C1) the cache is a view of a quantized paged cache.
+    - (C1) the cache is a view of a paged or continuous cache.
 
     Example:
 
@@ -241,8 +248,8 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
   let assemblyFormat = "`<` custom<CacheOfScales>($cache) `>`";
   let extraClassDeclaration = [{
     /// The cache of the scales.
-    ::mlir::kvcache::PagedCacheType getPagedCache() const {
-      return ::llvm::cast<::mlir::kvcache::PagedCacheType>(getCache());
+    ::mlir::kvcache::CacheTypeInterface getViewed() const {
+      return ::llvm::cast<::mlir::kvcache::CacheTypeInterface>(getCache());
     }
   }];
 }
@@ -438,6 +445,11 @@ def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//
 
+/// Elements or scales lie behind a view or collection.
+defvar KVCache_HasMemory =
+    CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+          ".hasMemory()">;
+
 def KVCache_AnyQuantized : Type<
     CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType>($_self) && "
           "::llvm::cast<::mlir::kvcache::PagedCacheType>($_self).isQuantized()">,
@@ -450,10 +462,28 @@ def KVCache_AnyQuantizedWithRows : Type<
     "view of a quantized cache whose scales are not interleaved",
     "::mlir::kvcache::PagedCacheType">;
 
+/// What ops on scales take: the cache, or a view of its scales.
+def KVCache_AnyWithScales : Type<
+    Or<[KVCache_AnyQuantized.predicate,
+        And<[CPred<"::llvm::isa<::mlir::kvcache::ScalesType>($_self)">,
+             KVCache_HasMemory]>]>,
+    "view of a quantized cache or of its scales",
+    "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyWithScaleRows : Type<
+    And<[KVCache_AnyWithScales.predicate,
+         CPred<"!::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".hasInterleavedScales()">,
+         CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".getInterleave() == 1">]>,
+    "view of a quantized cache or of its scales, which are not interleaved",
+    "::mlir::kvcache::CacheTypeInterface">;
+
 def KVCache_AnyPagedView : Type<
-    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
-          "::mlir::kvcache::ScalesType>($_self)">,
-    "view of a paged cache or of its scales",
+    And<[CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
+               "::mlir::kvcache::ScalesType>($_self)">,
+         KVCache_HasMemory]>,
+    "view of a paged cache or of its existing scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyCache : Type<
@@ -466,7 +496,8 @@ def KVCache_AnyPagedViewWithRows : Type<
     And<[KVCache_AnyPagedView.predicate,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
                ".getInterleave() == 1">]>,
-    "view of a paged cache or of its scales, which are not interleaved",
+    "view of a paged cache or of its existing scales, which are not "
+    "interleaved",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyConvertingCache : Type<
@@ -478,17 +509,18 @@ def KVCache_AnyConvertingCache : Type<
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyView : Type<
-    CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
-          "::mlir::kvcache::ContinuousCacheType, "
-          "::mlir::kvcache::ScalesType>($_self)">,
-    "view of a paged or continuous cache or of scales",
+    And<[CPred<"::llvm::isa<::mlir::kvcache::PagedCacheType, "
+               "::mlir::kvcache::ContinuousCacheType, "
+               "::mlir::kvcache::ScalesType>($_self)">,
+         KVCache_HasMemory]>,
+    "view of a paged or continuous cache or of existing scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyViewWithRows : Type<
     And<[KVCache_AnyView.predicate,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
                ".getInterleave() == 1">]>,
-    "view of a paged or continuous cache or of scales, which are not "
+    "view of a paged or continuous cache or of existing scales, which are not "
     "interleaved",
     "::mlir::kvcache::CacheTypeInterface">;
 
@@ -505,6 +537,11 @@ def KVCache_AnyCacheOrCollection : Type<
 def KVCache_AnyViewOrCollection : Type<
     CPred<"::llvm::isa<::mlir::kvcache::CacheTypeInterface>($_self)">,
     "view or collection", "::mlir::kvcache::CacheTypeInterface">;
+
+def KVCache_AnyMemory : Type<
+    And<[KVCache_AnyViewOrCollection.predicate, KVCache_HasMemory]>,
+    "view or collection that has memory",
+    "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_FixedVector1D : Type<
     CPred<"::llvm::isa<::mlir::VectorType>($_self) && "

@@ -12,9 +12,9 @@
 include "kvcache/IR/KVCacheOpBase.td"
 
 /// An op that gives one of the tensors that a cache was made of.
-class KVCache_PartOp<string mnemonic>
+class KVCache_PartOp<string mnemonic, TypeConstraint cache = KVCache_AnyMemory>
     : KVCache_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
-  let arguments = (ins Arg<KVCache_AnyViewOrCollection, "the cache">:$cache);
+  let arguments = (ins Arg<cache, "the cache">:$cache);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
 }
 
@@ -46,7 +46,7 @@ def KVCache_BlocksOp : KVCache_PartOp<"blocks"> {
                       :$blocks);
 }
 
-def KVCache_CacheLengthsOp : KVCache_PartOp<"cache_lengths"> {
+def KVCache_CacheLengthsOp : KVCache_PartOp<"cache_lengths", KVCache_AnyViewOrCollection> {
   let summary = "The lengths of all sequences in a cache";
   let description = [{
     Gives the tokens in the cache of each sequence, as unsigned numbers: what

@@ -336,6 +336,8 @@ def KVCache_ExtentOp : KVCache_Op<"extent", [Pure, KVCache_Ranged]> {
     - (C1) `layers` requires a collection; `pages`, `tokens`, `page_size` and
       `page_stride` require a view.
     - (C2) `batch` requires `tokens`.
+    - (C3) a view of the scales of a cache without scales has only `batch` and,
+      if the cache is paged, `page_size`.
 
     Example:
 

@@ -21,10 +21,11 @@ include "kvcache/IR/KVCacheOpBase.td"
 
 def KVCache_ScalesViewOp : KVCache_Op<"scales_view", [
     Pure, InferTypeOpAdaptor]> {
-  let summary = "A view of the scales of a quantized cache";
+  let summary = "A view of the scales of a cache";
   let description = [{
     Gives a view of the scales of a cache, for kernels that read scales and
-    elements separately. The op copies no data.
+    elements separately. The op copies no data. The view of a cache without
+    scales has lengths, but no memory.
 
     Example:
 
@@ -40,7 +41,7 @@ def KVCache_ScalesViewOp : KVCache_Op<"scales_view", [
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyCache, "the cache">:$cache);
   let results = (outs
     Res<KVCache_ScalesType, "the view of its scales">:$scales);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
@@ -52,7 +53,7 @@ def KVCache_ScalesBaseOp : KVCache_Op<"scales_base", [
   let description = [{
     Gives the scales of a view of one layer's keys or values as a memref
     `[pages, page_size, num_heads, groups]`, for code that computes its own
-    addresses.
+    addresses. Over a view of scales, it is the memory of that view.
 
     Example:
 
@@ -69,7 +70,7 @@ def KVCache_ScalesBaseOp : KVCache_Op<"scales_base", [
     }
     ```
   }];
-  let arguments = (ins Arg<KVCache_AnyQuantized, "the cache">:$cache);
+  let arguments = (ins Arg<KVCache_AnyWithScales, "the cache">:$cache);
   let results = (outs Res<MemRefRankOf<[AnyType], [4]>,
                           "the scales, [NB, P, H, hg]">:$base);
   let assemblyFormat = "$cache attr-dict `:` qualified(type($cache))";
@@ -84,7 +85,7 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
     scale of `(b, h, t, d)` on: one row per token, with a row stride of `H * hg`
     scales, and one column per group. The window lies inside one page: `t` must
     be a multiple of its number of tokens, and the first group of its number of
-    columns.
+    columns. Over a view of scales, the op is the same as `block_tile`.
 
     Constraints:
     - (C1) the tile is two-dimensional with static sizes of at least 1, the
@@ -110,7 +111,7 @@ def KVCache_ScalesBlockTileOp : KVCache_Op<"scales_block_tile", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_AnyQuantizedWithRows, "the cache">:$cache),
+  let arguments = !con((ins Arg<KVCache_AnyWithScaleRows, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_ScalePageArgument);
   let results = (outs Res<MemRefRankOf<[AnyType], [2]>, "the tile">:$tile);
   let assemblyFormat = [{
@@ -131,7 +132,8 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
   let description = [{
     Reads the scale of the element `(b, h, t, d)`, which is the scale of group
     `d div granularity`. If the result is a vector of n lanes, the op reads n
-    consecutive scales from there, and the group must be a multiple of n.
+    consecutive scales from there, and the group must be a multiple of n. The
+    operand is the cache or a view of its scales.
 
     Constraints:
     - (C1) the element type of the result is the scale type of the cache.
@@ -153,7 +155,7 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
     }
     ```
   }];
-  let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
+  let arguments = !con((ins Arg<KVCache_AnyWithScales, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_ScalePageArgument);
   let results = (outs Res<KVCache_Elements, "the scales">:$scale);
   let assemblyFormat = [{
@@ -170,7 +172,8 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
   let description = [{
     Writes the scale of the element `(b, h, t, d)`, which is the scale of group
     `d div granularity`. If the operand is a vector of n lanes, the op writes n
-    consecutive scales from there, and the group must be a multiple of n.
+    consecutive scales from there, and the group must be a multiple of n. The
+    operand is the cache or a view of its scales.
 
     Constraints:
     - (C1) the element type of `scale` is the scale type of the cache.
@@ -193,7 +196,7 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
     ```
   }];
   let arguments = !con((ins Arg<KVCache_Elements, "the scales">:$scale,
-                            Arg<KVCache_AnyQuantized, "the cache">:$cache),
+                            Arg<KVCache_AnyWithScales, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_ScalePageArgument);
   let assemblyFormat = [{
     $scale `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`

@@ -72,6 +72,8 @@ Bundle::Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values)
 
 Bundle Bundle::getScales() const {
   Bundle scales = *this;
+  if (isa<ScalesType>(cache))
+    return scales;
   scales.cache = ScalesType::get(cache.getContext(), cache);
   return scales;
 }

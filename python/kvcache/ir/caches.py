@@ -116,16 +116,16 @@ class ContinuousCacheType(_ContinuousType):
 
 @dataclass(frozen=True, init=False, eq=False)
 class ScalesType(Type):
-    """``!kvcache.scales``: a view of the scales of a quantized cache.
+    """``!kvcache.scales``: a view of the scales of a cache.
 
     Attributes:
-        cache: The cache of the scales.
+        cache: The cache of the scales; without any, the view has no memory.
     """
 
-    cache: PagedCacheType
+    cache: PagedCacheType | ContinuousCacheType
 
-    def __init__(self, cache: PagedCacheType | str) -> None:
-        # That it is a cache with scales is a rule of the dialect.
+    def __init__(self, cache: PagedCacheType | ContinuousCacheType | str) -> None:
+        # That it is a view, and no collection, is a rule of the dialect.
         self._make(cache=cache if isinstance(cache, Type) else Type.parse(cache))
 
 

@@ -40,6 +40,24 @@ module {
     %2 = kvcache.block_tile %arg0[%arg1, %arg2, %arg3, %arg4] page %arg5 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>> -> memref<16x4xf32, strided<[32, 1], offset: ?>>
     return
   }
+  func.func @scales_of_a_view_of_scales(%arg0: !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>, %arg1: index, %arg2: index) -> memref<?x64x8x4xf32, strided<[?, 32, 4, 1], offset: ?>> {
+    %0 = kvcache.load_scale %arg0[%arg1, %arg1, %arg1, %arg1] : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>> -> f32
+    %1 = kvcache.load_scale %arg0[%arg1, %arg1, %arg1, %arg1] scale_page %arg2 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>> -> vector<4xf32>
+    kvcache.store_scale %0, %arg0[%arg1, %arg1, %arg1, %arg1] scale_page %arg2 : f32, !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>
+    %2 = kvcache.scales_block_tile %arg0[%arg1, %arg1, %arg1, %arg1] scale_page %arg2 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>> -> memref<16x4xf32, strided<[32, 1], offset: ?>>
+    %3 = kvcache.scales_base %arg0 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>
+    return %3 : memref<?x64x8x4xf32, strided<[?, 32, 4, 1], offset: ?>>
+  }
+  func.func @views_without_scales(%arg0: !kvcache.paged<bf16, #kv, page_size = ?, table = csr>, %arg1: !kvcache.continuous<bf16, #kv>, %arg2: index) {
+    %0 = kvcache.scales_view %arg0 : !kvcache.paged<bf16, #kv, page_size = ?, table = csr>
+    %1 = kvcache.scales_view %arg1 : !kvcache.continuous<bf16, #kv>
+    %2 = kvcache.cache_length %0[%arg2] : !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = ?, table = csr>>
+    %3 = kvcache.max_context_length %0 : !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = ?, table = csr>>
+    %4 = kvcache.extent batch %0 : !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = ?, table = csr>>
+    %5 = kvcache.extent page_size %0 : !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = ?, table = csr>>
+    %6 = kvcache.cache_lengths %1 : !kvcache.scales<!kvcache.continuous<bf16, #kv>>
+    return
+  }
   func.func @queries_of_a_view_of_scales(%arg0: !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>, %arg1: index, %arg2: index) {
     %0 = kvcache.max_context_length %arg0 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>
     %1 = kvcache.num_kv_rows %arg0 : !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>>

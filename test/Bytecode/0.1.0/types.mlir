@@ -16,7 +16,7 @@ module {
   func.func private @continuous_collection(!kvcache.continuous_collection<f32, #kv>, !kvcache.continuous_collection<f16, #kv>, !kvcache.continuous_collection<bf16, #kv1>, !kvcache.continuous_collection<f8E4M3FN, #kv>, !kvcache.continuous_collection<f8E5M2, #kv>)
   func.func private @continuous_cache(!kvcache.continuous<f32, #kv>, !kvcache.continuous<bf16, #kv1>)
   func.func private @row_indices(!kvcache.row_indices<rows = 128, page_size = 64>, !kvcache.row_indices<rows = 32, page_size = 64>, !kvcache.row_indices<rows = 64, page_size = 64>, !kvcache.row_indices<rows = 192, page_size = 48>, !kvcache.row_indices<rows = 1>)
-  func.func private @scales(!kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>>, !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>, !kvcache.scales<!kvcache.paged<i8, #kv1, page_size = 3, scale = bf16, granularity = 1>>)
+  func.func private @scales(!kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>>, !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>, !kvcache.scales<!kvcache.paged<i8, #kv1, page_size = 3, scale = bf16, granularity = 1>>, !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = 64>>, !kvcache.scales<!kvcache.continuous<bf16, #kv>>)
   func.func private @elements_without_conversion(!kvcache.paged<f64, #kv, page_size = 64>, !kvcache.paged_collection<i8, #kv, page_size = 64>, !kvcache.continuous<i16, #kv>, !kvcache.continuous_collection<i32, #kv>)
   func.func private @a_scale_for_each_element(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 1>)
 }

@@ -3,6 +3,9 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!cache>
+!plain = !kvcache.paged<bf16, #kv, page_size = ?, table = csr>
+!no_scales = !kvcache.scales<!plain>
+!continuous = !kvcache.continuous<bf16, #kv>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !window = memref<?x64x8x4xf32, strided<[?, 32, 4, 1], offset: ?>>
 !tile = memref<16x4xf32, strided<[32, 1], offset: ?>>
@@ -111,6 +114,54 @@ func.func @accesses_of_a_view(%s: !scales, %b: index, %h: index, %t: index, %d: 
   kvcache.store %x, %s[%b, %h, %t, %d] : f32, !scales
   %m = kvcache.block_tile %s[%b, %h, %t, %d] : !scales -> !tile
   return %v, %m : vector<2xbf16>, !tile
+}
+
+// The ops on scales of a cache are those of its view.
+
+// CHECK-LABEL: func.func @scales_of_a_view(
+// CHECK-SAME:      %{{[^:]*}}: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %[[SCALES:[^:]*]]: memref<f32, strided<[], offset: ?>>, %[[PAGES:[^:]*]]: i32, %[[SCALE_STRIDE:[^:]*]]: index, %[[SLUT:[^:]*]]: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %{{[^:]*}}: i32,
+// CHECK:         memref.extract_strided_metadata %[[SLUT]]
+// CHECK:         arith.muli %{{.*}}, %[[SCALE_STRIDE]]
+// CHECK:         %[[NB:.*]] = arith.index_castui %[[PAGES]] : i32 to index
+// CHECK:         memref.extract_strided_metadata %[[SCALES]]
+// CHECK:         %[[LOADED:.*]] = memref.load %[[WINDOW:.*]][%[[POSITION:.*]]] : memref<?xf32, strided<[1], offset: ?>>
+// CHECK:         memref.store %[[LOADED]], %[[WINDOW]][%{{.*}}] : memref<?xf32, strided<[1], offset: ?>>
+// CHECK:         %[[TILE:.*]] = memref.reinterpret_cast %{{.*}} sizes: [16, 4], strides: [32, 1]
+// CHECK:         %[[BASE:.*]] = memref.reinterpret_cast %{{.*}} sizes: [%[[NB]], 64, 8, 4], strides: [%[[SCALE_STRIDE]], 32, 4, 1]
+// CHECK:         return %[[TILE]], %[[BASE]]
+func.func @scales_of_a_view(%s: !scales, %b: index, %h: index, %t: index, %d: index, %page: index)
+    -> (!tile, !window) {
+  %x = kvcache.load_scale %s[%b, %h, %t, %d] : !scales -> f32
+  kvcache.store_scale %x, %s[%b, %h, %t, %d] scale_page %page : f32, !scales
+  %m = kvcache.scales_block_tile %s[%b, %h, %t, %d] scale_page %page : !scales -> !tile
+  %w = kvcache.scales_base %s : !scales
+  return %m, %w : !tile, !window
+}
+
+// A cache without scales leaves the lengths, and an open page size.
+
+// CHECK-LABEL: func.func @view_without_scales(
+// CHECK-SAME:      %[[SIZE:[^:]*]]: i32, %[[LENGTHS:[^:]*]]: memref<i32, strided<[], offset: ?>>, %[[BATCH:[^:]*]]: i32, %[[MAX_CACHE:[^:]*]]: i32, %[[B:[^:]*]]: index)
+// CHECK-SAME:      -> (index, index, index, index)
+// CHECK-DAG:     %[[MAX:.*]] = arith.index_castui %[[MAX_CACHE]] : i32 to index
+// CHECK-DAG:     %[[P:.*]] = arith.index_castui %[[SIZE]] : i32 to index
+// CHECK-DAG:     %[[N:.*]] = arith.index_castui %[[BATCH]] : i32 to index
+// CHECK:         return %{{.*}}, %[[MAX]], %[[N]], %[[P]]
+func.func @view_without_scales(%s: !no_scales, %b: index) -> (index, index, index, index) {
+  %length = kvcache.cache_length %s[%b] : !no_scales
+  %max = kvcache.max_context_length %s : !no_scales
+  %n = kvcache.extent batch %s : !no_scales
+  %p = kvcache.extent page_size %s : !no_scales
+  return %length, %max, %n, %p : index, index, index, index
+}
+
+// CHECK-LABEL: func.func @lengths_of_a_continuous_cache(
+// CHECK-SAME:      %[[LENGTHS:[^:]*]]: memref<i32, strided<[], offset: ?>>, %[[BATCH:[^:]*]]: i32, %{{[^:]*}}: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %[[MAX_CACHE:[^:]*]]: i32)
+// CHECK-SAME:      -> (memref<i32, strided<[], offset: ?>>, i32, i32)
+// CHECK-NEXT:    return %[[LENGTHS]], %[[BATCH]], %[[MAX_CACHE]]
+func.func @lengths_of_a_continuous_cache(%k: !continuous) -> !kvcache.scales<!continuous> {
+  %s = kvcache.scales_view %k : !continuous
+  return %s : !kvcache.scales<!continuous>
 }
 
 //===----------------------------------------------------------------------===//

@@ -251,7 +251,7 @@ func.func @load_of_a_memref(%k: !cache, %b: index, %h: index, %t: index, %d: ind
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @load_from_a_collection(%k: !collection, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of scales, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
   %x = kvcache.load %k[%b, %h, %t, %d] : !collection -> bf16
   return
 }
@@ -259,7 +259,7 @@ func.func @load_from_a_collection(%k: !collection, %b: index, %h: index, %t: ind
 // -----
 
 func.func @load_from_a_memref(%k: memref<8xbf16>, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of scales, but got 'memref<8xbf16>'}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got 'memref<8xbf16>'}}
   %x = kvcache.load %k[%b, %h, %t, %d] : memref<8xbf16> -> bf16
   return
 }
@@ -281,7 +281,7 @@ func.func @store_of_a_matrix(%x: vector<2x4xbf16>, %k: !cache, %b: index, %h: in
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @store_to_a_collection(%x: bf16, %k: !collection, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #1 must be view of a paged or continuous cache or of scales, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #1 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
   kvcache.store %x, %k[%b, %h, %t, %d] : bf16, !collection
   return
 }

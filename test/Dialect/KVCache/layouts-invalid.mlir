@@ -289,8 +289,21 @@ func.func @coordinates_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
 !tile = memref<16x8xf8E4M3FN, strided<[8, 1], offset: ?>>
 
 func.func @tile_of_interleaved_scales(%k: !cache, %i: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved}}
   %m = kvcache.scales_block_tile %k[%i, %i, %i, %i] : !cache -> !tile
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
+!scales = !kvcache.scales<!cache>
+!tile = memref<16x8xf8E4M3FN, strided<[8, 1], offset: ?>>
+
+func.func @tile_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved}}
+  %m = kvcache.scales_block_tile %k[%i, %i, %i, %i] : !scales -> !tile
   return
 }
 
@@ -301,7 +314,7 @@ func.func @tile_of_interleaved_scales(%k: !cache, %i: index) {
 !scales = !kvcache.scales<!cache>
 
 func.func @row_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved}}
   %r = kvcache.row_index %k[%i, %i] : !scales
   return
 }
@@ -313,7 +326,7 @@ func.func @row_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
 !scales = !kvcache.scales<!cache>
 
 func.func @coordinates_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved}}
   %r:2 = kvcache.tma_coords %k[%i, %i] : !scales
   return
 }

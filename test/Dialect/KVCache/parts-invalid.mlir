@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
 func.func @blocks_of_a_memref(%m: memref<?xf32>) {
-  // expected-error @below {{'kvcache.blocks' op operand #0 must be view or collection, but got 'memref<?xf32>'}}
+  // expected-error @below {{'kvcache.blocks' op operand #0 must be view or collection that has memory, but got 'memref<?xf32>'}}
   %0 = "kvcache.blocks"(%m) : (memref<?xf32>) -> memref<?x64x8x128xbf16>
   return
 }

@@ -3,26 +3,10 @@
 // (C1) of scales
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-
-func.func private @c1_scales_of_an_unquantized_cache(
-  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.paged<bf16,}}
-  !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = 64>>)
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-
-func.func private @c1_scales_of_a_continuous_cache(
-  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.continuous<bf16,}}
-  !kvcache.scales<!kvcache.continuous<bf16, #kv>>)
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func private @c1_scales_of_a_collection(
-  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.paged_collection<f8E4M3FN,}}
+  // expected-error @below {{expects a view of a paged or continuous cache, got '!kvcache.paged_collection<f8E4M3FN,}}
   !kvcache.scales<!collection>)
 
 // -----
@@ -31,13 +15,13 @@ func.func private @c1_scales_of_a_collection(
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func private @c1_scales_of_scales(
-  // expected-error @below {{expects a view of a quantized paged cache, got '!kvcache.scales<}}
+  // expected-error @below {{expects a view of a paged or continuous cache, got '!kvcache.scales<}}
   !kvcache.scales<!kvcache.scales<!fp8>>)
 
 // -----
 
 func.func private @c1_scales_of_a_float(
-  // expected-error @below {{expects a view of a quantized paged cache, got 'f32'}}
+  // expected-error @below {{expects a view of a paged or continuous cache, got 'f32'}}
   !kvcache.scales<f32>)
 
 // -----

@@ -17,7 +17,7 @@ func.func @load_quantized_of_an_unquantized_cache(%k: !cache, %b: index, %h: ind
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @load_scale_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !cache -> f32
   return
 }
@@ -28,7 +28,7 @@ func.func @load_scale_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #1 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
   kvcache.store_scale %s, %k[%b, %h, %t, %d] : f32, !cache
   return
 }
@@ -51,7 +51,7 @@ func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !ca
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved, but got '!kvcache.paged<bf16,}}
   %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x4xf32, strided<[32, 1], offset: ?>>
   return
 }
@@ -94,19 +94,8 @@ func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: i
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @scales_view_of_an_unquantized_cache(%k: !cache) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
-  %s = kvcache.scales_view %k : !cache
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
 func.func @scales_base_of_an_unquantized_cache(%k: !cache) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged<bf16,}}
   %m = kvcache.scales_base %k : !cache
   return
 }
@@ -119,19 +108,8 @@ func.func @scales_base_of_an_unquantized_cache(%k: !cache) {
 !continuous = !kvcache.continuous<bf16, #kv>
 
 func.func @load_scale_of_a_continuous_cache(%k: !continuous, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.continuous<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.continuous<bf16,}}
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !continuous -> f32
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
-
-func.func @scales_view_of_a_continuous_cache(%k: !continuous) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.continuous<bf16,}}
-  %s = kvcache.scales_view %k : !continuous
   return
 }
 
@@ -141,7 +119,7 @@ func.func @scales_view_of_a_continuous_cache(%k: !continuous) {
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_scale_of_a_collection(%k: !collection, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged_collection<f8E4M3FN,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged_collection<f8E4M3FN,}}
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !collection -> f32
   return
 }
@@ -152,7 +130,7 @@ func.func @load_scale_of_a_collection(%k: !collection, %b: index, %h: index, %t:
 !collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @scales_base_of_a_collection(%k: !collection) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.paged_collection<f8E4M3FN,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.paged_collection<f8E4M3FN,}}
   %m = kvcache.scales_base %k : !collection
   return
 }
@@ -177,45 +155,9 @@ func.func @load_quantized_of_scales(%k: !scales, %b: index, %h: index, %t: index
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 !scales = !kvcache.scales<!fp8>
 
-func.func @load_scale_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
-  %s = kvcache.load_scale %k[%b, %h, %t, %d] : !scales -> f32
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
-!scales = !kvcache.scales<!fp8>
-
-func.func @store_scale_of_scales(%s: f32, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #1 must be view of a quantized cache, but got '!kvcache.scales<}}
-  kvcache.store_scale %s, %k[%b, %h, %t, %d] : f32, !scales
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
-!scales = !kvcache.scales<!fp8>
-
 func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: index, %h: index, %t: index, %d: index) {
   // expected-error @below {{operand #1 must be view of a paged or continuous cache, not of scales, but got '!kvcache.scales<}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !scales
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
-!scales = !kvcache.scales<!fp8>
-
-func.func @scales_block_tile_of_scales(%k: !scales, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
-  %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !scales -> memref<16x4xf32, strided<[32, 1], offset: ?>>
   return
 }
 
@@ -262,19 +204,225 @@ func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @scales_view_of_scales(%k: !scales) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache, not of scales, but got '!kvcache.scales<}}
   %s = kvcache.scales_view %k : !scales
   return
 }
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
-!scales = !kvcache.scales<!fp8>
+// The view of the scales of a cache without scales has no memory
 
-func.func @scales_base_of_scales(%k: !scales) {
-  // expected-error @below {{operand #0 must be view of a quantized cache, but got '!kvcache.scales<}}
-  %m = kvcache.scales_base %k : !scales
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @load_scale_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %x = kvcache.load_scale %s[%i, %i, %i, %i] : !none -> bf16
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @store_scale_of_no_scales(%x: bf16, %s: !none, %i: index) {
+  // expected-error @below {{operand #1 must be view of a quantized cache or of its scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  kvcache.store_scale %x, %s[%i, %i, %i, %i] : bf16, !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @scales_base_of_no_scales(%s: !none) {
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %m = kvcache.scales_base %s : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @scales_block_tile_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %m = kvcache.scales_block_tile %s[%i, %i, %i, %i] : !none -> memref<16x1xbf16, strided<[1024, 1], offset: ?>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @load_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %x = kvcache.load %s[%i, %i, %i, %i] : !none -> bf16
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @store_of_no_scales(%x: bf16, %s: !none, %i: index) {
+  // expected-error @below {{operand #1 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  kvcache.store %x, %s[%i, %i, %i, %i] : bf16, !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @block_tile_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %m = kvcache.block_tile %s[%i, %i, %i, %i] : !none -> memref<16x1xbf16, strided<[1024, 1], offset: ?>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @row_index_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r = kvcache.row_index %s[%i, %i] : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @num_kv_rows_of_no_scales(%s: !none) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r = kvcache.num_kv_rows %s : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @tma_row_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r = kvcache.tma_row %s[%i] : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @tma_coords_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r, %p = kvcache.tma_coords %s[%i, %i] : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @page_id_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r = kvcache.page_id %s[%i, %i] : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @populate_of_no_scales(%s: !none, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %r = kvcache.populate %s[%i, %i] : !none -> !kvcache.row_indices<rows = 64, page_size = 64>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @blocks_of_no_scales(%s: !none) {
+  // expected-error @below {{operand #0 must be view or collection that has memory, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %m = kvcache.blocks %s : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @lookup_table_of_no_scales(%s: !none) {
+  // expected-error @below {{operand #0 must be view or collection that has memory, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %m = kvcache.lookup_table %s : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @scale_descriptor_of_no_scales(%s: !none) {
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %desc = kvcache.create_scale_tma_tile %s {rows = 32} : !none -> !kvcache.tma_tile<32x1xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!none = !kvcache.scales<!cache>
+
+func.func @pages_of_no_scales(%s: !none) {
+  // expected-error @below {{expects existing scales for the extent 'pages', got '!kvcache.scales<!kvcache.paged<bf16,}}
+  %n = kvcache.extent pages %s : !none
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.continuous<bf16, #kv>
+!none = !kvcache.scales<!cache>
+
+func.func @page_size_of_no_scales_of_a_continuous_cache(%s: !none) {
+  // expected-error @below {{expects existing scales for the extent 'page_size', got '!kvcache.scales<!kvcache.continuous<bf16,}}
+  %n = kvcache.extent page_size %s : !none
   return
 }

@@ -7,6 +7,10 @@
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
 !scales = !kvcache.scales<!cache>
+!plain = !kvcache.paged<bf16, #kv, page_size = ?, table = csr>
+!no_scales = !kvcache.scales<!plain>
+!continuous = !kvcache.continuous<bf16, #kv>
+!no_blocks = !kvcache.scales<!continuous>
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 !window = memref<?x64x8x4xf32, strided<[?, 32, 4, 1], offset: ?>>
 !tile = memref<16x4xf32, strided<[32, 1], offset: ?>>
@@ -97,6 +101,41 @@ func.func @accesses_of_a_view_of_scales(%s: !scales, %b: index, %h: index, %t: i
   kvcache.store %x, %s[%b, %h, %t, %d] : f32, !scales
   kvcache.store %x, %s[%b, %h, %t, %d] page %page : f32, !scales
   %m = kvcache.block_tile %s[%b, %h, %t, %d] page %page : !scales -> !tile
+  return
+}
+
+// CHECK-LABEL: func.func @scales_of_a_view_of_scales(
+// CHECK-SAME:    %[[S:[^:]*]]: !kvcache.scales<{{.*}}>>, %[[I:[^:]*]]: index, %[[PAGE:[^:]*]]: index)
+// CHECK:         %[[X:.*]] = kvcache.load_scale %[[S]][%[[I]], %[[I]], %[[I]], %[[I]]] : [[SCALES:!kvcache.scales<.*>]] -> f32
+// CHECK:         kvcache.load_scale %[[S]]{{.*}} scale_page %[[PAGE]] : [[SCALES]] -> vector<4xf32>
+// CHECK:         kvcache.store_scale %[[X]], %[[S]]{{.*}} scale_page %[[PAGE]] : f32, [[SCALES]]
+// CHECK:         kvcache.scales_block_tile %[[S]]{{.*}} scale_page %[[PAGE]] : [[SCALES]] -> memref<16x4xf32, strided<[32, 1], offset: ?>>
+// CHECK:         kvcache.scales_base %[[S]] : [[SCALES]]
+func.func @scales_of_a_view_of_scales(%s: !scales, %i: index, %page: index) -> !window {
+  %x = kvcache.load_scale %s[%i, %i, %i, %i] : !scales -> f32
+  %v = kvcache.load_scale %s[%i, %i, %i, %i] scale_page %page : !scales -> vector<4xf32>
+  kvcache.store_scale %x, %s[%i, %i, %i, %i] scale_page %page : f32, !scales
+  %t = kvcache.scales_block_tile %s[%i, %i, %i, %i] scale_page %page : !scales -> !tile
+  %m = kvcache.scales_base %s : !scales
+  return %m : !window
+}
+
+// CHECK-LABEL: func.func @views_without_scales(
+// CHECK:         kvcache.scales_view %{{.*}} : !kvcache.paged<bf16, {{.*}}, page_size = ?, table = csr>
+// CHECK:         kvcache.scales_view %{{.*}} : !kvcache.continuous<bf16, {{.*}}>
+// CHECK:         kvcache.cache_length %{{.*}} : [[NONE:!kvcache.scales<!kvcache.paged<bf16, .*, page_size = ., table = csr>>]]
+// CHECK:         kvcache.max_context_length %{{.*}} : [[NONE]]
+// CHECK:         kvcache.extent batch %{{.*}} : [[NONE]]
+// CHECK:         kvcache.extent page_size %{{.*}} : [[NONE]]
+// CHECK:         kvcache.cache_lengths %{{.*}} : !kvcache.scales<!kvcache.continuous<bf16, {{.*}}>>
+func.func @views_without_scales(%k: !plain, %c: !continuous, %b: index) {
+  %s = kvcache.scales_view %k : !plain
+  %o = kvcache.scales_view %c : !continuous
+  %0 = kvcache.cache_length %s[%b] : !no_scales
+  %1 = kvcache.max_context_length %s : !no_scales
+  %2 = kvcache.extent batch %s : !no_scales
+  %3 = kvcache.extent page_size %s : !no_scales
+  %4 = kvcache.cache_lengths %o : !no_blocks
   return
 }
 

@@ -84,7 +84,7 @@ func.func @c3_mn_major_without_columns(%k: !continuous) {
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @tile_of_a_collection(%k: !collection) {
-  // expected-error @below {{'kvcache.create_tma_tile' op operand #0 must be view of a paged or continuous cache or of scales, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{'kvcache.create_tma_tile' op operand #0 must be view of a paged or continuous cache or of existing scales, but got '!kvcache.paged_collection<bf16,}}
   %desc = kvcache.create_tma_tile %k {rows = 64} : !collection -> !kvcache.tma_tile<8x1x64xbf16>
   return
 }

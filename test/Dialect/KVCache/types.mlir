@@ -104,11 +104,13 @@ func.func private @row_indices(
 // CHECK-LABEL: func.func private @scales(
 // CHECK-SAME:    !kvcache.scales<!kvcache.paged<f8E4M3FN, #[[$KV]], page_size = 64, scale = f32, granularity = 128>>,
 // CHECK-SAME:    !kvcache.scales<!kvcache.paged<f4E2M1FN, #[[$KV]], page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
-// CHECK-SAME:    !kvcache.scales<!kvcache.paged<i8, #[[$MLA]], page_size = 3, scale = bf16, granularity = 1>>)
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<i8, #[[$MLA]], page_size = 3, scale = bf16, granularity = 1>>,
+// CHECK-SAME:    !kvcache.scales<!kvcache.paged<bf16, #[[$KV]], page_size = 64>>, !kvcache.scales<!kvcache.continuous<bf16, #[[$KV]]>>)
 func.func private @scales(
   !kvcache.scales<!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>>,
   !kvcache.scales<!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>>,
-  !kvcache.scales<!kvcache.paged<i8, #mla, page_size = 3, scale = bf16, granularity = 1>>)
+  !kvcache.scales<!kvcache.paged<i8, #mla, page_size = 3, scale = bf16, granularity = 1>>,
+  !kvcache.scales<!kvcache.paged<bf16, #kv, page_size = 64>>, !kvcache.scales<!kvcache.continuous<bf16, #kv>>)
 
 // CHECK-LABEL: func.func private @elements_without_conversion(
 // CHECK-SAME:    !kvcache.paged<f64, #[[$KV]], page_size = 64>,

@@ -1,6 +1,7 @@
 """Scales as an operand of their own, and queries of them, against the NumPy model."""
 
 import functools
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -112,7 +113,9 @@ def far_caches(draw, shape):
         # Rows have 64 bits: the last of the last page is below 2^63.
         most = min(2**28, (2**31 - 1) * row // step)
         least = -(-page_span(part) // step)
-        distance = step * draw(st.integers(least, most) | st.sampled_from((least, most // 2)))
+        distance = step * draw(
+            st.integers(least, most) | st.sampled_from((least, most // 2))
+        )
         apart[name] = replace(
             part,
             # Arrays keep no distance along a dimension of one.
@@ -137,7 +140,9 @@ def test_queries(shape, data):
 @examples(3)
 def test_queries_in_kernels(shape, target, data):
     cache = data.draw(quantized_caches(shape, 5 * shape.page_size, 4 * shape.page_size))
-    elements, scales = (padded_rows(part.table) for part in (cache.elements, cache.scales))
+    elements, scales = (
+        padded_rows(part.table) for part in (cache.elements, cache.scales)
+    )
     cache = cache.with_tables(elements, scales if shape.own_table else elements)
     check_queries(shape, data, cache, target)
 
@@ -213,14 +218,16 @@ def compile_accesses(shape, target="cpu"):
     source = Source(shape)
     memref = f"memref<?x{shape.scale}>"
     made = "  %s = kvcache.scales_view %k : !cache\n"
+    # The two names of an access to scales by their view, in turn.
+    names = itertools.cycle((("load", "store_scale"), ("load_scale", "store")))
     for role in shape.roles:
         view = {"views": f"%k = {role}"}
-        for width in shape.scale_widths():
+        for width, (load, store) in zip(shape.scale_widths(), names, strict=False):
             type = lanes(width, shape.scale)
             source.add(
                 f"load_{role}_{width}",
                 [*INDICES, f"io: {memref}"],
-                f"{made}  %v = kvcache.load %s[%b, %h, %t, %d] : !scales -> {type}\n"
+                f"{made}  %v = kvcache.{load} %s[%b, %h, %t, %d] : !scales -> {type}\n"
                 f"{give('%v', ('%io', memref), type)}  return",
                 **view,
             )
@@ -228,7 +235,7 @@ def compile_accesses(shape, target="cpu"):
                 f"store_{role}_{width}",
                 [*INDICES, f"io: {memref}"],
                 f"{made}{take('%v', ('%io', memref), type)}"
-                f"  kvcache.store %v, %s[%b, %h, %t, %d] : {type}, !scales\n  return",
+                f"  kvcache.{store} %v, %s[%b, %h, %t, %d] : {type}, !scales\n  return",
                 **view,
             )
     row = shape.heads * shape.groups
@@ -237,9 +244,15 @@ def compile_accesses(shape, target="cpu"):
         tile = (
             f"memref<{tokens}x{columns}x{shape.scale}, strided<[{row}, 1], offset: ?>>"
         )
+        view = "%k", "!cache"
+        if tokens == 1:
+            view = "%s", "!scales"
         for name, op in (
             ("tile", "block_tile %s[%b, %h, %t, %d] : !scales"),
-            ("scales_tile", "scales_block_tile %k[%b, %h, %t, %d] : !cache"),
+            (
+                "scales_tile",
+                f"scales_block_tile {view[0]}[%b, %h, %t, %d] : {view[1]}",
+            ),
         ):
             for direction, ends in (("read", "%m, %io"), ("write", "%io, %m")):
                 types = (tile, copy) if direction == "read" else (copy, tile)
@@ -259,11 +272,11 @@ def compile_accesses(shape, target="cpu"):
         f"memref<?x{P}x{heads}x{groups}x{shape.scale}, "
         f"strided<[?, {row}, {groups}, 1], offset: ?>>"
     )
-    for role in shape.roles:
+    for role, base in zip(shape.roles, ("%s : !scales", "%k : !cache"), strict=False):
         source.add(
             f"base_{role}",
             ["page: index", "p: index", "h: index", "g: index", f"io: {memref}"],
-            f"""  %w = kvcache.scales_base %k : !cache
+            f"""{made}  %w = kvcache.scales_base {base}
   %v = memref.load %w[%page, %p, %h, %g] : {window}
   memref.store %v, %io[%c0] : {memref}
   %pages = memref.dim %w, %c0 : {window}
@@ -271,7 +284,9 @@ def compile_accesses(shape, target="cpu"):
             "index",
             views=f"%k = {role}",
         )
-    return source.compile(target=target, opt_level=0 if shape.mla or target != "cpu" else 2)
+    return source.compile(
+        target=target, opt_level=0 if shape.mla or target != "cpu" else 2
+    )
 
 
 @each_shape

@@ -30,14 +30,18 @@ FACTS = {
     "max_context_length": "index",
     "empty_cache": "i1",
 }
+# What the operand of scales answers where there are none.
+WITHOUT_SCALES = ("cache_length", "max_context_length", "extent batch")
 OF_COLLECTIONS = ("max_prompt_length", "max_context_length", "empty_cache")
 
 
 def add_query(source, op, view, name, indices="", results="index"):
     operands = f"[{', '.join(f'%{index}' for index in indices)}]" if indices else ""
-    type = "!collection" if view == "%c" else "!cache"
+    type = {"%c": "!collection", "%k": "!cache", "%s": "!kvcache.scales<!cache>"}[view]
+    made = "  %s = kvcache.scales_view %k : !cache\n" if view == "%s" else ""
     values = ", ".join(f"%r{i}" for i, _ in enumerate(results.split(", ")))
-    body = f"  {values} = kvcache.{op} {view}{operands} : {type}\n  return {values} : {results}"
+    body = f"{made}  {values} = kvcache.{op} {view}{operands} : {type}\n"
+    body += f"  return {values} : {results}"
     role = "value" if name.endswith("value") else "key"
     source.add(
         name, [f"{index}: index" for index in indices], body, results, f"%k = {role}"
@@ -51,6 +55,9 @@ def compile_queries(shape, target="cpu"):
         add_query(source, op, "%c", f"{op}_of_collection", results=FACTS[op])
     add_query(source, "cache_length", "%c", "cache_length_of_collection", "b")
     add_query(source, "extent layers", "%c", "extent_layers")
+    for op in WITHOUT_SCALES:
+        indices = "b" if op == "cache_length" else ""
+        add_query(source, op, "%s", f"{op.replace(' ', '_')}_without_scales", indices)
     for role in shape.roles:
         for op, result in FACTS.items():
             add_query(source, op, "%k", f"{op}_{role}", results=result)
@@ -91,7 +98,9 @@ def queries(draw, shape, whole):
         return cache, draw(questions(shape, cache))
     cache = draw(caches(shape, tokens, ids=any_word))
     least = -(-page_span(cache) // shape.row)
-    distance = shape.row * draw(st.integers(least, 2**29) | st.sampled_from((least, 2**30)))
+    distance = shape.row * draw(
+        st.integers(least, 2**29) | st.sampled_from((least, 2**30))
+    )
     # Arrays keep no distance along a dimension of one.
     pages = draw(st.integers(2, 2**31 - 1) | st.integers(2, 9))
     cache = replace(
@@ -144,6 +153,9 @@ def check_queries(shape, data, target="cpu"):
         assert ask(f"{op}_of_collection") == getattr(view, op)()
     assert ask("cache_length_of_collection", b) == view.cache_length(b)
     assert ask("extent_layers") == cache.shape[2]
+    assert ask("cache_length_without_scales", b) == view.cache_length(b)
+    assert ask("max_context_length_without_scales") == view.max_context_length()
+    assert ask("extent_batch_without_scales") == len(cache.lengths)
     for number, role in enumerate(shape.roles):
         view = cache.view(number, layer)
         for op in FACTS:

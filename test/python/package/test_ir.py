@@ -103,6 +103,7 @@ VALUES = [
         {"dtype": "f16", "params": KV, "page_size": None, "scale": None},
     ),
     (ScalesType(FP8), f"!kvcache.scales<!kvcache.paged<{FP8_TEXT}>>", {"cache": FP8}),
+    (ScalesType(PAGED), f"!kvcache.scales<!kvcache.paged<bf16, {KV_TEXT}, page_size = 64>>", {"cache": PAGED}),
     (
         PagedCacheType("bf16", KV, page_size=DYNAMIC),
         f"!kvcache.paged<bf16, {KV_TEXT}, page_size = ?>",
@@ -322,7 +323,7 @@ def test_what_caches_have_in_common():
         (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(1024, 128)), "packed rows"),
         (lambda: ContinuousCollectionType("i64", KV), "expects an element type of f64"),
         (lambda: ContinuousCacheType("i64", KV), "expects an element type of f64"),
-        (lambda: ScalesType(PAGED), "expects"),
+        (lambda: ScalesType(ScalesType(PAGED)), "expects"),
         (lambda: ScalesType(TILE), "expects"),
         (lambda: RowIndicesType(0), "positive"),
         (lambda: RowIndicesType(24, page_size=16), "multiple"),

@@ -96,4 +96,4 @@ def test_a_nested_type_of_scales_is_one_error():
     levels = 20
     run = run_tool("func.func private @f(" + "!kvcache.scales<" * levels + "i32" + ">" * levels + ")")
     assert run.stderr.count("error:") == 1
-    assert "expects a view of a quantized paged cache, got 'i32'" in run.stderr
+    assert "expects a view of a paged or continuous cache, got 'i32'" in run.stderr
