@@ -22,6 +22,13 @@ from .strategy import KVCacheStrategy
 from .types import CacheFormat, to_layout
 
 _GIB = 1 << 30
+_DERIVED = ("n_kv_heads_per_device", "n_layers_per_stage")
+_OPTIONAL = (
+    "host_kvcache_swap_space_gb",
+    "page_size",
+    "stage_id",
+    "total_num_layers",
+)
 _FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
 _POSITIVE = (
     "n_kv_heads",
@@ -33,7 +40,7 @@ _POSITIVE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class KVCacheParams:
     """The cache of a model, or of one stage of it.
 
@@ -47,7 +54,8 @@ class KVCacheParams:
         enable_prefix_caching: Whether sequences with a common prefix share pages.
         enable_kvcache_swapping_to_host: Whether pages may move to host memory.
         host_kvcache_swap_space_gb: Host memory for these pages, in GiB.
-        cache_strategy: The memory layout of the cache of a sequence.
+        cache_strategy: The memory layout of the cache of a sequence. If not given, pages
+            with ``page_size``, and otherwise a continuous cache, which is deprecated.
         page_size: Tokens in a page.
         n_devices: Devices that share the work.
         pipeline_parallel_degree: Stages that share the layers.
@@ -63,6 +71,9 @@ class KVCacheParams:
         n_layers_per_stage: Derived: layers of a stage, at least 1; all without
             pipeline parallelism; None if ``total_num_layers`` is not known.
 
+    The constructor takes derived fields as well, and checks that they follow from the
+    others; 0 and None leave them open.
+
     Raises:
         ValueError: The combination is invalid; the message has the rule.
         TypeError: A value is not a dtype, not a number or not a bool.
@@ -71,30 +82,54 @@ class KVCacheParams:
     dtype: DTypeLike
     n_kv_heads: int
     head_dim: int
-    enable_prefix_caching: bool = False
-    enable_kvcache_swapping_to_host: bool = False
-    host_kvcache_swap_space_gb: float | None = None
-    cache_strategy: KVCacheStrategy = KVCacheStrategy.PAGED
-    page_size: int | None = None
-    n_devices: int = 1
-    pipeline_parallel_degree: int = 1
-    stage_id: int | None = None
-    total_num_layers: int | None = None
-    kvcache_quant_config: KVCacheQuantizationConfig | None = None
-    is_mla: bool = False
-    layout: Layout | None = None
-    scale_layout: Layout | None = None
+    enable_prefix_caching: bool
+    enable_kvcache_swapping_to_host: bool
+    host_kvcache_swap_space_gb: float | None
+    cache_strategy: KVCacheStrategy
+    page_size: int | None
+    n_devices: int
+    pipeline_parallel_degree: int
+    stage_id: int | None
+    total_num_layers: int | None
+    kvcache_quant_config: KVCacheQuantizationConfig | None
+    is_mla: bool
+    layout: Layout | None
+    scale_layout: Layout | None
+    # Copies with other fields derive these again.
     n_kv_heads_per_device: int = field(init=False)
     n_layers_per_stage: int | None = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        n_kv_heads: int,
+        head_dim: int,
+        enable_prefix_caching: bool = False,
+        enable_kvcache_swapping_to_host: bool = False,
+        host_kvcache_swap_space_gb: float | None = None,
+        cache_strategy: KVCacheStrategy | str | None = None,
+        page_size: int | None = None,
+        n_devices: int = 1,
+        pipeline_parallel_degree: int = 1,
+        stage_id: int | None = None,
+        total_num_layers: int | None = None,
+        n_kv_heads_per_device: int = 0,
+        n_layers_per_stage: int | None = None,
+        kvcache_quant_config: KVCacheQuantizationConfig | None = None,
+        is_mla: bool = False,
+        layout: Layout | None = None,
+        scale_layout: Layout | None = None,
+    ) -> None:
+        excluded = ("self", *_DERIVED)
+        _set(self, **{k: value for k, value in locals().items() if k not in excluded})
         self._normalize()
-        self._check_strategy()
+        self._check_strategy(is_given=cache_strategy is not None)
         self._check_layouts()
         self._check_swapping()
         self._check_parallelism()
         _set(self, n_kv_heads_per_device=self._divide_heads())
         _set(self, n_layers_per_stage=self._divide_layers())
+        self._check_derived(n_kv_heads_per_device, n_layers_per_stage)
         # What the dialect has no type for can't be cached.
         _ = self._type
 
@@ -164,6 +199,8 @@ class KVCacheParams:
     def _normalize(self) -> None:
         """Converts the fields to their declared types."""
         _set(self, dtype=dtypes.cached_dtype("dtype", self.dtype))
+        if self.cache_strategy is None:
+            _set(self, cache_strategy=_default_strategy(self.page_size))
         _set(self, cache_strategy=_parse_strategy(self.cache_strategy))
         self._normalize_fields(_POSITIVE, check_positive, int)
         self._normalize_fields(["stage_id"], check_integer, int)
@@ -181,12 +218,12 @@ class KVCacheParams:
         self, names: Iterable[str], check: Callable[..., None], convert: type
     ) -> None:
         for name in names:
-            value, default = getattr(self, name), getattr(type(self), name, ...)
-            if not (value is None and default is None):
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
                 check(**{name: value})
                 _set(self, **{name: convert(value)})
 
-    def _check_strategy(self) -> None:
+    def _check_strategy(self, *, is_given: bool) -> None:
         is_paged = self.cache_strategy is KVCacheStrategy.PAGED
         if is_paged and self.page_size is None:
             raise ValueError("the paged cache strategy needs 'page_size'")
@@ -198,7 +235,10 @@ class KVCacheParams:
             if self.kvcache_quant_config is not None:
                 raise ValueError(self._only_for_pages("kvcache_quant_config"))
             warnings.warn(
-                "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED",
+                "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED"
+                if is_given
+                else "a cache without 'page_size' is continuous, which is deprecated: "
+                "give 'page_size'",
                 DeprecationWarning,
                 stacklevel=_count_own_frames() + 1,
             )
@@ -244,6 +284,31 @@ class KVCacheParams:
             raise ValueError(
                 f"expects 'n_kv_heads' ({self.n_kv_heads}) to be a multiple of "
                 f"'n_devices' ({self.n_devices}), or not above it"
+            )
+
+    def _check_derived(self, heads: int, layers: int | None) -> None:
+        check_integer(n_kv_heads_per_device=heads)
+        if heads not in (0, self.n_kv_heads_per_device):
+            reason = "of one latent row"
+            if not self.is_mla:
+                reason = (
+                    f"as 'n_kv_heads' ({self.n_kv_heads}) over {self.n_devices_per_stage} "
+                    "devices makes"
+                )
+            raise ValueError(
+                f"expects 'n_kv_heads_per_device' to be {self.n_kv_heads_per_device}, "
+                f"{reason}, got {heads}"
+            )
+        if layers is None:
+            return
+        check_integer(n_layers_per_stage=layers)
+        if self.n_layers_per_stage is None:
+            raise ValueError(f"'n_layers_per_stage' of {layers} needs 'total_num_layers'")
+        if layers != self.n_layers_per_stage:
+            raise ValueError(
+                f"expects 'n_layers_per_stage' to be {self.n_layers_per_stage}, as "
+                f"'total_num_layers' ({self.total_num_layers}) over "
+                f"{self.pipeline_parallel_degree} stages makes, got {layers}"
             )
 
     # --- Derived sizes ------------------------------------------------------------
@@ -446,6 +511,12 @@ def _set(instance: object, **fields: object) -> None:
     """Sets fields of a dataclass that is frozen for those who use it."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
+
+
+def _default_strategy(page_size: int | None) -> KVCacheStrategy:
+    if page_size is None:
+        return KVCacheStrategy.CONTINUOUS
+    return KVCacheStrategy.PAGED
 
 
 def _parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:

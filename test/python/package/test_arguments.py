@@ -176,6 +176,8 @@ CALLS = {
             "enable_prefix_caching": True,
             "enable_kvcache_swapping_to_host": True,
             "host_kvcache_swap_space_gb": 1.0,
+            "n_kv_heads_per_device": 2,
+            "n_layers_per_stage": 2,
             "kvcache_quant_config": None,
             "is_mla": False,
         },

@@ -31,9 +31,10 @@ from kvcache import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy
 # What is fine, and what is not, with a part of the message.
 RULES = [
     (
-        {"page_size": 1},
         {"page_size": None},
-        "the paged cache strategy needs 'page_size'",
+        {**PREFIXES, "page_size": None},
+        "'enable_prefix_caching' is only possible with the paged cache strategy, got "
+        "'continuous'",
     ),
     (
         {"page_size": None, "cache_strategy": CONTINUOUS},
@@ -102,6 +103,38 @@ RULES = [
         {"pipeline_parallel_degree": 4, "stage_id": -1},
         "expects 'stage_id' .* not negative, got -1",
     ),
+    (
+        {"n_devices": 2, "n_kv_heads_per_device": 4},
+        {"n_devices": 2, "n_kv_heads_per_device": 8},
+        r"expects 'n_kv_heads_per_device' to be 4, as 'n_kv_heads' \(8\) over 2 devices "
+        "makes, got 8",
+    ),
+    (
+        {"n_kv_heads": 2, "n_devices": 4, "n_kv_heads_per_device": 1},
+        {"n_kv_heads": 2, "n_devices": 4, "n_kv_heads_per_device": 2},
+        r"to be 1, as 'n_kv_heads' \(2\) over 4 devices makes, got 2",
+    ),
+    (
+        {"is_mla": True, "n_kv_heads_per_device": 1},
+        {"is_mla": True, "n_kv_heads_per_device": 8},
+        "expects 'n_kv_heads_per_device' to be 1, of one latent row, got 8",
+    ),
+    (
+        {"n_kv_heads_per_device": 0},
+        {"n_kv_heads_per_device": -8},
+        "expects 'n_kv_heads_per_device' to be 8, .*, got -8",
+    ),
+    (
+        {"pipeline_parallel_degree": 4, "n_layers_per_stage": 8},
+        {"pipeline_parallel_degree": 4, "n_layers_per_stage": 32},
+        r"expects 'n_layers_per_stage' to be 8, as 'total_num_layers' \(32\) over 4 "
+        "stages makes, got 32",
+    ),
+    (
+        {"n_layers_per_stage": 32},
+        {"n_layers_per_stage": 32, "total_num_layers": None},
+        "'n_layers_per_stage' of 32 needs 'total_num_layers'",
+    ),
     ({"stage_id": 0}, {"stage_id": 1}, r"expects 'stage_id' .* \(1\) .*, got 1"),
     (
         {"n_devices": 4},
@@ -119,7 +152,11 @@ RULES = [
         "without scales to be one of f64, f32, f16",
     ),
     ({"dtype": np.int32}, {"dtype": np.int64}, "without scales .*, got i64"),
-    (scaled("i8"), scaled("i16"), "with scales to be one of f8E4M3FN, f8E5M2, i8, .* got i16"),
+    (
+        scaled("i8"),
+        scaled("i16"),
+        "with scales to be one of f8E4M3FN, f8E5M2, i8, .* got i16",
+    ),
     (NVFP4, {"dtype": NVFP4["dtype"]}, "got f4E2M1FN; it needs 'kvcache_quant_config'"),
     (FP8, scaled("bf16"), "with scales to be one of f8E4M3FN, f8E5M2, i8, .* got bf16"),
     (scaled(np.int8), scaled(np.uint8), "'dtype' to be signed or a float, got uint8"),
@@ -173,6 +210,7 @@ COUNTS = (
     "pipeline_parallel_degree",
     "total_num_layers",
 )
+DERIVED = ("n_kv_heads_per_device", "n_layers_per_stage")
 FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
 
 
@@ -185,7 +223,7 @@ def test_counts_are_positive(name, value):
         make(**{name: value})
 
 
-@pytest.mark.parametrize("name", [*COUNTS, "stage_id"])
+@pytest.mark.parametrize("name", [*COUNTS, "stage_id", *DERIVED])
 @pytest.mark.parametrize("value", [True, 1.0, "1", [1], np.float64(1), np.bool_(True)])
 def test_counts_are_integers(name, value):
     with pytest.raises(TypeError, match=f"expects '{name}' to be an integer, got"):
@@ -220,7 +258,7 @@ def test_dtypes_are_those_of_arrays(value):
         KVCacheQuantizationConfig(scale_dtype=value)
 
 
-@pytest.mark.parametrize("value", ["block", None, [], 1])
+@pytest.mark.parametrize("value", ["block", "", [], 1])
 def test_strategies_are_known(value):
     message = (
         "'cache_strategy' to be one of 'model_default', 'continuous', 'paged', got"
@@ -272,20 +310,48 @@ def test_fields_are_those_of_the_reference():
         ("enable_prefix_caching", False),
         ("enable_kvcache_swapping_to_host", False),
         ("host_kvcache_swap_space_gb", None),
-        ("cache_strategy", KVCacheStrategy.PAGED),
+        ("cache_strategy", None),
         ("page_size", None),
         ("n_devices", 1),
         ("pipeline_parallel_degree", 1),
         ("stage_id", None),
         ("total_num_layers", None),
-        ("kvcache_quant_config", None),
-        ("is_mla", False),
+        ("n_kv_heads_per_device", 0),
+        ("n_layers_per_stage", None),
     ]
     parameters = inspect.signature(KVCacheParams).parameters.values()
-    ours = [("layout", None), ("scale_layout", None)]
+    ours = [
+        ("kvcache_quant_config", None),
+        ("is_mla", False),
+        ("layout", None),
+        ("scale_layout", None),
+    ]
     assert [(p.name, p.default) for p in parameters] == defaults + ours
     config = KVCacheQuantizationConfig()
     assert (config.scale_dtype, config.quantization_granularity) == (np.float32, 128)
+
+
+def test_arguments_in_the_order_of_the_reference():
+    params = KVCacheParams(
+        "bf16", 8, 128, True, True, 4.0, "paged", 64, 8, 2, 1, 32, 8, 16
+    )
+    assert params == make(
+        **SWAPPING,
+        cache_strategy="paged",
+        n_devices=8,
+        pipeline_parallel_degree=2,
+        stage_id=1,
+    )
+    assert (params.n_kv_heads_per_device, params.n_layers_per_stage) == (8, 16)
+
+
+def test_default_strategy():
+    """Pages where their size is given; else a continuous cache, as in the reference."""
+    assert make().cache_strategy is KVCacheStrategy.PAGED
+    with pytest.warns(DeprecationWarning, match="without 'page_size' is continuous"):
+        params = KVCacheParams("bf16", 8, 128)
+    assert params.cache_strategy is CONTINUOUS
+    assert params.cache_type.startswith("!kvcache.continuous<bf16")
 
 
 def test_strategies():
