@@ -6,7 +6,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import numpy as np
@@ -72,37 +74,103 @@ class Offer:
         """Reads a message.
 
         Raises:
-            TransferRefused: It is damaged or cut off, or of another version.
+            TransferRefused: It is damaged or cut off, of another version, or a field is
+                missing or wrong; the message names it.
         """
         check_instance(bytes, message=message)
         text = message[_DIGEST_BYTES:]
         if len(message) <= _DIGEST_BYTES or message[:_DIGEST_BYTES] != _digest(text):
             raise TransferRefused("the offer is damaged or cut off")
-        fields = json.loads(text)
+        fields = _parse_object(text)
         if fields.pop("version", None) != VERSION:
             raise TransferRefused(
                 f"the offer has another version than {VERSION}, which is spoken here",
-                fields.get("peer", ""),
-                fields.get("request"),
+                *_find_sender(fields),
             )
-        regions = tuple(map(_parse_region, fields["regions"]))
         return cls(
-            fields["peer"],
-            fields["request"],
-            np.array(fields["tokens"], np.int64),
-            np.array(fields["pages"], np.int32),
-            regions,
-            base64.b64decode(fields["address"]),
+            **{name: _take(fields, name, read) for name, read in _READERS.items()}
         )
 
 
-def _parse_region(fields: dict[str, Any]) -> Region:
+def _parse_object(text: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict):
+        raise TransferRefused("the offer is no object of JSON")
+    return fields
+
+
+def _find_sender(fields: dict[str, Any]) -> tuple[str, str | None]:
+    """The peer and the request of a message that is refused, as far as it has them."""
+    request = fields.get("request")
+    return str(fields.get("peer", "")), None if request is None else str(request)
+
+
+def _take(fields: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
+    sender = _find_sender(fields)
+    if name not in fields:
+        raise TransferRefused(f"the offer lacks {name!r}", *sender)
+    try:
+        return read(fields[name])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TransferRefused(
+            f"the offer has no valid {name!r}: {error}", *sender
+        ) from None
+
+
+def _read_text(value: Any) -> str:
+    check_instance(str, value=value)
+    return value
+
+
+def _read_ids(dtype: type[np.integer]) -> Callable[[Any], np.ndarray]:
+    def read(value: Any) -> np.ndarray:
+        given = np.array(value)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError("expects a list of integers")
+        ids = given.astype(dtype)
+        if not np.array_equal(ids, given):
+            raise OverflowError(f"expects integers of {8 * ids.itemsize} bits")
+        return ids
+
+    return read
+
+
+def _read_regions(value: Any) -> tuple[Region, ...]:
+    check_instance(list, value=value)
+    if not value:
+        raise ValueError("expects at least one region")
+    return tuple(map(_parse_region, value))
+
+
+def _parse_region(fields: Any) -> Region:
+    check_instance(dict, region=fields)
     # JSON has lists where a region has tuples.
     parsed: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in fields.items()
     }
+    known = {field.name: field for field in dataclass_fields(Region)}
+    for name in (*known, *parsed):
+        if name not in parsed:
+            raise ValueError(f"a region lacks {name!r}")
+        if name not in known:
+            raise ValueError(f"a region has no field {name!r}")
+        kind = {"int": int, "str": str}.get(str(known[name].type), tuple)
+        check_instance(kind, **{name: parsed[name]})
     return Region(**parsed)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "peer": _read_text,
+    "request": _read_text,
+    "tokens": _read_ids(np.int64),
+    "pages": _read_ids(np.int32),
+    "regions": _read_regions,
+    "address": lambda value: base64.b64decode(value, validate=True),
+}
 
 
 def _digest(text: bytes) -> bytes:

@@ -1,0 +1,62 @@
+"""Caches whose pages move, and the transports between them."""
+
+import itertools
+
+import kvcache
+import numpy as np
+from kvcache import transfer
+
+LAYOUTS = [None, "HND", "LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC"]
+NAMES = itertools.count()
+PAGE = 4
+
+
+def make_cache(num_pages=8, layout=None, quantized=False, **fields):
+    config = kvcache.KVCacheQuantizationConfig("f32", 8) if quantized else None
+    params = kvcache.KVCacheParams(
+        "f8E4M3FN" if quantized else "bf16",
+        n_kv_heads=fields.pop("n_kv_heads", 2),
+        head_dim=16,
+        page_size=PAGE,
+        total_num_layers=3,
+        kvcache_quant_config=config,
+        **fields,
+    )
+    if layout:
+        params = params.with_layout(kvcache.Layout.from_name(layout))
+    cache = kvcache.PagedKVCacheManager(
+        params, max_batch_size=8, max_seq_len=256, num_pages=num_pages
+    )
+    fill(cache)
+    return cache
+
+
+def fill(cache, seed=0):
+    for tensor in (*cache.blocks, *cache.scales):
+        tensor[...] = np.random.default_rng(seed).integers(1, 100, tensor.shape)
+
+
+def add(cache, request, tokens):
+    cache.claim(request, tokens)
+    cache.step([request])
+
+
+def local(**options):
+    return transfer.LocalTransport(f"machine {next(NAMES)}", **options)
+
+
+def contents(cache, request):
+    """All that the cache has of a sequence, as bytes in the order of its dimensions."""
+    states = {state.request: state for state in cache.snapshot().sequences}
+    pages = [page.index for page in states[request].pages]
+    return [
+        np.ascontiguousarray(tensor[pages]).tobytes()
+        for tensor in (*cache.blocks, *cache.scales)
+    ]
+
+
+def run(cache, message, transport, **options):
+    moved = transfer.fetch(cache, message, transport, **options)
+    while not moved.poll():
+        pass
+    return moved
