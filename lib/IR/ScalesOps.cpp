@@ -69,13 +69,13 @@ LogicalResult ScalesBaseOp::inferReturnTypes(MLIRContext *context,
     return expectOperand<ScalesBaseOp>(
         loc, "view of a quantized cache or of its scales", type);
   int64_t dynamic = ShapedType::kDynamic;
-  types.push_back(MemRefType::get(
-      {dynamic, scales.getPageSize(), scales.getNumHeads(),
-       scales.getLanesPerHead()},
-      scales.getElementType(),
-      StridedLayoutAttr::get(
-          context, dynamic,
-          {dynamic, scales.getTokenStride(), scales.getHeadStride(), 1})));
+  types.push_back(
+      MemRefType::get({dynamic, scales.getPageSize(), scales.getNumHeads(),
+                       scales.getLanesPerHead()},
+                      scales.getElementType(),
+                      StridedLayoutAttr::get(context, dynamic,
+                                             {dynamic, scales.getTokenStride(),
+                                              scales.getHeadStride(), 1})));
   return success();
 }
 

@@ -173,8 +173,8 @@ SmallVector<Part> ContinuousCacheType::getParts() const {
 // Scales as a cache
 //===----------------------------------------------------------------------===//
 
-// A cache without scales answers as if its elements were the scales, so that the
-// shape of a view without memory is a shape as well.
+// A cache without scales answers as if its elements were the scales, so that
+// the shape of a view without memory is a shape as well.
 Type ScalesType::getElementType() const {
   return hasMemory() ? getViewed().getScale() : getViewed().getElementType();
 }

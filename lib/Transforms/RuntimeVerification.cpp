@@ -449,9 +449,8 @@ static TypedValue<CacheTypeInterface> getViewOfCountedRows(OpBuilder &builder,
       copy && copy.getRowIds() && !copy.getViewType().isPaged())
     return copy.getAccessedCache();
   if (isa<NumScaleRowsOp, ScaleRowIndexOp>(op))
-    return getScales(
-        builder, op->getLoc(),
-        cast<TypedValue<CacheTypeInterface>>(op->getOperand(0)));
+    return getScales(builder, op->getLoc(),
+                     cast<TypedValue<CacheTypeInterface>>(op->getOperand(0)));
   return {};
 }
 
