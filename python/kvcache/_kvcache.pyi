@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .errors import RawDiagnostic
@@ -138,6 +138,15 @@ class JIT:
         A JSON array with an object for each launch since the last call; nothing for
         modules that don't run on the emulator.
         """
+
+def plain_method(method: Callable[..., Any], types: dict[type, bool]) -> Any:
+    """Returns a method ``call(name, *args)`` that needs no Python in the plain case.
+
+    The object has its functions in ``_plain``, by name: the function, the precisions of
+    its arguments, and whether it has several results. Where ``needs_adapting`` is false,
+    the function is called as it is. Otherwise, or if that raises ``TypeError`` or
+    ``BufferError``, ``method`` is called.
+    """
 
 def needs_adapting(
     args: tuple[object, ...], types: dict[type, bool], precisions: bytes

@@ -16,6 +16,7 @@
 #include "IR.h"
 #include "JIT.h"
 #include "Object.h"
+#include "PlainCalls.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
@@ -124,53 +125,6 @@ static nb::list pyKernels(const JIT &jit) {
   return kernels;
 }
 
-/// Whether a tensor of PyTorch has a flag; not where it can't say.
-static bool hasFlag(nb::object value) {
-  PyErr_Clear();
-  return !value.is(Py_False);
-}
-
-/// Whether the memory of a tensor of PyTorch may not be its value. `precision`
-/// is the argument's; see `needs_adapting` in _kvcache.pyi.
-static bool isSpecial(PyObject *tensor, char precision) {
-  static PyObject *const requiresGrad =
-      PyUnicode_InternFromString("requires_grad");
-  static PyObject *const isNegated = PyUnicode_InternFromString("is_neg");
-  return (precision > 0 &&
-          hasFlag(nb::steal(PyObject_GetAttr(tensor, requiresGrad)))) ||
-         (precision > 1 &&
-          hasFlag(nb::steal(PyObject_CallMethodNoArgs(tensor, isNegated))));
-}
-
-/// Not through nanobind, which would take as long as all the rest.
-static PyObject *pyNeedsAdapting(PyObject *, PyObject *const *operands,
-                                 Py_ssize_t count) {
-  if (count != 3 || !PyTuple_Check(operands[0]) || !PyDict_Check(operands[1]) ||
-      !PyBytes_Check(operands[2])) {
-    PyErr_SetString(PyExc_TypeError, "expects a tuple, a dict and bytes");
-    return nullptr;
-  }
-  Py_ssize_t numArgs = PyTuple_GET_SIZE(operands[0]);
-  if (PyBytes_GET_SIZE(operands[2]) != numArgs)
-    Py_RETURN_TRUE;
-  const char *precisions = PyBytes_AS_STRING(operands[2]);
-  for (Py_ssize_t index = 0; index < numArgs; ++index) {
-    PyObject *arg = PyTuple_GET_ITEM(operands[0], index);
-    auto *type = reinterpret_cast<PyObject *>(Py_TYPE(arg));
-    PyObject *isTensor = PyDict_GetItem(operands[1], type);
-    if (!isTensor || (isTensor == Py_True && isSpecial(arg, precisions[index])))
-      Py_RETURN_TRUE;
-  }
-  Py_RETURN_FALSE;
-}
-
-static PyMethodDef functions[] = {
-    {"needs_adapting",
-     reinterpret_cast<PyCFunction>(
-         reinterpret_cast<void (*)()>(&pyNeedsAdapting)),
-     METH_FASTCALL, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
-
 /// What a chip can do, as diagnostics call it; nothing for one unknown.
 static nb::list pyChipFeatures(const std::string &name) {
   nb::list features;
@@ -224,8 +178,7 @@ NB_MODULE(_kvcache, module) {
           },
           nb::arg("device"))
       .def("take_meter", [](const JIT &jit) { return toStr(jit.takeMeter()); });
-  if (PyModule_AddFunctions(module.ptr(), functions))
-    throw nb::python_error();
+  addPlainCalls(module);
   addGeometry(module);
   addIR(module);
 }

@@ -176,6 +176,13 @@ def _register_errors() -> None:
     tvm_ffi.register_error("OverflowError", OverflowError)
 
 
+@functools.cache
+def _shorten_calls() -> None:
+    """Lets ``JitModule.call`` begin in the extension, once that is loaded."""
+    method = _native.extension().plain_method(JitModule.call, TYPES)
+    setattr(JitModule, "call", method)  # noqa: B010, as types see the one below
+
+
 class JitModule:
     """The public functions of a source, compiled for ``target``.
 
@@ -202,6 +209,7 @@ class JitModule:
             signature.name: _make_entry(compiled, signature) for signature in described
         }
         self._needs_adapting = _native.extension().needs_adapting
+        _shorten_calls()
         # What can be called without more ado, by name.
         self._plain = {
             name: (

@@ -1,9 +1,12 @@
 """kvcache.jit: numbers and results, functions, run-time checks, and errors of the compiler."""
 
+import functools
+import inspect
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -515,3 +518,39 @@ def test_file_names_of_many_kinds():
         with pytest.raises(kvcache.CompileError) as raised:
             kvcache.jit("!", filename=filename)
         assert raised.value.diagnostics[0].filename == os.fsdecode(filename)
+
+
+def test_call_is_a_method_like_others():
+    """It begins in the extension, and looks and fails like the one in Python."""
+    program = kvcache.jit(
+        """
+func.func @add(%x: i32, %y: i32) -> i32 {
+  %sum = arith.addi %x, %y : i32
+  return %sum : i32
+}
+func.func @both(%x: i32, %y: i32) -> (i32, i32) { return %y, %x : i32, i32 }"""
+    )
+    call = program.call
+    assert call("add", 1, 2) == program.call("add", *(1, 2)) == 3
+    assert kvcache.JitModule.call(program, "add", 1, 2) == 3
+    assert functools.partial(call, "both", 1)(2) == (2, 1)
+    assert kvcache.JitModule.call.__doc__.startswith("Calls a function.")
+    assert call.__name__ == "call" and "stream" in inspect.signature(call).parameters
+    for name, error in ((["add"], TypeError), (None, TypeError), ("sub", ValueError)):
+        with pytest.raises(error):
+            call(name, 1, 2)
+    with pytest.raises(TypeError, match="'call'|required positional|missing 1"):
+        call()
+    with pytest.raises(ValueError, match="'stream'"):
+        call("add", 1, 2, stream=0)
+    with pytest.raises(AttributeError, match="_plain|_find|_entries"):
+        kvcache.JitModule.call(object(), "add", 1, 2)
+
+
+def test_programs_end_with_their_last_reference():
+    """No reference goes in a circle: kernels are unloaded at once."""
+    program = kvcache.jit(identity("i32"))
+    assert program.call("identity", 1) == 1
+    reference = weakref.ref(program)
+    del program
+    assert reference() is None
