@@ -231,6 +231,15 @@ static void run(const Function &kernel, const Launch &launch,
   setKernelError(isAssertion ? kAssert : kLaunchFailed, message);
 }
 
+static bool isIdle = false;
+
+/// Whether launches from now on are neither recorded nor done, so that what
+/// they take is the caller's time.
+EXPORT void fakeCudaSetIdle(bool idle) {
+  Lock lock(mutex);
+  isIdle = idle;
+}
+
 static std::string describeValues(const Function &kernel, void **params) {
   std::string values;
   for (size_t index = 0; index < kernel.paramBytes.size(); ++index) {
@@ -251,6 +260,8 @@ static std::string describe(const int64_t (&sides)[3]) {
 static Result launch(const char *function, void *handle, const Launch &launch,
                      void **params, void **extra) {
   Lock lock(mutex);
+  if (isIdle)
+    return kSuccess;
   const auto &kernel = *static_cast<Function *>(handle);
   if (Result result = checkStream(function, launch.stream))
     return result;

@@ -1,6 +1,7 @@
 """The benchmark of calls: it measures what is installed, and says what is the least."""
 
 import calls
+import standin
 
 
 def test_calls_are_measured():
@@ -13,6 +14,17 @@ def test_calls_are_measured():
     report = calls.render(rows).splitlines()
     assert len(report) == 2 + len(rows)
     assert "not taken" in next(line for line in report if "ml_dtypes" in line)
+
+
+def test_launches_are_measured():
+    """On the driver of the tests, which then does nothing."""
+    driver = standin.get()
+    driver.reset()
+    ((name, *times),) = calls.measure_launches(driver._library, runs=2, number=20)
+    assert name == "tvm_ffi, a launch" and all(time > 0 for time in times)
+    assert times[1] > times[2]  # a launch, and a function that does nothing
+    assert not [line for line in driver.calls() if line.startswith("cuLaunchKernel")]
+    driver.reset()
 
 
 def test_the_least_time_counts():

@@ -159,6 +159,72 @@ def test_descriptors_are_parameters(driver, stream):
     assert not [call for call in driver.calls() if call.startswith("cuMemAlloc")]
 
 
+@pytest.fixture(scope="module")
+def copy_keys():
+    return standin.get().jit(pathlib.Path(EXAMPLES / "key_tile.mlir"), capturable=True)
+
+
+def make_key_tiles():
+    """Arguments of examples/key_tile.mlir, with keys of two sequences."""
+    args = make_append()
+    random = np.random.default_rng(6)
+    args[0][...] = random.standard_normal(args[0].shape).astype(ml_dtypes.bfloat16)
+    args[1] = np.array([70, 0, 3], np.int32)
+    out = np.ones((3, 8, 96, 128), ml_dtypes.bfloat16)
+    return [*args[:5], 1, out]
+
+
+def test_a_kernel_copies_tiles_by_descriptors(driver, stream, copy_keys):
+    """Host code encodes a descriptor of the view for each call, and the copy reads pages through it."""
+    args = make_key_tiles()
+    blocks, lengths, table, out = args[0], args[1], args[2], args[-1]
+    placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in args]
+    tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
+    copy_keys.load()
+    driver.calls()
+    with driver.rules(stream):
+        copy_keys.call("copy_keys", *tensors, stream=stream)
+    made = [line.partition("(")[0] for line in driver.calls()]
+    assert "cuTensorMapEncodeTiled" in made and "cuLaunchKernel" in made
+    synchronize(stream)
+    for b, length in enumerate(lengths):
+        for t in range(96):
+            page = table[b, t // 64]
+            expected = blocks[page, 0, 1, t % 64] if t < length else np.zeros_like(blocks[0, 0, 0, 0])
+            out[b, :, t] = expected
+    assert (placed[-1].numpy().view(np.uint16) == out.view(np.uint16)).all()
+
+
+def test_streams_that_an_event_orders(driver, append, copy_keys):
+    """What one stream appends another reads only behind an event: nothing else orders them."""
+    from cuda.bindings import driver as bindings
+
+    writer, reader = (succeed(bindings.cuStreamCreate(1)) for _ in range(2))
+    event = succeed(bindings.cuEventCreate(0))
+    append.load()
+    copy_keys.load()
+    for has_event in (False, True):
+        args = make_append()
+        args[1][...] = 0
+        placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in args]
+        tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
+        out = DeviceArray(np.ones((3, 8, 64, 128), ml_dtypes.bfloat16))
+        lengths = DeviceArray(np.array([2, 1, 4], np.int32))
+        with driver.rules(writer):
+            append.call("append", *tensors, stream=writer)
+        if has_event:
+            succeed(bindings.cuEventRecord(event, writer))
+            succeed(bindings.cuStreamWaitEvent(reader, event, 0))
+        with driver.rules(reader):
+            copy_keys.call("copy_keys", tensors[0], lengths.tensor(), *tensors[2:6], out.tensor(), stream=reader)
+        synchronize(reader)
+        assert out.numpy()[0, :, :2].any() == has_event
+        synchronize(writer)
+    keys, read = args[6], out.numpy()
+    assert (read[0, :, :2].transpose(1, 0, 2) == keys[:2]).all()
+    assert (read[2, :, :4].transpose(1, 0, 2) == keys[3:7]).all()
+
+
 def test_arrays_with_an_interface_of_cuda(driver, stream, fill):
     array = DeviceArray(np.zeros(40, np.float32))
     fill.call("fill", array, 2.5, stream=stream)

@@ -32,6 +32,15 @@ class Standin:
     def reset(self):
         self._library.fakeCudaReset()
 
+    @contextlib.contextmanager
+    def idle(self):
+        """Launches do nothing, and take next to no time."""
+        self._library.fakeCudaSetIdle(True)
+        try:
+            yield
+        finally:
+            self._library.fakeCudaSetIdle(False)
+
     def calls(self):
         """What was called since the last time."""
         return self._library.fakeCudaTakeCalls().decode().splitlines()
