@@ -192,8 +192,8 @@ LogicalResult kvcache::checkConstantElement(AccessOpInterface op) {
     return success();
   CacheTypeInterface type = op.getAccessedCache().getType();
   int64_t perLane = type.getElementsPerLane();
-  // Of scales alone it is their group that counts.
-  if (!op.accessesElements())
+  // Of scales alone it is their group that counts, as in a view of them.
+  if (!op.accessesElements() && !isa<ScalesType>(type))
     perLane = type.getGranularity();
   int64_t width = op.getAccessedWidth();
   if (*constant / perLane % width == 0)

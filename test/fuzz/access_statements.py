@@ -384,7 +384,7 @@ class AccessStatements:
                 state[scales].write_scales(*(state[i] for i in place), state[value].bits)
 
             block.add(
-                f"kvcache.store {value}, {scales}[{b}, {h}, {t}, {d}] : "
+                f"kvcache.{self.rng.choice(('store', 'store_scale'))} {value}, {scales}[{b}, {h}, {t}, {d}] : "
                 f"{lanes(width, dtype)}, !scales",
                 write,
             )
@@ -395,7 +395,7 @@ class AccessStatements:
             state[name] = Lanes(np.array(bits))
 
         block.add(
-            f"{name} = kvcache.load {scales}[{b}, {h}, {t}, {d}] : !scales -> "
+            f"{name} = kvcache.{self.rng.choice(('load', 'load_scale'))} {scales}[{b}, {h}, {t}, {d}] : !scales -> "
             f"{lanes(width, dtype)}",
             read,
         )

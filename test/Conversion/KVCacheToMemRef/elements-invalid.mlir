@@ -89,3 +89,18 @@ func.func @scales(%s: !scales, %i: index) -> vector<4xf32> {
   %v = kvcache.load %s[%i, %i, %i, %c32] : !scales -> vector<4xf32>
   return %v : vector<4xf32>
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
+!scales = !kvcache.scales<!cache>
+
+func.func @load_scale_of_a_view(%s: !scales, %i: index) -> (vector<2xf32>, vector<4xf32>) {
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %u = kvcache.load_scale %s[%i, %i, %i, %c64] : !scales -> vector<2xf32>
+  // expected-error @below {{'kvcache.load_scale' op expects the group of element 32 to be a multiple of the access's width (4)}}
+  %v = kvcache.load_scale %s[%i, %i, %i, %c32] : !scales -> vector<4xf32>
+  return %u, %v : vector<2xf32>, vector<4xf32>
+}
