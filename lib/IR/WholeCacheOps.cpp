@@ -44,6 +44,13 @@ void CopyOp::getEffects(Effects &effects) {
 void CopyPagesOp::getEffects(Effects &effects) {
   addEffects(*this, /*readsCache=*/true, /*writesCache=*/true, effects);
 }
+void AttentionOp::getEffects(Effects &effects) {
+  addEffects(*this, /*readsCache=*/true, /*writesCache=*/false, effects);
+  if (Value workspace = getWorkspace())
+    for (OpOperand &operand : getOperation()->getOpOperands())
+      if (operand.get() == workspace)
+        effects.emplace_back(MemoryEffects::Write::get(), &operand);
+}
 void MergeStatesOp::getEffects(Effects &effects) {
   addEffects(*this, /*readsCache=*/false, /*writesCache=*/false, effects);
 }
@@ -268,6 +275,86 @@ LogicalResult CopyPagesOp::verify() {
   if (columns != 2)
     return emitOpError("expects 'pairs' to have two columns");
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// attention
+//===----------------------------------------------------------------------===//
+
+/// (C1).
+static LogicalResult verifyQueries(AttentionOp op, CacheTypeInterface cache) {
+  auto q = cast<ShapedType>(op.getQ().getType());
+  int64_t heads = q.getDimSize(1), own = cache.getNumHeads();
+  if (ShapedType::isDynamic(heads) || heads < 1 || heads % own) {
+    InFlightDiagnostic error =
+        op.emitOpError() << "expects 'q' to have a static number of "
+                         << "heads, a multiple of the cache's (" << own << ")";
+    if (!ShapedType::isDynamic(heads))
+      error << ", got " << heads;
+    return error;
+  }
+  return verifyDense(op, "q", q, heads, cache.getHeadSize());
+}
+
+/// (C2), (C3).
+static LogicalResult verifyOutputs(AttentionOp op, CacheTypeInterface cache) {
+  if (!op.getValueCache() != cache.isMLA())
+    return op.emitOpError(cache.isMLA()
+                              ? "expects no values for a latent cache"
+                              : "expects values, because the cache is not "
+                                "latent");
+  auto values = cast<CacheTypeInterface>(op.getValues().getType());
+  if (values.getNumHeads() != cache.getNumHeads())
+    return op.emitOpError() << "expects values of " << cache.getNumHeads()
+                            << " heads, got " << values.getNumHeads();
+  int64_t heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1);
+  auto out = cast<ShapedType>(op.getOut().getType());
+  int64_t size = out.getDimSize(2);
+  if (ShapedType::isDynamic(size) || size < 1 || size > values.getHeadSize())
+    return op.emitOpError()
+           << "expects 'out' to have a static number of at "
+           << "most " << values.getHeadSize() << " elements of a head";
+  if (failed(verifyDense(op, "out", out, heads, size)))
+    return failure();
+  auto verifySize = [&](StringRef name, Value value) -> LogicalResult {
+    if (!value)
+      return success();
+    auto type = cast<ShapedType>(value.getType());
+    if (type.getShape().back() == heads)
+      return success();
+    return op.emitOpError() << "expects '" << name << "' to have " << heads
+                            << " heads, got " << type;
+  };
+  return success(succeeded(verifySize("lse", op.getLse())) &&
+                 succeeded(verifySize("sinks", op.getSinks())));
+}
+
+/// (C5).
+static LogicalResult verifySparseRows(AttentionOp op) {
+  if (!op.getRows())
+    return success();
+  if (op.getCausal() || op.getWindow() || op.getMask() || op.getLengths())
+    return op.emitOpError("expects no 'causal', 'window', 'mask' or 'lengths' "
+                          "with 'rows', which say what is seen");
+  auto keys = cast<CacheTypeInterface>(op.getKeyCache().getType());
+  auto values = cast<CacheTypeInterface>(op.getValues().getType());
+  if (!keys.isPaged() || !values.isPaged() ||
+      keys.getPageSize() != values.getPageSize())
+    return op.emitOpError("expects paged caches of one page size for 'rows'");
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
+  if (failed(verifyQueries(*this, cache)) ||
+      failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)))
+    return failure();
+  // (C4)
+  if (const std::optional<APFloat> &cap = getSoftCap())
+    if (!cap->isFinite() || cap->isNegative() || cap->isZero())
+      return emitOpError("expects 'soft_cap' to be positive and finite, got ")
+             << cap->convertToDouble();
+  return verifyResults(*this);
 }
 
 //===----------------------------------------------------------------------===//

@@ -30,8 +30,8 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
         ops.push_back(op);
     });
     for (Operation *op : ops) {
-      if (isa<AppendOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
-              RemapRowsOp>(op)) {
+      if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
+              MergeStatesOp, RemapRowsOp>(op)) {
         op->emitOpError("is checked where 'kvcache-expand-ops' has run before");
         return signalPassFailure();
       }

@@ -60,7 +60,7 @@ void kvcache::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
     context->loadDialect<BufferizationDialect>();
-    attach<AppendOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp, RemapRowsOp>(
-        context);
+    attach<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
+           RemapRowsOp>(context);
   });
 }

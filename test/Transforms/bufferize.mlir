@@ -22,3 +22,18 @@ func.func @step(%k: tensor<?x8x128xbf16>, %cache: !cache, %offsets: tensor<?xi32
   %g = kvcache.gather %cache outs(%out) : !cache, tensor<?x?x8x128xbf16> -> tensor<?x?x8x128xbf16>
   return %r, %g : tensor<?x32x128xbf16>, tensor<?x?x8x128xbf16>
 }
+
+// CHECK-LABEL: func.func @attend(
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: memref<?x32x128xbf16>, %[[CACHE:[a-z0-9]+]]: !kvcache.paged
+// CHECK-SAME:    %[[OUT:[a-z0-9]+]]: memref<?x32x128xbf16>, %[[LSE:[a-z0-9]+]]: memref<?x32xf32>)
+// CHECK:         kvcache.attention %[[Q]], %[[CACHE]], %[[CACHE]], {{.*}} outs(%[[OUT]], %[[LSE]]) {causal} : memref
+// CHECK:         return %[[OUT]], %[[LSE]]
+func.func @attend(%q: tensor<?x32x128xbf16>, %cache: !cache, %offsets: tensor<?xi32>, %scale: f32,
+                  %out: tensor<?x32x128xbf16> {bufferization.writable = true},
+                  %lse: tensor<?x32xf32> {bufferization.writable = true})
+    -> (tensor<?x32x128xbf16>, tensor<?x32xf32>) {
+  %r:2 = kvcache.attention %q, %cache, %cache, %offsets, %scale outs(%out, %lse) {causal}
+      : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16>, tensor<?x32xf32>
+      -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+  return %r#0, %r#1 : tensor<?x32x128xbf16>, tensor<?x32xf32>
+}

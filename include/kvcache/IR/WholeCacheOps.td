@@ -264,6 +264,112 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
   let hasVerifier = 1;
 }
 
+def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSegments]> {
+  let summary = "Attends to the tokens of all sequences";
+  let description = [{
+    For query head g of row r, which reads head `g div (Hq / H)` of the caches,
+    and the tokens t that the row sees:
+
+    - `score(t) = scale * dot(q[r, g], key(t))`, and with `soft_cap` c then
+      `c * tanh(score(t) / c)`
+    - `lse[r, g] = log(sum_t exp(score(t)))`, the natural logarithm; with `sinks`
+      the sum also has `exp(sinks[g])`
+    - `out[r, g] = sum_t exp(score(t) - lse[r, g]) * value(t)`
+
+    in f32, rounded once at the end. A row that sees no token gets zeros, and the
+    logarithm of its sink, or -inf.
+
+    Sequence b has `K = cache_length(b) + n_b` tokens, those of this step
+    included: append them first. With `lengths`, `K = lengths[b]`. Its row
+    `row_offsets[b] + i` stands at token `K - n_b + i`, its own, and sees
+
+    - all K tokens, with `causal` those up to its own,
+    - with `window` w those from w - 1 before its own on,
+    - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
+      `j mod 32` of `mask[r, j div 32]`. Tokens that have no bit are not seen.
+
+    With `rows`, row r sees the tokens at the encoded rows `rows[r, k]` instead,
+    `page * P + offset` with the page size P, as `remap_rows` finds them. Neither
+    table nor lengths are read; a negative one is skipped.
+
+    The value of a token of a latent cache is the first elements of its key, as
+    many as `out` has. So are those of `value_cache` if `out` has fewer.
+
+    Rows that `lse` has no room for are left out. `workspace` is memory for
+    partial results of kernels, zeroed once; the CPU needs none.
+
+    Constraints:
+    - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
+      the sizes of heads and elements are static.
+    - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
+    - (C3) `out` has the heads of `q` and at most the elements of a value; `lse`
+      and `sinks` have the heads of `q`.
+    - (C4) `soft_cap` is positive and finite.
+    - (C5) `rows` require paged caches of one page size, and exclude `causal`,
+      `window`, `mask` and `lengths`.
+    - (C6) `causal`, `window` and `mask` need positions: no sequence has fewer
+      tokens than rows. Otherwise it is undefined which tokens a row sees.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache,
+                      %offsets: memref<?xi32>, %scale: f32,
+                      %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
+      kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out, %lse)
+        {causal, window = 4096, soft_cap = 50.0}
+        : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32,
+          memref<?x32x128xbf16>, memref<?x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_DenseRows, "queries, [total, Hq, E]">:$q,
+    Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<F32, "a factor of scores">:$scale,
+    Arg<KVCache_DenseRows, "the output, [total, Hq, Ev]">:$out,
+    Arg<Optional<KVCache_DenseOf<[F32], 2>>, "logarithms of sums, [total, Hq]">
+        :$lse,
+    Arg<Optional<MemRefRankOf<[I8], [1]>>, "memory for partial results">
+        :$workspace,
+    Arg<Optional<KVCache_DenseOf<[F32], 1>>, "a logit for each head, [Hq]">
+        :$sinks,
+    Arg<Optional<KVCache_DenseOf<[I32], 2>>,
+        "which new tokens a row sees, [total, words]">:$mask,
+    Arg<Optional<KVCache_DenseOf<[I32], 2>>,
+        "the rows that a row sees, signed, [total, k]">:$rows,
+    Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
+    UnitAttr:$causal,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
+    OptionalAttr<F64Attr>:$soft_cap
+  );
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
+    `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
+    (`sinks` $sinks^)? (`mask` $mask^)? (`rows` $rows^)? (`lengths` $lengths^)?
+    `:` type(operands) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(),
+                                 getOutMutable().getOperandNumber(),
+                                 getLse() ? 2 : 1);
+    }
+    /// The cache of the values: that of the keys if it is latent.
+    Value getValues() {
+      return getValueCache() ? getValueCache() : getKeyCache();
+    }
+  }];
+  let hasVerifier = 1;
+}
+
 def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
   let summary = "Merges the attention over parts of the keys";
   let description = [{

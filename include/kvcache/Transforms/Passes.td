@@ -34,11 +34,12 @@ def BoundsChecks : Pass<"kvcache-bounds-checks"> {
 def ExpandOps : Pass<"kvcache-expand-ops"> {
   let summary = "Expand ops on whole caches to parallel loops of accesses";
   let description = [{
-    Replaces `append`, `gather`, `copy`, `copy_pages`, `merge_states` and
-    `remap_rows` by parallel loops: an outer one, which becomes the grid of a
-    kernel, and with `for-gpu` an inner one, which becomes its block. Without,
-    the inner loops are sequential, and their vectors wider. Operands are
-    memrefs; `one-shot-bufferize` makes them of tensors before this pass.
+    Replaces `append`, `gather`, `copy`, `copy_pages`, `attention`,
+    `merge_states` and `remap_rows` by parallel loops: an outer one, which
+    becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
+    its block. Without, the inner loops are sequential, and their vectors wider.
+    There is no `attention` for GPUs yet. Operands are memrefs;
+    `one-shot-bufferize` makes them of tensors before this pass.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

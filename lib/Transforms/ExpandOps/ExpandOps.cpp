@@ -29,8 +29,9 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)
-          .Case<AppendOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
-                RemapRowsOp>([&](auto known) { return expandOne(known); })
+          .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
+                MergeStatesOp, RemapRowsOp>(
+              [&](auto known) { return expandOne(known); })
           .Default(WalkResult::advance());
     });
     if (result.wasInterrupted())
@@ -47,6 +48,10 @@ private:
     if (op->template getParentOfType<gpu::GPUModuleOp>() ||
         op->template getParentOfType<scf::ParallelOp>()) {
       op.emitOpError("is for host code, outside of kernels and parallel loops");
+      return WalkResult::interrupt();
+    }
+    if (forGPU && isa<AttentionOp>(op)) {
+      op.emitOpError("is expanded for the CPU only");
       return WalkResult::interrupt();
     }
     OpBuilder builder(op);

@@ -17,6 +17,7 @@ namespace mlir::kvcache {
 /// Builds the loops that an op stands for, with the frame's builder.
 void expand(AppendOp op, const Frame &frame);
 void expand(GatherOp op, const Frame &frame);
+void expand(AttentionOp op, const Frame &frame);
 void expand(CopyOp op, const Frame &frame);
 void expand(CopyPagesOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);

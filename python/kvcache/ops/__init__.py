@@ -11,20 +11,14 @@ import numpy as np
 
 from .. import dtypes
 from ..cache.params import KVCacheParams
-from ..checks import check_flag, check_instance, check_positive, check_positive_real
+from ..checks import check_flag, check_instance, check_positive
 from ..compilation.compiler import compile as compile_source
 from ..compilation.modules import CompiledModule
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
-from .attention import (
-    AttentionSpec,
-    CacheSpec,
-    attention_arguments,
-    attention_body,
-    attention_helpers,
-)
+from .attention import AttentionSpec, attention_arguments, attention_op, make_spec
 
 _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
@@ -155,7 +149,7 @@ class _Attention(Operation):
     def __init__(self, source: str, target: str, spec: AttentionSpec) -> None:
         super().__init__(source, target)
         self._no_lse = np.empty((0, spec.query_heads), np.float32)
-        self._has_sinks = spec.sinks
+        self._spec = spec
 
     def __call__(
         self,
@@ -167,6 +161,8 @@ class _Attention(Operation):
         lse: Array | None = None,
         scale: float,
         sinks: Array | None = None,
+        mask: Array | None = None,
+        rows: Array | None = None,
         device: int = 0,
     ) -> None:
         """Attends to all tokens, those of this step included: append them first.
@@ -180,14 +176,22 @@ class _Attention(Operation):
                 of the denominator, -inf for what sees no token.
             scale: What scores are multiplied by.
             sinks: float32 [query_heads], if the operation was made with sinks.
+            mask: int32 [total, words], if it was made with a mask: bit j says whether a
+                query sees the j-th new token of its sequence. Tokens of earlier steps
+                are all seen.
+            rows: int32 [total, n], if it was made with rows: page * page_size + offset of
+                each token that a query sees; negative ones are skipped.
             device: Whose tensors it reads.
         """
-        if (sinks is not None) != self._has_sinks:
-            wanted = "'sinks'" if self._has_sinks else "no 'sinks'"
-            raise ValueError(
-                f"this operation was made with sinks={self._has_sinks}: expects {wanted}"
-            )
-        more = (sinks,) if self._has_sinks else ()
+        given = {"sinks": sinks, "mask": mask, "rows": rows}
+        for name, array in given.items():
+            made = name in self._spec.extra
+            if (array is not None) != made:
+                raise ValueError(
+                    f"this operation was made with {name}={made}: expects "
+                    f"{'' if made else 'no '}'{name}'"
+                )
+        more = [array for array in given.values() if array is not None]
         lse = self._no_lse if lse is None else lse
         dense = q, _offsets(inputs), out, lse, float(scale), *more
         self._call(*_collection(inputs, device), layer, *dense)
@@ -259,6 +263,8 @@ def attention(
     value_dim: int | None = None,
     target: str = "cpu",
     dtype: DTypeLike | None = None,
+    mask: bool = False,
+    rows: bool = False,
 ) -> _Attention:
     """The operation that attends to a layer of the cache.
 
@@ -273,43 +279,21 @@ def attention(
             the row of keys. Unless given, ``head_dim``; a latent cache needs it.
         target: ``"cpu"``; there is no kernel for chips yet.
         dtype: Of queries and outputs, as for ``append``.
+        mask: Whether calls say which of the new tokens a query sees, as trees of drafts
+            need it; usually without ``causal``.
+        rows: Whether calls say which rows of the cache a query sees, for sparse
+            attention. ``causal`` does not matter then.
 
     Raises:
         ValueError: The cache is not paged, or an argument has no such value.
         TypeError: An argument is no number, or no flag.
     """
     name = _dense_dtype(params, dtype)
-    check_positive(query_heads=query_heads)
-    check_flag(causal=causal, sinks=sinks)
-    heads = params.n_kv_heads_per_device
-    if query_heads % heads:
-        raise ValueError(
-            f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
-            f"{query_heads}"
-        )
-    if window is not None:
-        check_positive(window=window)
-    if soft_cap is not None:
-        check_positive_real(soft_cap=soft_cap)
-    if value_dim is None and params.is_mla:
-        raise ValueError("attention to a latent cache needs 'value_dim'")
-    value_dim = params.head_dim if value_dim is None else value_dim
-    check_positive(value_dim=value_dim)
-    if value_dim > params.head_dim:
-        raise ValueError(
-            f"expects 'value_dim' to be at most 'head_dim' ({params.head_dim}), got "
-            f"{value_dim}"
-        )
+    spec = make_spec(
+        params, query_heads, causal, window, soft_cap, sinks, mask, rows, value_dim
+    )
     if target != "cpu":
         raise ValueError(f"attention has only target 'cpu' yet, got {target!r}")
-    spec = AttentionSpec(
-        int(query_heads),
-        bool(causal),
-        None if window is None else int(window),
-        None if soft_cap is None else float(soft_cap),
-        bool(sinks),
-        int(value_dim),
-    )
     return _make(_Attention, (params, spec), target, name)
 
 
@@ -388,18 +372,9 @@ def _merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
 
 def _attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -> str:
     params, spec = subject
-    config = params.kvcache_quant_config
-    cache = CacheSpec(
-        params.n_kv_heads_per_device,
-        params.head_dim,
-        params.cache_type,
-        None if config is None else config.quantization_granularity,
-        params.is_mla,
-    )
-    arguments = f"%layer: index, {attention_arguments(spec, cache, dtype)}"
-    body = attention_body(spec, cache, dtype)
-    function = _function("attention", params, arguments, body, views=True)
-    return f"{attention_helpers()}\n{function}"
+    arguments = f"%layer: index, {attention_arguments(spec, params, dtype)}"
+    body = attention_op(spec, params, dtype, [view for _, view in _views(params)])
+    return _function("attention", params, arguments, body, views=True)
 
 
 _SOURCES: dict[Any, Any] = {

@@ -33,5 +33,14 @@ module {
     kvcache.remap_rows %arg4, %arg5 rows %arg6 outs(%arg4) : memref<?x64xi32>, !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>, memref<?x64xi32>
     return
   }
+  func.func @attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg3: memref<?xi32>, %arg4: f32, %arg5: memref<?x32x128xbf16>, %arg6: memref<?x32x64xf32>, %arg7: memref<?x32xf32>, %arg8: memref<?xi8>, %arg9: memref<32xf32>, %arg10: memref<?x?xi32>) {
+    kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg5) : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xbf16>
+    kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg6, %arg7) workspace %arg8 {causal, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %arg9 mask %arg10 lengths %arg3 : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x64xf32>, memref<?x32xf32>, memref<?xi8>, memref<32xf32>, memref<?x?xi32>, memref<?xi32>
+    return
+  }
+  func.func @latent_attention(%arg0: tensor<?x128x576xbf16>, %arg1: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg2: tensor<?xi32>, %arg3: f32, %arg4: tensor<?x128x512xbf16>, %arg5: tensor<?x128xf32>, %arg6: tensor<?x2048xi32>) -> tensor<?x128x512xbf16> {
+    %0:2 = kvcache.attention %arg0, %arg1, %arg2, %arg3 outs(%arg4, %arg5) rows %arg6 : tensor<?x128x576xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, tensor<?xi32>, f32, tensor<?x128x512xbf16>, tensor<?x128xf32>, tensor<?x2048xi32> -> tensor<?x128x512xbf16>, tensor<?x128xf32>
+    return %0#0 : tensor<?x128x512xbf16>
+  }
 }
 

@@ -73,3 +73,29 @@ func.func @merge_and_remap(%parts: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32
   kvcache.remap_rows %tokens, %mla rows %n outs(%tokens) : memref<?x64xi32>, !mla, memref<?xi32>, memref<?x64xi32>
   return
 }
+
+// CHECK-LABEL: func.func @attention(
+// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) : memref<?x32x128xbf16>
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}, %{{.*}}) workspace %{{.*}} {causal, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %{{.*}} mask %{{.*}} lengths %{{.*}} :
+func.func @attention(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !fp8, %n: memref<?xi32>, %scale: f32,
+                     %out: memref<?x32x128xbf16>, %short: memref<?x32x64xf32>, %lse: memref<?x32xf32>,
+                     %w: memref<?xi8>, %sinks: memref<32xf32>, %bits: memref<?x?xi32>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
+      : memref<?x32x128xbf16>, !cache, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%short, %lse) workspace %w
+      {causal, window = 4096, soft_cap = 50.0} sinks %sinks mask %bits lengths %n
+      : memref<?x32x128xbf16>, !cache, !fp8, memref<?xi32>, f32, memref<?x32x64xf32>, memref<?x32xf32>, memref<?xi8>,
+        memref<32xf32>, memref<?x?xi32>, memref<?xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @latent_attention(
+// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) rows %{{.*}} : {{.*}} -> tensor<?x128x512xbf16>, tensor<?x128xf32>
+func.func @latent_attention(%q: tensor<?x128x576xbf16>, %cache: !mla, %n: tensor<?xi32>, %scale: f32,
+                            %out: tensor<?x128x512xbf16>, %lse: tensor<?x128xf32>, %ids: tensor<?x2048xi32>)
+    -> tensor<?x128x512xbf16> {
+  %r:2 = kvcache.attention %q, %cache, %n, %scale outs(%out, %lse) rows %ids
+      : tensor<?x128x576xbf16>, !mla, tensor<?xi32>, f32, tensor<?x128x512xbf16>, tensor<?x128xf32>, tensor<?x2048xi32>
+      -> tensor<?x128x512xbf16>, tensor<?x128xf32>
+  return %r#0 : tensor<?x128x512xbf16>
+}

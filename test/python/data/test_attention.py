@@ -69,8 +69,11 @@ def dense(params, inputs, longest):
     return np.array(roles, np.float64)
 
 
-def model(q, keys, values, scale, causal, window, soft_cap, sinks):
-    """Attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E]."""
+def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None):
+    """Attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E].
+
+    ``bits``, where given, is [new, new]: which new tokens each row sees.
+    """
     new, query_heads, _ = q.shape
     tokens, heads, _ = keys.shape
     keys, values = (x.repeat(query_heads // heads, axis=1) for x in (keys, values))
@@ -84,17 +87,20 @@ def model(q, keys, values, scale, causal, window, soft_cap, sinks):
         seen &= t <= own
     if window is not None:
         seen &= t > own - window
+    if bits is not None:
+        seen[:, tokens - new :] &= bits
     scores = np.where(seen[:, None], scores, -np.inf)
     logits = scores if sinks is None else np.concatenate(
         [scores, np.broadcast_to(sinks[:, None], (new, query_heads, 1))], -1
     )
-    largest = logits.max(-1, keepdims=True)
+    largest = np.maximum(logits.max(-1, keepdims=True), -1e9)  # -inf where none is seen
     total = np.exp(logits - largest).sum(-1, keepdims=True)
-    out = np.einsum("iht,the->ihe", np.exp(scores - largest) / total, values)
-    return out, (largest + np.log(total))[..., 0]
+    out = np.einsum("iht,the->ihe", np.exp(scores - largest) / np.maximum(total, 1e-300), values)
+    with np.errstate(divide="ignore"):
+        return out, (largest + np.log(total))[..., 0]
 
 
-def run(params, dtype, inputs, group, options, scale, seed=1, extra=2):
+def run(params, dtype, inputs, group, options, scale, seed=1, extra=2, **arrays):
     """Queries, outputs, lse and sinks; ``extra`` rows of padding behind the batch."""
     rng = np.random.default_rng(seed)
     heads = group * params.n_kv_heads_per_device
@@ -105,15 +111,46 @@ def run(params, dtype, inputs, group, options, scale, seed=1, extra=2):
     lse = np.full((total + extra, heads), 7, np.float32)
     sinks = (3 * rng.standard_normal(heads)).astype(np.float32) if options.get("sinks") else None
     attend = kvcache.ops.attention(params, heads, dtype=dtype, **options)
-    attend(inputs, LAYER, q, out=out, lse=lse, scale=scale, sinks=sinks)
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=scale, sinks=sinks, **arrays)
     assert (out[total:] == 7).all() and (lse[total:] == 7).all()
     return q[:total], out[:total], lse[:total], sinks
+
+
+def close(out, wanted, bound):
+    return np.abs(out.astype(np.float64) - wanted).max() <= bound
+
+
+def close_lse(lse, wanted):
+    """Equal where nothing is seen, and else within a bound."""
+    finite = np.isfinite(wanted)
+    assert (lse[~finite] == -np.inf).all()
+    if not finite.any():
+        return True
+    bound = 3e-6 * max(np.abs(wanted[finite]).max(), 1)
+    return np.abs(lse[finite] - wanted[finite]).max() <= bound
+
+
+def random_mask(new):
+    """Words [total, words] of a batch, and the bits [n, n] of each sequence."""
+    rng = np.random.default_rng(11)
+    bits = [rng.random((n, n)) < 0.4 for n in new]
+    words = np.zeros((sum(new) + 2, -(-max(new) // 32)), np.uint32)
+    row = 0
+    for each in bits:
+        for line in each:
+            for j in np.flatnonzero(line):
+                words[row, j // 32] |= np.uint32(1 << (j % 32))
+            row += 1
+    return words.view(np.int32), bits
 
 
 def check(params, dtype, lengths, new, group, **options):
     _, inputs = fill(params, dtype, lengths, new)
     scale = params.head_dim**-0.5
-    q, out, lse, sinks = run(params, dtype, inputs, group, options, scale)
+    arrays, bits = {}, None
+    if options.get("mask"):
+        arrays["mask"], bits = random_mask([more for more in new if more])
+    q, out, lse, sinks = run(params, dtype, inputs, group, options, scale, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
     value_dim = options.get("value_dim") or params.head_dim
@@ -124,11 +161,10 @@ def check(params, dtype, lengths, new, group, **options):
         keys, values = roles[0, b, : length + more], roles[-1, b, : length + more, :, :value_dim]
         wanted, wanted_lse = model(
             q[rows].astype(np.float64), keys, values, scale,
-            *(given_options[name] for name in names), sinks,
+            *(given_options[name] for name in names), sinks, bits and bits[b],
         )
-        largest = np.abs(values).max()
-        assert np.abs(out[rows] - wanted).max() <= ROUNDING[dtype] * largest
-        assert np.abs(lse[rows] - wanted_lse).max() <= 3e-6 * max(np.abs(wanted_lse).max(), 1)
+        assert close(out[rows], wanted, ROUNDING[dtype] * np.abs(values).max())
+        assert close_lse(lse[rows], wanted_lse)
 
 
 LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
@@ -149,6 +185,8 @@ def test_formats(format_):
         {"sinks": True},
         {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
         {"value_dim": 48},
+        {"causal": False, "mask": True},
+        {"mask": True, "window": 9, "sinks": True},
     ],
     ids=str,
 )
@@ -185,8 +223,62 @@ def test_any_combination(data):
         window=draw(st.none() | st.integers(1, 40)),
         soft_cap=draw(st.none() | st.floats(1, 60)),
         sinks=draw(st.booleans()),
+        mask=draw(st.booleans()),
         value_dim=draw(st.none() | st.just(head_dim // 2)),
     )
+
+
+def test_rows_that_see_nothing():
+    """Zeros and -inf without tokens; a mask of more tokens than one word has bits for."""
+    params = make_params()
+    _, inputs = fill(params, "f32", (0, 4), (70, 3))
+    words = np.zeros((75, 3), np.int32)
+    words[1, 2] = 1 << 5  # token 69 of the first sequence
+    options = {"mask": True, "causal": False}
+    _, out, lse, _ = run(params, "f32", inputs, 2, options, 0.1, mask=words)
+    assert not out[np.r_[0, 2:70]].any() and (lse[np.r_[0, 2:70]] == -np.inf).all()
+    values = dense(params, inputs, 70)[1]
+    np.testing.assert_array_equal(out[1], values[0, 69].astype(np.float32).repeat(2, axis=0))
+    assert np.isfinite(lse[70:]).all()
+
+
+@pytest.mark.parametrize("format_, options", [
+    ("f32", {}), ("f32", {"soft_cap": 4.0, "sinks": True}), ("fp8-scaled", {}), ("int8", {"value_dim": 32}),
+])
+@pytest.mark.parametrize("mla", [False, True])
+def test_sparse_rows(format_, options, mla):
+    """Rows by id against the rows that gather gives, with -1 between them."""
+    dtype = FORMATS[format_][2]
+    heads, group = (1, 16) if mla else (2, 3)
+    params = make_params(format_, heads, 64, page_size=4, mla=mla)
+    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True}
+    lengths, new = (5, 0, 33), (1, 27, 2)
+    manager, inputs = fill(params, dtype, lengths, new)
+    roles = dense(params, inputs, 40)
+    rng = np.random.default_rng(4)
+    tokens = np.full((sum(new) + 2, 21), -1)
+    batch = np.repeat(np.arange(3), new)
+    for row, b in enumerate(batch):
+        count = min(row % 20, lengths[b] + new[b])  # row 0 sees nothing
+        places = rng.permutation(21)[:count]
+        tokens[row, places] = rng.permutation(lengths[b] + new[b])[:count]
+    ids = np.full(tokens.shape, -1, np.int32)
+    for row, b in enumerate(batch):
+        t = tokens[row]
+        ids[row] = np.where(t < 0, t, inputs.lut[b, np.maximum(t, 0) // 4].astype(int) * 4 + t % 4)
+    for page in set(range(manager.blocks[0].shape[0])) - set(inputs.lut.flat):
+        if format_ == "f32":
+            manager.blocks[0][page] = np.nan
+    q, out, lse, sinks = run(params, dtype, inputs, group, options, 0.125, rows=ids)
+    size = options.get("value_dim") or 64
+    for row, b in enumerate(batch):
+        seen = tokens[row][tokens[row] >= 0]
+        wanted, wanted_lse = model(
+            q[row : row + 1].astype(np.float64), roles[0, b, seen], roles[-1, b, seen, :, :size], 0.125,
+            False, None, options.get("soft_cap"), sinks,
+        ) if len(seen) or sinks is not None else (0, np.full((1, heads * group), -np.inf))
+        assert close(out[row], np.asarray(wanted), ROUNDING[dtype] * np.abs(roles[-1]).max())
+        assert close_lse(lse[row : row + 1], wanted_lse)
 
 
 def test_a_sequence_alone_and_in_a_batch():
@@ -244,6 +336,8 @@ def test_large_scores():
         ({"soft_cap": -1.0}, ValueError, "'soft_cap' to be positive and finite, got -1.0"),
         ({"causal": 1}, TypeError, "'causal' to be True or False, got 1"),
         ({"value_dim": 65}, ValueError, r"at most 'head_dim' \(64\), got 65"),
+        ({"rows": True, "window": 3}, ValueError, "no 'window' or 'mask' with 'rows'"),
+        ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
         ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, got f64"),
         ({"target": "emulator:sm_90a"}, ValueError, "only target 'cpu' yet"),
     ],
@@ -262,6 +356,9 @@ def test_wrong_calls():
         attend(inputs, 0, q, out=q.copy(), scale=1, sinks=np.zeros(4, np.float32))
     with pytest.raises(ValueError, match="made with sinks=True"):
         kvcache.ops.attention(params, 4, sinks=True)(inputs, 0, q, out=q.copy(), scale=1)
+    for name in ("mask", "rows"):
+        with pytest.raises(ValueError, match=f"made with {name}=False: expects no '{name}'"):
+            attend(inputs, 0, q, out=q.copy(), scale=1, **{name: np.zeros((1, 1), np.int32)})
     with pytest.raises(ValueError, match="'out'"):
         attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
     with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):

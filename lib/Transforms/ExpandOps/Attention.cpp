@@ -1,0 +1,136 @@
+//===- Attention.cpp - What expansions of attention share -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static int64_t getSize(Value memref, int64_t position) {
+  return cast<MemRefType>(memref.getType()).getDimSize(position);
+}
+
+AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
+    : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
+      heads(cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
+      group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
+      valueSize(getSize(op.getOut(), 2)) {}
+
+QueryRows AttentionBase::getRowsOfSequence(Value batch) {
+  Value first = frame.loadNumber(op.getRowOffsets(), batch);
+  Value next =
+      frame.loadNumber(op.getRowOffsets(), frame.add(batch, frame.index(1)));
+  Value count = frame.sub(next, first);
+  if (op.getLengths()) {
+    Value tokens = frame.loadNumber(op.getLengths(), batch);
+    return {batch, first, count, tokens, frame.sub(tokens, count)};
+  }
+  Value cached = CacheLengthOp::create(builder, loc, op.getKeyCache(), batch);
+  return {batch, first, count, frame.add(cached, count), cached};
+}
+
+QueryRows AttentionBase::getSparseRow(Value row) {
+  return {Value(), row, frame.index(1), frame.dim(op.getRows(), 1),
+          frame.index(0)};
+}
+
+TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
+  Value behind = frame.add(frame.add(rows.own, i), frame.index(1));
+  TokenRange seen{frame.index(0), op.getCausal() ? behind : rows.tokens};
+  if (std::optional<uint64_t> window = op.getWindow())
+    seen.from = frame.max(frame.sub(behind, frame.index(*window)), seen.from);
+  return seen;
+}
+
+Value AttentionBase::isUnmasked(const QueryRows &rows, Value i, Value token) {
+  // The word of a cached token is past the end, like that of a token without
+  // a bit.
+  Value bit = frame.sub(token, rows.own);
+  Value word = frame.div(bit, 32);
+  return frame.selectIf(
+      frame.below(word, frame.dim(op.getMask(), 1)),
+      [&]() -> Value {
+        Value bits =
+            memref::LoadOp::create(builder, loc, op.getMask(),
+                                   ValueRange{frame.add(rows.first, i), word});
+        Value shift = frame.toI32(frame.rem(bit, 32));
+        bits = arith::ShRUIOp::create(builder, loc, bits, shift);
+        return arith::TruncIOp::create(builder, loc, builder.getI1Type(), bits);
+      },
+      [&] { return frame.less(bit, frame.index(0)); });
+}
+
+Value AttentionBase::loadId(const QueryRows &rows, Value column) {
+  return frame.loadSigned(op.getRows(), {rows.first, column});
+}
+
+Place AttentionBase::getPlace(const QueryRows &rows, Value token, Value id) {
+  if (!id)
+    return {rows.batch, token, Value()};
+  Value pageSize = frame.getPageSize(op.getKeyCache());
+  return {frame.index(0), frame.rem(id, pageSize), frame.div(id, pageSize)};
+}
+
+Value AttentionBase::getFactor() {
+  if (!op.getSoftCap())
+    return f.mul(op.getScale(), f.constant(llvm::numbers::log2e));
+  return f.div(op.getScale(), f.constant(op.getSoftCap()->convertToDouble()));
+}
+
+Value AttentionBase::bend(Value products) {
+  if (!op.getSoftCap())
+    return products;
+  double cap = op.getSoftCap()->convertToDouble() * llvm::numbers::log2e;
+  return f.mul(f.tanh(products), f.constant(products.getType(), cap));
+}
+
+RowSum AttentionBase::addSink(const RowSum &sum, Value queryHead) {
+  if (!op.getSinks())
+    return sum;
+  Value sink = memref::LoadOp::create(builder, loc, op.getSinks(), queryHead);
+  sink = f.mul(sink, f.constant(llvm::numbers::log2e));
+  Value max = f.max(sum.max, sink);
+  Value shrink = f.exp2(f.sub(sum.max, max));
+  Value weight = f.exp2(f.sub(sink, max));
+  return {max, f.fma(sum.total, shrink, weight), f.mul(sum.factor, shrink)};
+}
+
+Value AttentionBase::getQuotient(const RowSum &sum) {
+  return f.select(f.isZero(sum.total), f.constant(0),
+                  f.div(sum.factor, sum.total));
+}
+
+void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
+                                   Value queryHead) {
+  if (!op.getLse())
+    return;
+  frame.runIf(frame.below(row, frame.dim(op.getLse(), 0)), [&] {
+    Value log = f.mul(f.add(sum.max, f.log2(sum.total)),
+                      f.constant(llvm::numbers::ln2));
+    Value none = f.constant(-std::numeric_limits<float>::infinity());
+    memref::StoreOp::create(builder, loc,
+                            f.select(f.isZero(sum.total), none, log),
+                            op.getLse(), ValueRange{row, queryHead});
+  });
+}
+
+int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
+  auto type = cast<CacheTypeInterface>(cache.getType());
+  int64_t granularity = type.isQuantized() ? type.getGranularity() : most;
+  return std::gcd(std::gcd(most, size), granularity);
+}
+
+void kvcache::expand(AttentionOp op, const Frame &frame) {
+  expandForCPU(op, frame);
+}

@@ -1,0 +1,90 @@
+//===- Attention.h - What expansions of attention share ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
+
+#include "ExpandOps.h"
+#include "FloatBuilder.h"
+#include "Heads.h"
+
+namespace mlir::kvcache {
+
+/// Query rows that may see the same tokens: those of a sequence, or with sparse
+/// rows one.
+struct QueryRows {
+  /// The sequence in the batch; null with sparse rows.
+  Value batch;
+  /// The first row, and how many there are.
+  Value first, count;
+  /// Tokens, of which the first row stands at number `own`; with sparse rows,
+  /// their columns.
+  Value tokens, own;
+};
+
+/// Tokens [from, to).
+struct TokenRange {
+  Value from, to;
+};
+
+/// The maximum that is below all scores.
+constexpr float kLowest = -1.0e30f;
+
+/// The sum of exponentials of a row: `total` times 2^max. Its weighted values
+/// are to be multiplied by `factor` as well.
+struct RowSum {
+  Value max, total, factor;
+};
+
+/// What the expansions of attention for the CPU and for GPUs share.
+class AttentionBase {
+protected:
+  AttentionBase(AttentionOp op, const Frame &frame);
+
+  QueryRows getRowsOfSequence(Value batch);
+  QueryRows getSparseRow(Value row);
+
+  /// What row `first + i` sees by position.
+  TokenRange getSeen(const QueryRows &rows, Value i);
+  /// Whether the mask lets row `first + i` see a token.
+  Value isUnmasked(const QueryRows &rows, Value i, Value token);
+
+  /// The place of a token of the rows. With sparse rows, `id` is the token's.
+  Place getPlace(const QueryRows &rows, Value token, Value id);
+  /// The encoded row of a column of a sparse row, signed.
+  Value loadId(const QueryRows &rows, Value column);
+
+  /// What queries are multiplied by: scores are in base 2, or with a soft cap
+  /// arguments of the tanh.
+  Value getFactor();
+  /// Scores in base 2 of the products of queries and keys.
+  Value bend(Value products);
+
+  /// Adds the sink of a head, if there are sinks.
+  RowSum addSink(const RowSum &sum, Value queryHead);
+  /// What the weighted values of a row are multiplied by; 0 without tokens.
+  Value getQuotient(const RowSum &sum);
+  /// Stores the logarithm of a row, if there is room for it.
+  void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
+
+  /// The elements of a head that are read at once.
+  int64_t getLanes(Value cache, int64_t size, int64_t most);
+
+  AttentionOp op;
+  const Frame &frame;
+  OpBuilder &builder;
+  Location loc;
+  FloatBuilder f;
+  int64_t heads, group, keySize, valueSize;
+};
+
+void expandForCPU(AttentionOp op, const Frame &frame);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H

@@ -1,0 +1,348 @@
+//===- AttentionCPU.cpp - Expand kvcache.attention for the CPU ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Tokens whose scores one vector has.
+constexpr int64_t kTile = 8;
+/// Floats that are computed with at once.
+constexpr int64_t kLanes = 16;
+/// Bytes of the queries and sums of a block of rows.
+constexpr int64_t kBlockBytes = 1 << 16;
+
+/// One pass over the keys for a block of query rows: the rows of all heads that
+/// share a head of the cache, of one or several tokens. Keys and values become
+/// f32 once for all rows of the block, `kTile` tokens at a time. Softmax is
+/// online, and in base 2.
+class CPUAttention : AttentionBase {
+public:
+  CPUAttention(AttentionOp op, const Frame &frame)
+      : AttentionBase(op, frame),
+        keyLanes(getLanes(op.getKeyCache(), keySize, kLanes)),
+        valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
+        block(std::max<int64_t>(kBlockBytes / (4 * (keySize + valueSize)), 1)) {
+  }
+
+  void expand() {
+    allocate();
+    factor = getFactor();
+    Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
+                                : frame.sub(frame.dim(op.getRowOffsets(), 0),
+                                            frame.index(1));
+    frame.forBlocks({blocks, frame.index(heads)}, {1, 1}, [&](ValueRange ids) {
+      rows = op.getRows() ? getSparseRow(ids[0]) : getRowsOfSequence(ids[0]);
+      head = ids[1];
+      Value all = frame.mul(rows.count, group);
+      frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
+        attend(first, frame.min(frame.sub(all, first), frame.index(block)));
+      });
+    });
+  }
+
+private:
+  /// Where a row of the block is among queries and outputs.
+  struct Row {
+    Value inBlock, i, row, head;
+  };
+
+  /// Memory of the whole function, so that loops around the op add none.
+  Value allocate(ArrayRef<int64_t> shape) {
+    return memref::AllocaOp::create(
+        builder, loc, MemRefType::get(shape, builder.getF32Type()),
+        builder.getI64IntegerAttr(64));
+  }
+
+  void allocate() {
+    OpBuilder::InsertionGuard guard(builder);
+    if (auto function = op->getParentOfType<FunctionOpInterface>())
+      builder.setInsertionPointToStart(&function.getFunctionBody().front());
+    queries = allocate({block, keySize});
+    sums = allocate({block, valueSize});
+    maxima = allocate({block});
+    totals = allocate({block});
+    keyTile = allocate({kTile, keySize});
+    valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
+  }
+
+  void forRows(Value first, Value count, function_ref<void(const Row &)> body) {
+    frame.loop(frame.index(0), count, frame.index(1), [&](Value r) {
+      Value ofAll = frame.add(first, r);
+      Value i = frame.div(ofAll, group), g = frame.rem(ofAll, group);
+      body({r, i, frame.add(rows.first, i),
+            frame.add(frame.mul(head, group), g)});
+    });
+  }
+
+  /// Computes `count` rows of the rows of all heads from `first` on.
+  void attend(Value first, Value count) {
+    Value one = frame.index(1);
+    Value last = frame.sub(frame.add(first, count), one);
+    Value from = getSeen(rows, frame.div(first, group)).from;
+    Value to = getSeen(rows, frame.div(last, group)).to;
+    forRows(first, count, [&](const Row &row) { beginRow(row); });
+    Value lastToken = frame.sub(to, one);
+    frame.loop(from, to, frame.index(kTile), [&](Value tile) {
+      loadTiles(tile, lastToken);
+      forRows(first, count, [&](const Row &row) {
+        TokenRange seen = getSeen(rows, row.i);
+        Value end = frame.add(tile, frame.index(kTile));
+        Value isAny =
+            arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
+                                  frame.less(seen.from, end));
+        frame.runIf(isAny, [&] { addTile(row, tile, seen); });
+      });
+    });
+    forRows(first, count, [&](const Row &row) { endRow(row); });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Memory of floats
+  //===--------------------------------------------------------------------===//
+
+  Value load(Value memref, ValueRange indices) {
+    return memref::LoadOp::create(builder, loc, memref, indices);
+  }
+  void store(Value value, Value memref, ValueRange indices) {
+    memref::StoreOp::create(builder, loc, value, memref, indices);
+  }
+  Value loadVector(Value memref, Value row, Value d, int64_t lanes) {
+    return vector::LoadOp::create(builder, loc, f.vectorOf(lanes), memref,
+                                  ValueRange{row, d});
+  }
+  void storeVector(Value value, Value memref, Value row, Value d) {
+    vector::StoreOp::create(builder, loc, value, memref, ValueRange{row, d});
+  }
+
+  /// Runs `body` with the first element of each piece of a row.
+  void forPieces(int64_t size, int64_t lanes, function_ref<void(Value)> body) {
+    frame.loop(frame.index(0), frame.index(size), frame.index(lanes), body);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles
+  //===--------------------------------------------------------------------===//
+
+  /// Converts tokens from `tile` on to f32. Those behind the last are copies of
+  /// it, and those of negative ids zeros.
+  void loadTiles(Value tile, Value lastToken) {
+    SmallVector<Value> isGiven(op.getRows() ? kTile : 0);
+    for (int64_t j = 0; j < static_cast<int64_t>(isGiven.size()); ++j) {
+      Value column = frame.min(frame.add(tile, frame.index(j)), lastToken);
+      isGiven[j] =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                loadId(rows, column), frame.index(0));
+    }
+    auto flags = VectorType::get(kTile, builder.getI1Type());
+    given = isGiven.empty()
+                ? Value()
+                : vector::FromElementsOp::create(builder, loc, flags, isGiven)
+                      .getResult();
+    loadTile(op.getKeyCache(), keyTile, keySize, keyLanes, tile, lastToken);
+    if (op.getValueCache())
+      loadTile(op.getValueCache(), valueTile, valueSize, valueLanes, tile,
+               lastToken);
+  }
+
+  void loadTile(Value cache, Value to, int64_t size, int64_t lanes, Value tile,
+                Value lastToken) {
+    frame.loop(frame.index(0), frame.index(kTile), frame.index(1),
+               [&](Value j) {
+                 Value token = frame.min(frame.add(tile, j), lastToken);
+                 Value id = op.getRows() ? loadId(rows, token) : Value();
+                 Type f32 = builder.getF32Type();
+                 auto copy = [&] {
+                   Place place = getPlace(rows, token, id);
+                   forPieces(size, lanes, [&](Value d) {
+                     storeVector(
+                         loadElements(frame, cache, place, head, d, lanes, f32),
+                         to, j, d);
+                   });
+                 };
+                 if (!id)
+                   return copy();
+                 auto clear = [&] {
+                   forPieces(size, lanes, [&](Value d) {
+                     storeVector(f.constant(f.vectorOf(lanes), 0), to, j, d);
+                   });
+                 };
+                 Value isNone = frame.less(id, frame.index(0));
+                 scf::IfOp::create(
+                     builder, loc, isNone,
+                     [&](OpBuilder &, Location) {
+                       clear();
+                       scf::YieldOp::create(builder, loc);
+                     },
+                     [&](OpBuilder &, Location) {
+                       copy();
+                       scf::YieldOp::create(builder, loc);
+                     });
+               });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Rows
+  //===--------------------------------------------------------------------===//
+
+  void beginRow(const Row &row) {
+    Type f32 = builder.getF32Type();
+    Value factors = f.splat(factor, keyLanes);
+    forPieces(keySize, keyLanes, [&](Value d) {
+      Value q = loadDense(frame, op.getQ(), {row.row, row.head}, d, keyLanes);
+      storeVector(f.mul(convertLanes(frame, q, f32), factors), queries,
+                  row.inBlock, d);
+    });
+    forPieces(valueSize, valueLanes, [&](Value d) {
+      storeVector(f.constant(f.vectorOf(valueLanes), 0), sums, row.inBlock, d);
+    });
+    store(f.constant(kLowest), maxima, row.inBlock);
+    store(f.constant(0), totals, row.inBlock);
+  }
+
+  /// Adds the tokens of a tile to the sums of a row.
+  void addTile(const Row &row, Value tile, const TokenRange &seen) {
+    Value isSeen = getFlags(row, tile, seen);
+    Value scores = f.select(isSeen, computeScores(row),
+                            f.constant(f.vectorOf(kTile), kLowest));
+    Value oldMax = load(maxima, row.inBlock);
+    Value newMax = f.max(oldMax, f.maxOf(scores));
+    Value shrink = f.exp2(f.sub(oldMax, newMax));
+    Value powers = f.exp2(f.sub(scores, f.splat(newMax, kTile)));
+    Value weights = f.select(isSeen, powers, f.constant(f.vectorOf(kTile), 0));
+    Value total = f.fma(load(totals, row.inBlock), shrink, f.sumOf(weights));
+    store(newMax, maxima, row.inBlock);
+    store(total, totals, row.inBlock);
+    addValues(row, weights, shrink);
+  }
+
+  /// Which tokens of a tile the row sees.
+  Value getFlags(const Row &row, Value tile, const TokenRange &seen) {
+    auto index = VectorType::get(kTile, builder.getIndexType());
+    auto steps = llvm::to_vector(llvm::seq<int64_t>(0, kTile));
+    auto splat = [&](Value value) -> Value {
+      return vector::BroadcastOp::create(builder, loc, index, value);
+    };
+    auto both = [&](Value lhs, Value rhs) -> Value {
+      return arith::AndIOp::create(builder, loc, lhs, rhs);
+    };
+    auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+      return arith::CmpIOp::create(builder, loc, predicate, lhs, rhs)
+          .getResult();
+    };
+    Value step = arith::ConstantOp::create(builder, loc,
+                                           builder.getIndexVectorAttr(steps));
+    Value tokens = arith::AddIOp::create(builder, loc, splat(tile), step);
+    Value flags =
+        both(compare(arith::CmpIPredicate::sge, tokens, splat(seen.from)),
+             compare(arith::CmpIPredicate::slt, tokens, splat(seen.to)));
+    if (given)
+      flags = both(flags, given);
+    if (op.getMask())
+      flags = both(flags, getUnmasked(row, tile, flags.getType()));
+    return flags;
+  }
+
+  Value getUnmasked(const Row &row, Value tile, Type type) {
+    Value end = frame.add(tile, frame.index(kTile));
+    auto allCached = [&]() -> Value {
+      return arith::ConstantOp::create(
+          builder, loc, DenseElementsAttr::get(cast<ShapedType>(type), true));
+    };
+    return frame.selectIf(
+        frame.less(rows.own, end),
+        [&]() -> Value {
+          SmallVector<Value> flags;
+          for (int64_t j = 0; j < kTile; ++j)
+            flags.push_back(
+                isUnmasked(rows, row.i, frame.add(tile, frame.index(j))));
+          return vector::FromElementsOp::create(builder, loc,
+                                                cast<VectorType>(type), flags);
+        },
+        allCached);
+  }
+
+  /// The scores of the tokens of the tile, in base 2.
+  Value computeScores(const Row &row) {
+    SmallVector<Value> zeros(kTile, f.constant(f.vectorOf(keyLanes), 0));
+    auto loop = scf::ForOp::create(
+        builder, loc, frame.index(0), frame.index(keySize),
+        frame.index(keyLanes), zeros,
+        [&](OpBuilder &, Location, Value d, ValueRange carried) {
+          Value q = loadVector(queries, row.inBlock, d, keyLanes);
+          SmallVector<Value> next;
+          for (int64_t j = 0; j < kTile; ++j)
+            next.push_back(
+                f.fma(q, loadVector(keyTile, frame.index(j), d, keyLanes),
+                      carried[j]));
+          scf::YieldOp::create(builder, loc, next);
+        });
+    SmallVector<Value> products;
+    for (Value sum : loop.getResults())
+      products.push_back(f.sumOf(sum));
+    return bend(vector::FromElementsOp::create(builder, loc, f.vectorOf(kTile),
+                                               products));
+  }
+
+  void addValues(const Row &row, Value weights, Value shrink) {
+    Value shrinks = f.splat(shrink, valueLanes);
+    SmallVector<Value> factors;
+    for (int64_t j = 0; j < kTile; ++j)
+      factors.push_back(f.splat(
+          vector::ExtractOp::create(builder, loc, weights, j), valueLanes));
+    forPieces(valueSize, valueLanes, [&](Value d) {
+      Value sum = f.mul(loadVector(sums, row.inBlock, d, valueLanes), shrinks);
+      for (int64_t j = 0; j < kTile; ++j)
+        sum = f.fma(factors[j],
+                    loadVector(valueTile, frame.index(j), d, valueLanes), sum);
+      storeVector(sum, sums, row.inBlock, d);
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Outputs
+  //===--------------------------------------------------------------------===//
+
+  void endRow(const Row &row) {
+    RowSum sum = addSink(
+        {load(maxima, row.inBlock), load(totals, row.inBlock), f.constant(1)},
+        row.head);
+    Value factors = f.splat(getQuotient(sum), valueLanes);
+    forPieces(valueSize, valueLanes, [&](Value d) {
+      Value values = loadVector(sums, row.inBlock, d, valueLanes);
+      storeDense(frame, f.mul(values, factors), op.getOut(),
+                 {row.row, row.head}, d);
+    });
+    storeLogarithm(sum, row.row, row.head);
+  }
+
+  int64_t keyLanes, valueLanes;
+  /// Rows of a block.
+  int64_t block;
+  Value queries, sums, maxima, totals, keyTile, valueTile;
+  Value factor, head;
+  QueryRows rows;
+  /// Which columns of the tile have an id; null unless rows are sparse.
+  Value given;
+};
+
+} // namespace
+
+void kvcache::expandForCPU(AttentionOp op, const Frame &frame) {
+  CPUAttention(op, frame).expand();
+}

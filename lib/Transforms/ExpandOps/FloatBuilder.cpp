@@ -1,0 +1,129 @@
+//===- FloatBuilder.cpp - Arithmetic of f32 -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FloatBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+VectorType FloatBuilder::vectorOf(int64_t lanes) const {
+  return VectorType::get(lanes, builder.getF32Type());
+}
+
+Value FloatBuilder::constant(Type type, float value) const {
+  TypedAttr attr = builder.getF32FloatAttr(value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, value);
+  return arith::ConstantOp::create(builder, loc, attr);
+}
+
+Value FloatBuilder::constant(float value) const {
+  return constant(builder.getF32Type(), value);
+}
+
+Value FloatBuilder::splat(Value value, int64_t lanes) const {
+  return vector::BroadcastOp::create(builder, loc, vectorOf(lanes), value);
+}
+
+Value FloatBuilder::add(Value lhs, Value rhs) const {
+  return arith::AddFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::sub(Value lhs, Value rhs) const {
+  return arith::SubFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::mul(Value lhs, Value rhs) const {
+  return arith::MulFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::div(Value lhs, Value rhs) const {
+  return arith::DivFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::fma(Value lhs, Value rhs, Value sum) const {
+  return math::FmaOp::create(builder, loc, lhs, rhs, sum);
+}
+Value FloatBuilder::max(Value lhs, Value rhs) const {
+  return arith::MaxNumFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::select(Value condition, Value then, Value otherwise) const {
+  return arith::SelectOp::create(builder, loc, condition, then, otherwise);
+}
+Value FloatBuilder::isZero(Value value) const {
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, value,
+                               constant(0));
+}
+
+Value FloatBuilder::sumOf(Value vector) const {
+  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
+                                     vector, arith::FastMathFlags::reassoc);
+}
+Value FloatBuilder::maxOf(Value vector) const {
+  return vector::ReductionOp::create(builder, loc,
+                                     vector::CombiningKind::MAXNUMF, vector);
+}
+
+Value FloatBuilder::exp2(Value power) const {
+  if (!isGPU)
+    return exp2Polynomial(power);
+  return math::Exp2Op::create(builder, loc, power);
+}
+
+/// The series of e^(f ln 2) for |f| <= 0.5 is within 1 ulp.
+Value FloatBuilder::exp2Polynomial(Value power) const {
+  Type type = power.getType();
+  Type bits = builder.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    bits = vector.clone(bits);
+  auto integer = [&](int32_t value) -> Value {
+    TypedAttr attr = builder.getI32IntegerAttr(value);
+    if (auto vector = dyn_cast<VectorType>(bits))
+      attr = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(builder, loc, attr);
+  };
+  Value above = max(power, constant(type, -126));
+  Value whole = math::RoundEvenOp::create(builder, loc, above);
+  Value fraction = sub(above, whole);
+  double terms[8] = {1};
+  for (int k = 1; k < 8; ++k)
+    terms[k] = terms[k - 1] * llvm::numbers::ln2 / k;
+  Value sum = constant(type, terms[7]);
+  for (int k = 6; k >= 0; --k)
+    sum = fma(sum, fraction, constant(type, terms[k]));
+  Value exponent = arith::FPToSIOp::create(builder, loc, bits, whole);
+  exponent = arith::AddIOp::create(builder, loc, exponent, integer(127));
+  exponent = arith::ShLIOp::create(builder, loc, exponent, integer(23));
+  Value scale = arith::BitcastOp::create(builder, loc, type, exponent);
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
+                                      power, power);
+  return select(isNaN, power, mul(sum, scale));
+}
+
+/// A chip's own has an error of 2^-22 (PTX ISA, "lg2.approx"); another needs
+/// CUDA's libdevice.
+Value FloatBuilder::log2(Value value) const {
+  if (!isGPU)
+    return math::Log2Op::create(builder, loc, value);
+  auto call = LLVM::CallIntrinsicOp::create(
+      builder, loc, builder.getF32Type(),
+      builder.getStringAttr("llvm.nvvm.lg2.approx.f"), ValueRange{value});
+  return call.getResult(0);
+}
+
+/// (1 - e) / (1 + e) with e = 2^(-2 |x| log2 e), with the sign of x.
+Value FloatBuilder::tanh(Value value) const {
+  Type type = value.getType();
+  Value size = math::AbsFOp::create(builder, loc, value);
+  Value e = exp2(mul(size, constant(type, -2 * llvm::numbers::log2e)));
+  Value one = constant(type, 1);
+  Value ratio = div(sub(one, e), add(one, e));
+  return math::CopySignOp::create(builder, loc, ratio, value);
+}

@@ -1,0 +1,205 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C1)
+func.func @c1_heads(%q: memref<?x12x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'q' to have a static number of heads, a multiple of the cache's (8), got 12}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x12x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_dynamic_heads(%q: memref<?x?x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'q' to have a static number of heads, a multiple of the cache's (8)}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x?x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_head_size(%q: memref<?x32x64xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'q' to have 32 heads of 128 elements, got 32 of 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x64xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @strided_heads(%q: memref<?x32x128xbf16, strided<[16384, 256, 1]>>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects the heads and elements of 'q' to be packed}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16, strided<[16384, 256, 1]>>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C2)
+func.func @c2_no_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects values, because the cache is not latent}}
+  kvcache.attention %q, %k, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+func.func @c2_values_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %v: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects no values for a latent cache}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x576xbf16>, !mla, !mla, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#few = #kvcache.params<num_heads = 4, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!few = !kvcache.paged<bf16, #few, page_size = 64>
+
+func.func @c2_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !few, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects values of 8 heads, got 4}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, !few, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C3)
+func.func @c3_elements(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x256xbf16>) {
+  // expected-error @below {{expects 'out' to have a static number of at most 128 elements of a head}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x256xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c3_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x8x128xbf16>) {
+  // expected-error @below {{expects 'out' to have 32 heads of 128 elements, got 8 of 128}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c3_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %lse: memref<?x8xf32>) {
+  // expected-error @below {{expects 'lse' to have 32 heads, got 'memref<?x8xf32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out, %lse) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c3_sinks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<8xf32>) {
+  // expected-error @below {{expects 'sinks' to have 32 heads, got 'memref<8xf32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) sinks %x : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4)
+func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'soft_cap' to be positive and finite, got -1}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = -1.0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{attribute 'window' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {window = 0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C5)
+func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
+  // expected-error @below {{expects no 'causal', 'window', 'mask' or 'lengths' with 'rows', which say what is seen}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal} rows %x : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!small = !kvcache.paged<bf16, #kv, page_size = 16>
+
+func.func @c5_page_sizes(%q: memref<?x32x128xbf16>, %k: !cache, %v: !small, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
+  // expected-error @below {{expects paged caches of one page size for 'rows'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) rows %x : memref<?x32x128xbf16>, !cache, !small, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @c5_continuous(%q: memref<?x32x128xbf16>, %k: !continuous, %v: !continuous, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
+  // expected-error @below {{expects paged caches of one page size for 'rows'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) rows %x : memref<?x32x128xbf16>, !continuous, !continuous, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @results(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: tensor<?x32x128xbf16>) {
+  // expected-error @below {{expects a result for each of 'outs' that is a tensor}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, tensor<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @operands(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects queries, keys, values unless the cache is latent, row offsets and a scale, got 3 operands}}
+  kvcache.attention %q, %k, %v outs(%out) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}

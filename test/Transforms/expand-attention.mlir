@@ -1,0 +1,47 @@
+// RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file --verify-diagnostics
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// Memory is the function's own, and sequences and heads are parallel. Keys and values of 8 tokens become f32 once for
+// all rows of the block, of all 4 heads of a group.
+// CHECK-LABEL: func.func @attend(
+// CHECK-NEXT:    memref.alloca() {alignment = 64 : i64} : memref<64x128xf32>
+// CHECK:         scf.for
+// CHECK:         scf.parallel (%{{.*}}, %[[HEAD:.*]]) =
+// CHECK:           kvcache.cache_length
+// CHECK:           kvcache.load %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
+// CHECK:           kvcache.load %arg2[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
+// CHECK:           vector.store {{.*}} vector<16xbf16>
+// CHECK-NOT:       kvcache.load
+func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                  %out: memref<?x32x128xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    // expected-error @below {{is expanded for the CPU only}}
+    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+        : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  }
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+// One read is key and value. Ids give pages and offsets: neither lengths nor the table are read.
+// CHECK-LABEL: func.func @attend_to_rows(
+// CHECK-NOT:     kvcache.cache_length
+// CHECK:         kvcache.load %arg1[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] page %{{.*}} : {{.*}} -> vector<16xf32>
+// CHECK-NOT:     kvcache.load
+func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
+                          %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
+  // expected-error @below {{is expanded for the CPU only}}
+  kvcache.attention %q, %cache, %n, %scale outs(%out) rows %ids
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?x2048xi32>
+  return
+}
