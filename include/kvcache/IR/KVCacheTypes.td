@@ -87,8 +87,8 @@ def KVCache_PagedCollectionType
       elements.
     - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
       or i32; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN.
-    - (C3) `granularity` is positive; the type has `granularity` if and only if
-      it has `scale`.
+    - (C3) `granularity` is positive, 1 by default where the type has `scale`;
+      without `scale` there is none.
     - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, and a 4-bit
       cache has the granularity and scales of NVFP4 (16, f8E4M3FN) or MX (32,
       f8E8M0FNU).
