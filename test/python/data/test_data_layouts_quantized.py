@@ -400,6 +400,71 @@ def test_all_accesses_in_kernels(case, target):
     check(case, target, PLACES)
 
 
+# Pipes
+
+
+PIPE = """!tile = !kvcache.tile<8x{width}x{stored}>
+!pipe = !kvcache.pipe<2, !tile>
+!bytes = vector<16x{stored}>
+!groups = vector<{groups}x{scale}>
+!tiles = memref<?x{width}x{stored}>
+!found = memref<?x{groups}x{scale}>
+func.func @run(%elements: !elements, %lengths: memref<?xi32>, %table: memref<?x?xi32>, %scales: !scales,
+    %b: index, %h: index, %n: index, %tiles: !tiles, %found: !found) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %rows = arith.constant 8 : index
+  %columns = arith.constant {width} : index
+  %zero = arith.constant 0 : i32
+  %k = kvcache.paged_cache %elements, %lengths, %table, %zero, %zero scales %scales
+      : !elements, memref<?xi32>, memref<?x?xi32>, !scales -> !cache
+  %ring = kvcache.pipe : !pipe
+  scf.for %i = %c0 to %n step %c1 {{
+    %t = arith.muli %i, %rows : index
+    kvcache.produce %ring[%i] : !pipe {{
+    ^bb0(%tile: !tile):
+      kvcache.async_load_tile %k[%b, %h, %t, %c0] to %tile : !cache, !tile
+    }}
+    kvcache.consume %ring[%i] : !pipe {{
+    ^bb0(%tile: !tile):
+      scf.for %r = %c0 to %rows step %c1 {{
+        %token = arith.addi %t, %r : index
+        %s = kvcache.load_scale %k[%b, %h, %token, %c0] : !cache -> !groups
+        vector.store %s, %found[%token, %c0] : !found, !groups
+        scf.for %c = %c0 to %columns step %c16 {{
+          %v = kvcache.tile_load %tile[%r, %c] : !tile -> !bytes
+          vector.store %v, %tiles[%token, %c] : !tiles, !bytes
+        }}
+      }}
+    }}
+  }}
+  return
+}}
+"""
+PIPES = [case for case in CASES if case.page_size == 16 and case.head_size // case.per_byte >= 16]
+
+
+@pytest.mark.parametrize("target", ["cpu", *TARGETS])
+@pytest.mark.parametrize("case", PIPES, ids=str)
+def test_pipes_of_elements_with_their_scales(case, target):
+    """Who consumes a tile finds the scales of its tokens, wherever they lie."""
+    width = case.head_size // case.per_byte
+    text = PIPE.format(width=width, stored=case.stored_dtype, groups=case.groups, scale=case.scale)
+    program = jit(case.aliases + text, target, threads=64)
+    memory = case.make_memory()
+    elements, scales = case.read_elements(memory), case.read_scales(memory)
+    tokens, scale = COLUMNS * case.page_size, SCALES[case.scale]
+    for b, h in ((0, 2), (1, 0)):
+        tiles, found = np.zeros((tokens, width), np.uint8), np.zeros((tokens, case.groups), scale.uint)
+        program.call(
+            *("run", *case.arguments(memory), b, h, tokens // 8),
+            *(tiles.view(QUANTIZED_DTYPES[case.dtype]), found.view(SCALE_DTYPES[case.scale])),
+        )
+        np.testing.assert_array_equal(tiles, elements[case.table[b], :, h].reshape(tokens, -1))
+        np.testing.assert_array_equal(found, scales[case.table[b], :, h].reshape(tokens, -1))
+
+
 # Static scales
 
 

@@ -1,79 +1,62 @@
 """Pipes: every tile that a loop consumes is the one that was produced for it."""
 
 import functools
+import itertools
 
 import devices
-import ml_dtypes
 import numpy as np
 import pytest
+from layouts import HEADS, LAYERS, LAYOUTS, Case, function
+from programs import DTYPES
+from swizzles import NAMES
 
-ROWS, COLUMNS, PAGE, PAGES = 8, 64, 16, 6
+ROWS = 8
 
-
-@functools.cache
-def compile_pipe(stages, ahead, target):
-    """`out[i]` becomes tile i of keys and of the rows that `ids` names, produced `ahead` tiles before its use."""
-    source = f"""
-#kv = #kvcache.params<num_heads = 2, head_size = {COLUMNS}>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = {PAGE}>
-!cache = !kvcache.paged<bf16, #kv, page_size = {PAGE}>
-!dense = !kvcache.tile<{ROWS}x{COLUMNS}xbf16, swizzle_128b>
-!sparse = !kvcache.tile<{ROWS}x{COLUMNS}xbf16, swizzle_64b>
-!row = vector<8xbf16>
-!blocks = memref<?x2x?x{PAGE}x2x{COLUMNS}xbf16>
-!out = memref<?x2x{ROWS}x{COLUMNS}xbf16>
-
+TYPES = """!dense = !kvcache.tile<{rows}x{columns}x{dtype}{dense}>
+!sparse = !kvcache.tile<{rows}x{columns}x{dtype}{sparse}>
+!pipe = !kvcache.pipe<{stages}, !dense, !sparse>
+!lanes = vector<{lanes}x{dtype}>
+!out = memref<?x2x{rows}x{columns}x{dtype}>
 func.func private @write(%tile: !dense, %other: !sparse, %out: !out, %i: index) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %rows = arith.constant {ROWS} : index
-  %columns = arith.constant {COLUMNS} : index
+  %lanes = arith.constant {lanes} : index
+  %rows = arith.constant {rows} : index
+  %columns = arith.constant {columns} : index
   scf.for %r = %c0 to %rows step %c1 {{
-    scf.for %c = %c0 to %columns step %c8 {{
-      %v = kvcache.tile_load %tile[%r, %c] : !dense -> !row
-      %w = kvcache.tile_load %other[%r, %c] : !sparse -> !row
-      vector.store %v, %out[%i, %c0, %r, %c] : !out, !row
-      vector.store %w, %out[%i, %c1, %r, %c] : !out, !row
+    scf.for %c = %c0 to %columns step %lanes {{
+      %v = kvcache.tile_load %tile[%r, %c] : !dense -> !lanes
+      %w = kvcache.tile_load %other[%r, %c] : !sparse -> !lanes
+      vector.store %v, %out[%i, %c0, %r, %c] : !out, !lanes
+      vector.store %w, %out[%i, %c1, %r, %c] : !out, !lanes
     }}
   }}
   return
 }}
-
-func.func @run(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %b: index, %h: index,
-               %length: index, %ids: memref<{ROWS}xi32>, %n: index, %out: !out) -> index {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %rows = arith.constant {ROWS} : index
-  %ahead = arith.constant {ahead} : index
-  %zero = arith.constant 0 : i32
-  %collection = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
-      : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
-  %k = kvcache.paged_view key %collection[%c1] : !collection
-  %ring = kvcache.pipe : !kvcache.pipe<{stages}, !dense, !sparse>
-  %first = arith.minui %ahead, %n : index
-  scf.for %i = %c0 to %first step %c1 {{
-    %t = arith.muli %i, %rows : index
+"""
+PRODUCE = """%t = arith.muli {index}, %rows : index
     %valid = arith.subi %length, %t : index
-    kvcache.produce %ring[%i] : !kvcache.pipe<{stages}, !dense, !sparse> {{
+    kvcache.produce %ring[{index}] : !pipe {{
     ^bb0(%dense: !dense, %sparse: !sparse):
       kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %valid to %dense : !cache, !dense
-      kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !cache, memref<{ROWS}xi32>, !sparse
-    }}
+      kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !cache, memref<{rows}xi32>, !sparse
+    }}"""
+PARAMETERS = ", %b: index, %h: index, %length: index, %ids: memref<{rows}xi32>, %n: index, %out: !out"
+LOOPS = """  %c1 = arith.constant 1 : index
+  %rows = arith.constant {rows} : index
+  %ahead = arith.constant {ahead} : index
+  %ring = kvcache.pipe : !pipe
+  %first = arith.minui %ahead, %n : index
+  scf.for %i = %c0 to %first step %c1 {{
+    {produce_first}
   }}
   %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c0) -> (index) {{
     %next = arith.addi %i, %ahead : index
     %more = arith.cmpi ult, %next, %n : index
     scf.if %more {{
-      %t = arith.muli %next, %rows : index
-      %valid = arith.subi %length, %t : index
-      kvcache.produce %ring[%next] : !kvcache.pipe<{stages}, !dense, !sparse> {{
-      ^bb0(%dense: !dense, %sparse: !sparse):
-        kvcache.async_load_tile %k[%b, %h, %t, %c0] valid %valid to %dense : !cache, !dense
-        kvcache.async_gather_tile %k[%h, %c0] rows %ids to %sparse : !cache, memref<{ROWS}xi32>, !sparse
-      }}
+    {produce_next}
     }}
-    %r = kvcache.consume %ring[%i] : !kvcache.pipe<{stages}, !dense, !sparse> -> (index) {{
+    %r = kvcache.consume %ring[%i] : !pipe -> (index) {{
     ^bb0(%dense: !dense, %sparse: !sparse):
       func.call @write(%dense, %sparse, %out, %i) : (!dense, !sparse, !out, index) -> ()
       %one = arith.addi %s, %c1 : index
@@ -81,32 +64,103 @@ func.func @run(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
     }}
     scf.yield %r : index
   }}
-  return %sum : index
-}}
-"""
-    return devices.jit(source, target, threads=64)
+  return %sum : index"""
+
+
+@functools.cache
+def compile_pipe(case, stages, ahead, target):
+    """`out[i]` becomes tile i of values and of the rows that `ids` names, produced `ahead` tiles before its use."""
+    span = min(128, case.head_size * 16 // case.unit)
+    text = case.aliases + TYPES.format(
+        rows=ROWS,
+        columns=case.head_size,
+        dtype=case.dtype,
+        dense=NAMES[f"{span}b"],
+        sparse=NAMES[f"{span // 2}b"],
+        stages=stages,
+        lanes=case.unit,
+    )
+    produce_first, produce_next = (
+        PRODUCE.format(rows=ROWS, index=index) for index in ("%i", "%next")
+    )
+    loops = LOOPS.format(
+        rows=ROWS, ahead=ahead, produce_first=produce_first, produce_next=produce_next
+    )
+    text += function(case, "run", "value", PARAMETERS.format(rows=ROWS), loops, "index")
+    return devices.jit(text, target, threads=64)
+
+
+def check_tiles(case, stages, ahead, tiles, target):
+    blocks = case.blocks(case.memory)[:, 1, LAYERS - 1]
+    rng = np.random.default_rng(stages)
+    b, h, length = 1, HEADS - 1, max(tiles * ROWS - 3, 0)
+    ids = rng.integers(0, len(blocks) * case.page_size, ROWS).astype(np.int32)
+    ids[3] = -1
+    out = np.zeros((max(tiles, 1), 2, ROWS, case.head_size), blocks.dtype)
+    expected = np.zeros_like(out)
+    for token in range(length):
+        page, inside = case.table[b, token // case.page_size], token % case.page_size
+        expected[token // ROWS, 0, token % ROWS] = blocks[page, inside, h]
+    for row, id_ in enumerate(ids):
+        if id_ >= 0:
+            expected[:tiles, 1, row] = blocks[
+                id_ // case.page_size, id_ % case.page_size, h
+            ]
+    program = compile_pipe(case, stages, ahead, target)
+    arguments = case.arguments(case.memory, 1, LAYERS - 1)
+    used = program.call(
+        "run", *arguments, b, h, length, ids, tiles, out.view(DTYPES[case.dtype])
+    )
+    assert used == tiles
+    np.testing.assert_array_equal(out, expected)
+
+
+PACKED = Case(LAYOUTS[0], page_size=16, head_size=64, columns=4)
 
 
 @pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
 @pytest.mark.parametrize("tiles", [0, 1, 2, 7])
-@pytest.mark.parametrize(("stages", "ahead"), [(1, 0), (2, 0), (2, 1), (3, 2), (4, 2), (4, 3)])
+@pytest.mark.parametrize(
+    ("stages", "ahead"), [(1, 0), (2, 0), (2, 1), (3, 2), (4, 2), (4, 3)]
+)
 def test_each_tile_is_that_of_its_index(stages, ahead, tiles, target):
-    rng = np.random.default_rng(stages)
-    blocks = rng.integers(0, 2**16, (PAGES, 2, 2, PAGE, 2, COLUMNS), np.uint16).view(ml_dtypes.bfloat16)
-    lut = rng.integers(0, PAGES, (2, 5)).astype(np.uint32)
-    ids = rng.integers(0, PAGES * PAGE, ROWS).astype(np.int32)
-    ids[3] = -1
-    length = max(tiles * ROWS - 3, 0)
-    out = np.zeros((max(tiles, 1), 2, ROWS, COLUMNS), ml_dtypes.bfloat16)
-    expected = np.zeros_like(out)
-    for token in range(length):
-        page, inside = lut[1, token // PAGE], token % PAGE
-        expected[token // ROWS, 0, token % ROWS] = blocks[page, 0, 1, inside, 1]
-    for i in range(tiles):
-        for row, id_ in enumerate(ids):
-            if id_ >= 0:
-                expected[i, 1, row] = blocks[id_ // PAGE, 0, 1, id_ % PAGE, 1]
-    lengths = np.zeros(2, np.uint32)
-    used = compile_pipe(stages, ahead, target).call("run", blocks, lengths, lut, 1, 1, length, ids, tiles, out)
-    assert used == tiles
-    assert (out.view(np.uint16) == expected.view(np.uint16)).all()
+    check_tiles(PACKED, stages, ahead, tiles, target)
+
+
+# Every layout, with pages that are larger and smaller than a tile, and tables of each kind.
+CASES = [
+    Case(
+        strides,
+        dtype,
+        page_size,
+        is_open,
+        is_view,
+        table_kind,
+        head_size=64,
+        columns=-(-32 // page_size),
+    )
+    for strides, (dtype, page_size, is_open, is_view, table_kind) in zip(
+        LAYOUTS,
+        itertools.cycle(
+            [
+                ("bf16", 16, False, False, "csr"),
+                ("f8E4M3FN", 64, False, True, "dense"),
+                ("f32", 4, False, False, "rows"),
+                ("f16", 3, False, True, "csr"),
+                ("bf16", 16, True, False, "rows"),
+                ("i8", 8, False, True, "csr"),
+                ("f32", 1, False, False, "rows"),
+            ]
+        ),
+    )
+]
+# SGLang's tokens are pages, named by the requests of a batch.
+CASES += [
+    Case(LAYOUTS[0], "bf16", 1, is_view=True, table_kind="rows", head_size=64, columns=32)
+]
+
+
+@pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_each_tile_of_any_layout(case, target):
+    check_tiles(case, stages=3, ahead=2, tiles=4, target=target)

@@ -61,6 +61,8 @@ class Case:
     is_open: bool = False
     is_view: bool = False
     table_kind: str = "dense"
+    head_size: int = HEAD_SIZE
+    columns: int = COLUMNS
 
     def __str__(self):
         size = f"{self.page_size}{'-open' if self.is_open else ''}"
@@ -69,14 +71,14 @@ class Case:
 
     @property
     def sizes(self):
-        pages = BATCH * COLUMNS + 1
+        pages = BATCH * self.columns + 1
         return {
             "p": pages,
             "r": 2,
             "l": LAYERS,
             "t": self.page_size,
             "h": HEADS,
-            "e": HEAD_SIZE,
+            "e": self.head_size,
         }
 
     @property
@@ -94,7 +96,7 @@ class Case:
         is_packed = self.strides.said == "nhd" or (
             self.strides.said == "hnd" and self.page_size == 1 and not self.is_open
         )
-        return HEADS * HEAD_SIZE if is_packed else self.distances[0][3]
+        return HEADS * self.head_size if is_packed else self.distances[0][3]
 
     @property
     def aliases(self):
@@ -104,11 +106,15 @@ class Case:
         size = "?" if self.is_open else self.page_size
         if said == "hnd" and self.is_open or "?" in said:
             head = "?"
-        kv = f"#kvcache.params<num_heads = {HEADS}, head_size = {HEAD_SIZE}>"
+        kv = f"#kvcache.params<num_heads = {HEADS}, head_size = {self.head_size}>"
         types = f"<{self.dtype}, {kv}, page_size = {size}, layout = {said}, table = {self.table_kind}>"
         outer, open_strides = ("?", "?") if self.is_view else ("?x2x?", "?, ?, ?")
-        blocks = f"{outer}x{size}x{HEADS}x{HEAD_SIZE}x{self.dtype}"
-        table = "memref<?xi32>" if self.table_kind == "csr" else "memref<?x?xi32, strided<[?, 1]>>"
+        blocks = f"{outer}x{size}x{HEADS}x{self.head_size}x{self.dtype}"
+        table = (
+            "memref<?xi32>"
+            if self.table_kind == "csr"
+            else "memref<?x?xi32, strided<[?, 1]>>"
+        )
         return f"""!collection = !kvcache.paged_collection{types}
 !cache = !kvcache.paged{types}
 !blocks = memref<{blocks}, strided<[{open_strides}, {self.token}, {head}, 1], offset: ?>>
@@ -133,7 +139,7 @@ class Case:
     @functools.cached_property
     def table(self):
         rng = np.random.default_rng(8)
-        return rng.permutation(BATCH * COLUMNS).astype(np.uint32).reshape(BATCH, COLUMNS)
+        return rng.permutation(BATCH * self.columns).astype(np.uint32).reshape(BATCH, -1)
 
     def indexed_table(self):
         """The lookup table as the type wants it, and its index, if there is one."""
@@ -141,12 +147,12 @@ class Case:
         if self.table_kind == "dense":
             return (self.table,)
         if self.table_kind == "csr":
-            starts = np.arange(BATCH + 1, dtype=np.uint32) * COLUMNS + 5
+            starts = np.arange(BATCH + 1, dtype=np.uint32) * self.columns + 5
             return np.r_[[np.uint32(junk)] * 5, self.table.ravel()], starts
-        rows = np.full((BATCH + 2, -(-COLUMNS // 8) * 8), junk, np.uint32)
+        rows = np.full((BATCH + 2, -(-self.columns // 8) * 8), junk, np.uint32)
         index = np.arange(BATCH, dtype=np.uint32)[::-1] + np.uint32(1)
-        rows[index, :COLUMNS] = self.table
-        return rows[:, :COLUMNS], index
+        rows[index, : self.columns] = self.table
+        return rows[:, : self.columns], index
 
     def arguments(self, memory, role=0, layer=0):
         """What functions take first."""
