@@ -123,6 +123,64 @@ struct KVCacheBytecodeInterface : BytecodeDialectInterface {
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Attributes of ops
+//===----------------------------------------------------------------------===//
+
+// Files have the height of gathered tiles always: it was not optional when
+// their encoding was fixed.
+
+template <typename OpTy>
+static void writeTileHeight(DialectBytecodeWriter &writer, OpTy op) {
+  writer.writeAttribute(
+      Builder(op.getContext()).getI64IntegerAttr(op.getTileHeight()));
+}
+
+LogicalResult
+CreateGather4TMATileOp::readProperties(DialectBytecodeReader &reader,
+                                       OperationState &state) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  return success(
+      succeeded(reader.readOptionalAttribute(properties.dtype)) &&
+      succeeded(reader.readOptionalAttribute(properties.l2_promotion)) &&
+      succeeded(reader.readOptionalAttribute(properties.swizzle)) &&
+      succeeded(reader.readAttribute(properties.tile_height)) &&
+      succeeded(reader.readOptionalAttribute(properties.tile_stride)) &&
+      succeeded(reader.readAttribute(properties.tile_width)));
+}
+
+void CreateGather4TMATileOp::writeProperties(DialectBytecodeWriter &writer) {
+  const Properties &properties = getProperties();
+  writer.writeOptionalAttribute(properties.dtype);
+  writer.writeOptionalAttribute(properties.l2_promotion);
+  writer.writeOptionalAttribute(properties.swizzle);
+  writeTileHeight(writer, *this);
+  writer.writeOptionalAttribute(properties.tile_stride);
+  writer.writeAttribute(properties.tile_width);
+}
+
+LogicalResult
+CreateRopeGather4TMATileOp::readProperties(DialectBytecodeReader &reader,
+                                           OperationState &state) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  return success(
+      succeeded(reader.readOptionalAttribute(properties.l2_promotion)) &&
+      succeeded(reader.readAttribute(properties.padded_depth)) &&
+      succeeded(reader.readOptionalAttribute(properties.swizzle)) &&
+      succeeded(reader.readAttribute(properties.tile_height)) &&
+      succeeded(reader.readAttribute(properties.tile_width)));
+}
+
+void CreateRopeGather4TMATileOp::writeProperties(
+    DialectBytecodeWriter &writer) {
+  const Properties &properties = getProperties();
+  writer.writeOptionalAttribute(properties.l2_promotion);
+  writer.writeAttribute(properties.padded_depth);
+  writer.writeOptionalAttribute(properties.swizzle);
+  writeTileHeight(writer, *this);
+  writer.writeAttribute(properties.tile_width);
+}
+
 void kvcache::addBytecodeInterface(KVCacheDialect *dialect) {
   dialect->addInterfaces<KVCacheBytecodeInterface>();
 }

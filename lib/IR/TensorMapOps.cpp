@@ -73,6 +73,28 @@ static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
                          "needs 'kvcache.create_scale_tma_tile'");
 }
 
+/// Checks that a tile of `columns` is at most as wide as `elements`, which
+/// `what` names, rounded up to whole spans.
+static LogicalResult verifyColumns(Operation *op, int64_t columns,
+                                   Swizzle swizzle, StringRef what,
+                                   int64_t elements) {
+  CacheTypeInterface cache = asCache(op->getOperand(0)).getType();
+  int64_t limit = tma::getPaddedDepth(getShape(cache).elementBytes,
+                                      toTMA(swizzle), elements);
+  if (columns <= limit)
+    return success();
+  return op->emitOpError("expects 'columns' to be at most ")
+         << what << " (" << limit << "), got " << columns;
+}
+
+/// Checks that a tile of `columns` is at most as wide as a head.
+static LogicalResult verifyColumnsOfHead(Operation *op, int64_t columns,
+                                         Swizzle swizzle) {
+  CacheTypeInterface cache = asCache(op->getOperand(0)).getType();
+  return verifyColumns(op, columns, swizzle, "a head",
+                       getShape(cache).headSize);
+}
+
 /// Checks (C3) of the ops on rope.
 static LogicalResult verifyRope(Operation *op, CacheTypeInterface cache,
                                 int64_t paddedDepth, int64_t columns) {
@@ -110,7 +132,8 @@ static tma::OpenTensorMap getMap(CreateTMATileOp::Adaptor op) {
   CacheTypeInterface cache = asCache(op.getCache()).getType();
   tma::Swizzle swizzle = toTMA(op.getSwizzle());
   if (cache.isPaged())
-    return tma::getTile(getShape(cache), op.getRows(), swizzle);
+    return tma::getTile(getShape(cache), op.getRows(), op.getColumns(),
+                        swizzle);
   return tma::getMatrixTile(getShape(cache), op.getRows(), op.getColumns(),
                             static_cast<tma::Major>(op.getMajor()), swizzle);
 }
@@ -123,15 +146,15 @@ LogicalResult CreateTMATileOp::verify() {
     return failure();
   // (C3)
   bool isMN = getMajor() == Major::MN;
-  if (cache.isPaged() && (isMN || getColumns() != 0))
-    return emitOpError("expects 'columns' and 'mn_major' only for a continuous "
-                       "cache");
-  if (isMN && getSwizzle() != Swizzle::Span128)
-    return emitOpError("expects 'swizzle_128b' with 'mn_major', got '")
-           << stringifySwizzle(getSwizzle()) << "'";
+  if (cache.isPaged() && isMN)
+    return emitOpError("expects 'mn_major' only for a continuous cache");
   if (isMN && getColumns() == 0)
     return emitOpError("expects 'columns' with 'mn_major'");
-  return success();
+  // (C6)
+  if (cache.isPaged())
+    return verifyColumnsOfHead(*this, getColumns(), getSwizzle());
+  return verifyColumns(*this, getColumns(), getSwizzle(), "a row",
+                       getShape(cache).getRowElements());
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,7 +181,7 @@ LogicalResult CreatePagedTMATileOp::verify() {
   if (cache.getPageSize() % getRows() != 0)
     return emitOpError("expects 'rows' to divide page_size (")
            << cache.getPageSize() << "), got " << getRows();
-  return success();
+  return verifyColumnsOfHead(*this, getColumns(), getSwizzle()); // (C5)
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,10 +199,7 @@ KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp, /*usesPageSize=*/false)
 LogicalResult CreateRaggedTMATileOp::verify() {
   if (failed(verifyNoScales(*this, getViewed().getType()))) // (C2)
     return failure();
-  // (C3)
-  if (getColumns() != 0 && getSwizzle() != Swizzle::None)
-    return emitOpError("expects 'columns' only without a swizzle");
-  return success();
+  return verifyColumnsOfHead(*this, getColumns(), getSwizzle()); // (C3)
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,23 +249,51 @@ static int64_t getRowPitchBytes(CacheTypeInterface cache) {
   return shape.getRowPitch() * shape.elementBytes;
 }
 
+/// The distance between the rows of the descriptor, in its elements.
+static int64_t getRowStride(CreateGather4TMATileOp::Adaptor op, int64_t bytes) {
+  if (std::optional<uint64_t> stride = op.getTileStride())
+    return *stride;
+  CacheTypeInterface cache = asCache(op.getCache()).getType();
+  bool hasLayout = !getShape(cache).isPacked() && bytes;
+  return hasLayout ? getRowPitchBytes(cache) / bytes : op.getTileWidth();
+}
+
 static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
   CacheTypeInterface cache = asCache(op.getCache()).getType();
   int64_t bytes = getElementBytes(op);
-  int64_t row = bytes ? getRowPitchBytes(cache) / bytes : 0;
-  return tma::getGather4Tile(getShape(cache), bytes, op.getTileWidth(),
-                             op.getTileStride().value_or(row),
-                             // A span has no size in invalid elements.
-                             bytes ? toTMA(op.getSwizzle())
-                                   : tma::Swizzle::None);
+  return tma::getGather4Tile(
+      getShape(cache), bytes, op.getTileWidth(), getRowStride(op, bytes),
+      // A span has no size in invalid elements.
+      bytes ? toTMA(op.getSwizzle()) : tma::Swizzle::None);
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreateGather4TMATileOp, /*usesPageSize=*/false)
 
-/// Checks (C6): the row of a view with a layout.
-static LogicalResult verifyRowOfLayout(CreateGather4TMATileOp op,
-                                       int64_t bytes) {
+/// Checks (C3) and (C4): the rows of a view without a layout.
+static LogicalResult verifyPackedRows(CreateGather4TMATileOp op, int64_t bytes,
+                                      int64_t stride) {
+  if (stride < int64_t(op.getTileWidth()))
+    return op.emitOpError("expects 'tile_stride' to be at least 'tile_width' (")
+           << op.getTileWidth() << "), got " << stride;
+  int64_t row = getRowPitchBytes(op.getViewed().getType());
+  if (stride <= row / bytes)
+    return success();
+  return op.emitOpError("expects 'tile_stride', by default 'tile_width', to be "
+                        "at most a row of the cache (")
+         << row << " bytes), got " << stride << " elements of " << bytes
+         << " bytes";
+}
+
+/// Checks (C6): the rows of a view with a layout.
+static LogicalResult verifyRowsOfLayout(CreateGather4TMATileOp op,
+                                        int64_t bytes, int64_t stride) {
   CacheTypeInterface cache = op.getViewed().getType();
+  int64_t pitch = getRowPitchBytes(cache);
+  if (pitch % bytes != 0 || stride != pitch / bytes)
+    return op.emitOpError("expects 'tile_stride' to be the token stride of the "
+                          "cache (")
+           << pitch << " bytes), got " << stride << " elements of " << bytes
+           << " bytes";
   if (cache.hasOpenHeadStride())
     return op.emitOpError("expects 'cache' to have a static head stride, got ")
            << cache;
@@ -272,19 +320,9 @@ LogicalResult CreateGather4TMATileOp::verify() {
     return emitOpError("expects 'dtype' to be an integer or float of 1, 2, 4 "
                        "or 8 bytes, got ")
            << *getDtype();
-  int64_t pitchBytes = getRowPitchBytes(cache);
-  int64_t stride = getTileStride().value_or(pitchBytes / bytes);
-  bool isPacked = getShape(cache).isPacked();
-  if (isPacked && stride < int64_t(getTileWidth()))
-    return emitOpError("expects 'tile_stride' to be at least 'tile_width' (")
-           << getTileWidth() << "), got " << stride;
-  // (C4)
-  if (pitchBytes % bytes != 0 || stride != pitchBytes / bytes)
-    return emitOpError("expects 'tile_stride' to be ")
-           << (isPacked ? "a row" : "the token stride") << " of the cache ("
-           << pitchBytes << " bytes), got " << stride << " elements of "
-           << bytes << " bytes";
-  return isPacked ? success() : verifyRowOfLayout(*this, bytes);
+  int64_t stride = getRowStride(Adaptor(*this), bytes);
+  return getShape(cache).isPacked() ? verifyPackedRows(*this, bytes, stride)
+                                    : verifyRowsOfLayout(*this, bytes, stride);
 }
 
 //===----------------------------------------------------------------------===//

@@ -155,6 +155,14 @@ int64_t CacheShape::getRowAlignment() const {
   return alignment;
 }
 
+/// The inner side of a box: a span, or without a swizzle `columns`, if given.
+static int64_t getInnerSide(int64_t elementBytes, int64_t columns,
+                            Swizzle swizzle) {
+  return swizzle == Swizzle::None && columns
+             ? columns
+             : getGranularity(swizzle, elementBytes);
+}
+
 static OpenTensorMap start(int64_t elementBytes, Swizzle swizzle) {
   OpenTensorMap map;
   map.elementBytes = elementBytes;
@@ -163,11 +171,12 @@ static OpenTensorMap start(int64_t elementBytes, Swizzle swizzle) {
 }
 
 OpenTensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
-                                          Swizzle swizzle) {
+                                          int64_t columns, Swizzle swizzle) {
   if (cache.pageSize)
     rows = std::min(rows, cache.pageSize);
   OpenTensorMap map = start(cache.elementBytes, swizzle);
-  map.add(cache.headSize, 1, getGranularity(swizzle, cache.elementBytes));
+  map.add(cache.headSize, 1,
+          getInnerSide(cache.elementBytes, columns, swizzle));
   map.add(cache.numHeads, cache.getHeadPitch(), 1);
   map.add(&Extents::rows, cache.getRowPitch(), rows);
   return map;
@@ -176,10 +185,10 @@ OpenTensorMap mlir::kvcache::tma::getTile(const CacheShape &cache, int64_t rows,
 OpenTensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
                                                 int64_t rows, int64_t columns,
                                                 Major major, Swizzle swizzle) {
-  int64_t span = getGranularity(swizzle, cache.elementBytes);
-  bool isWhole = major == Major::K || columns == span;
+  int64_t inner = getInnerSide(cache.elementBytes, columns, swizzle);
+  bool isWhole = major == Major::K || columns == inner;
   OpenTensorMap map = start(cache.elementBytes, swizzle);
-  map.add(cache.getRowElements(), 1, span);
+  map.add(cache.getRowElements(), 1, inner);
   map.add(&Extents::rows, cache.getRowPitch(), isWhole ? rows : 8);
   return map;
 }
@@ -187,11 +196,9 @@ OpenTensorMap mlir::kvcache::tma::getMatrixTile(const CacheShape &cache,
 OpenTensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
                                                int64_t rows, int64_t columns,
                                                Swizzle swizzle) {
-  int64_t inner = swizzle == Swizzle::None
-                      ? columns
-                      : getGranularity(swizzle, cache.elementBytes);
   OpenTensorMap map = start(cache.elementBytes, swizzle);
-  map.add(cache.headSize, 1, inner);
+  map.add(cache.headSize, 1,
+          getInnerSide(cache.elementBytes, columns, swizzle));
   map.add(cache.numHeads, cache.getHeadPitch(), 1);
   map.add(cache.pageSize, cache.getRowPitch(), rows);
   map.add(&Extents::pages, &Extents::pageStride, 1);
@@ -201,10 +208,9 @@ OpenTensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
 OpenTensorMap mlir::kvcache::tma::getRaggedTile(const CacheShape &cache,
                                                 int64_t rows, int64_t columns,
                                                 Swizzle swizzle) {
-  bool isWide = swizzle == Swizzle::None && columns;
   OpenTensorMap map = start(cache.elementBytes, swizzle);
   map.add(cache.headSize, 1,
-          isWide ? columns : getGranularity(swizzle, cache.elementBytes));
+          getInnerSide(cache.elementBytes, columns, swizzle));
   map.add(rows, cache.getRowPitch(), rows);
   map.add(cache.numHeads, cache.getHeadPitch(), 1);
   map.add({&Extents::rows, 1}, cache.getRowPitch(), 1);
@@ -233,7 +239,8 @@ OpenTensorMap mlir::kvcache::tma::getGather4Tile(const CacheShape &cache,
                                                  int64_t width, int64_t stride,
                                                  Swizzle swizzle) {
   OpenTensorMap map = start(elementBytes, swizzle);
-  // Packed rows end where the next begin.
+  // Rows end where the next begin, except in a layout, whose heads may lie
+  // apart.
   int64_t row = stride;
   if (!cache.isPacked() && elementBytes)
     row = cache.getRowElements() * cache.elementBytes / elementBytes;

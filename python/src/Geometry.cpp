@@ -57,7 +57,7 @@ static OpenTensorMap getTensorMap(const std::string &kind, const Sizes &sizes) {
   int64_t rows = sizes["rows"], columns = sizes["columns"];
   int64_t paddedDepth = sizes["padded_depth"];
   if (kind == "tile")
-    return tma::getTile(cache, rows, swizzle);
+    return tma::getTile(cache, rows, columns, swizzle);
   if (kind == "matrix")
     return tma::getMatrixTile(
         cache, rows, columns,

@@ -95,7 +95,7 @@ func.func private @paged() {
   %a = kvcache.create_tma_tile %v {rows = 64, swizzle = #kvcache.swizzle<swizzle_128b>, l2_promotion = 256} : !paged -> !tile
   %b = kvcache.create_paged_tma_tile %v {rows = 16, columns = 128} : !paged -> !paged_tile
   %c = kvcache.create_ragged_tma_tile %v {rows = 64, swizzle = #kvcache.swizzle<swizzle_64b>} : !paged -> !ragged_tile
-  %d = kvcache.create_gather4_tma_tile %v {tile_height = 8, tile_width = 32, swizzle = #kvcache.swizzle<swizzle_32b>}
+  %d = kvcache.create_gather4_tma_tile %v {tile_height = 8, tile_width = 32, tile_stride = 1024, swizzle = #kvcache.swizzle<swizzle_32b>}
       : !paged -> !gather4
   gpu.launch_func @kernels::@paged blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%buffer : memref<1052800xbf16>, %a : !tile, %b : !paged_tile, %c : !ragged_tile, %d : !gather4)

@@ -50,7 +50,7 @@ static void testRoundTrips() {
     largest.add(int64_t(1) << 31, (int64_t(1) << 40) - 16, 256);
 
   const OpenTensorMap views[] = {
-      getTile(kCache, 64, Swizzle::Span128),
+      getTile(kCache, 64, 0, Swizzle::Span128),
       getMatrixTile(kCache, 64, 128, Major::MN, Swizzle::Span128),
       getPagedTile(kCache, 64, 64, Swizzle::Span64),
       getRaggedTile(kCache, 64, 0, Swizzle::Span32),
@@ -79,8 +79,9 @@ static void testGarbage() {
   std::memset(bytes, 0x5a, sizeof(bytes));
   expect(!decode(bytes), "noise is no tensor map");
 
-  encode({resolve(getTile(kCache, 64, Swizzle::Span128), kExtents), kBase, 0},
-         bytes);
+  encode(
+      {resolve(getTile(kCache, 64, 0, Swizzle::Span128), kExtents), kBase, 0},
+      bytes);
   // Magic number, a limit, the rank, the swizzle, and the zeros at the end.
   for (int at : {0, 7, 24, 96, 98, 99, 127}) {
     char changed[kDescriptorBytes];
@@ -97,7 +98,7 @@ static void testGarbage() {
 /// Prints the limit that a map breaks after `change`.
 template <typename Change>
 static void printLimit(Change change, uint64_t base = kBase) {
-  TensorMap map = resolve(getTile(kCache, 64, Swizzle::Span128), kExtents);
+  TensorMap map = resolve(getTile(kCache, 64, 0, Swizzle::Span128), kExtents);
   change(map);
   std::printf("%s\n", findBrokenLimit(map, base).value_or("none").c_str());
 }

@@ -20,6 +20,9 @@ defvar KVCache_L2Promotion =
     AttrConstraint<CPred<"::llvm::is_contained({0, 64, 128, 256}, "
                          "::llvm::cast<::mlir::IntegerAttr>($_self).getInt())">,
                    "whose value is 0, 64, 128 or 256">]>, "0">;
+defvar KVCache_OptionalColumns =
+  DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
+defvar KVCache_TileHeight = DefaultValuedAttr<KVCache_PositiveI64, "4">;
 defvar KVCache_OptionalSwizzle =
   DefaultValuedAttr<KVCache_SwizzleAttr, "::mlir::kvcache::Swizzle::None">;
 
@@ -47,32 +50,35 @@ class KVCache_TensorMapOp<string mnemonic, Type viewType, dag geometry>
 
 def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
     KVCache_AnyView, (ins
-      KVCache_PositiveI64:$rows,
-      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$columns,
+      KVCache_PositiveI64:$rows, KVCache_OptionalColumns:$columns,
       DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major,
       KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of rows of a cache";
   let description = [{
     For a paged cache, the sizes are (E, H, rows of the view), and the box is
-    (span, 1, `min(rows, page_size)`): rows of one head. The coordinates are the
+    (w, 1, `min(rows, page_size)`): rows of one head. The coordinates are the
     element, the head and the row, as from `row_index` and `tma_row`.
 
     For a continuous cache, the tensor is a matrix with the sizes (H * E, rows
-    of the view). For `k_major`, the box is (span, rows). For `mn_major`, it is
-    (span, rows) if `columns` is the span, else (span, 8).
+    of the view). For `k_major`, the box is (w, rows). For `mn_major`, it is
+    (w, rows) if `columns` is w, else (w, 8): `tma_load` with `at` loads the
+    rows of a tile, eight at a time.
 
-    A span has 16, 32, 64 or 128 bytes, depending on the swizzle.
+    `columns` is the width of the tile. With a swizzle, w is the span of 32, 64
+    or 128 bytes, and a tile has as many chunks as cover the width. Without one,
+    a tile is one chunk and w is `columns`, or 16 bytes if it is absent.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware: the sides of the
       box are from 1 to 256, and the strides are multiples of 16 bytes.
     - (C2) the view is not a view of scales; use `create_scale_tma_tile`.
-    - (C3) `columns` and `major` require a continuous cache; `mn_major` requires
-      `swizzle_128b` and `columns`.
+    - (C3) `mn_major` requires a continuous cache and `columns`.
     - (C4) the page size of a paged cache is static.
     - (C5) the distance between pages is a whole number of rows. The lowering
       checks a static distance, the host another one when it creates the
       descriptor.
+    - (C6) `columns` is at most the number of stored elements of a head, or of a
+      row of a continuous cache, rounded up to whole spans.
 
     Example:
 
@@ -108,6 +114,8 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
     - (C2) the view is a view of a paged cache, not of scales.
     - (C3) `rows` divides the page size.
     - (C4) the page size is static.
+    - (C5) `columns` is at most the number of stored elements of a head, rounded
+      up to whole spans.
 
     Example:
 
@@ -128,23 +136,24 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
 
 def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
     "create_ragged_tma_tile", KVCache_AnyView, (ins
-      KVCache_PositiveI64:$rows,
-      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$columns,
+      KVCache_PositiveI64:$rows, KVCache_OptionalColumns:$columns,
       KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of rows, some of which may be invalid";
   let description = [{
     The sizes are (E, rows, H, rows of the view + 1), starting `rows` rows
-    before the view. The box is (span, rows, 1, 1). With the coordinates (d,
+    before the view. The box is (w, rows, 1, 1). With the coordinates (d,
     rows - v, h, r + v), a copy reads v rows of head h from row r on, and fills
     the other `rows - v` rows with zeros. The number of bytes is always the
     same. A store drops the invalid rows.
 
-    Without a swizzle, the inner side of the box is `columns`, if given.
+    `columns` is the width of the tile, and w follows from it as for
+    `create_tma_tile`.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware.
     - (C2) the view is not a view of scales.
-    - (C3) `columns` and a swizzle exclude each other.
+    - (C3) `columns` is at most the number of stored elements of a head, rounded
+      up to whole spans.
     - (C4) the distance between pages is a whole number of rows. The lowering
       checks a static distance, the host another one when it creates the
       descriptor.
@@ -207,7 +216,7 @@ def KVCache_CreateRopeTMATileOp : KVCache_TensorMapOp<
 
 def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
     "create_gather4_tma_tile", KVCache_AnyView, (ins
-      KVCache_PositiveI64:$tile_height, KVCache_PositiveI64:$tile_width,
+      KVCache_TileHeight:$tile_height, KVCache_PositiveI64:$tile_width,
       OptionalAttr<KVCache_PositiveI64>:$tile_stride,
       OptionalAttr<TypeAttr>:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of single rows of a cache";
@@ -218,39 +227,56 @@ def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
     576 bytes, for example, fits a box of 72 64-bit integers, but not a box of
     bytes, whose sides are at most 256.
 
-    `tile_stride` defaults to the size of a row.
+    Row r of the descriptor starts r times `tile_stride` behind the view. The
+    default is `tile_width`: that of a tile of whole rows. A tile of a part of a
+    row gives the row as `tile_stride`, so that the rows are those of `tma_row`
+    and `row_index`. With a smaller stride, the rows are equal parts of the
+    first bytes of the view, such as its heads, as many as the view has rows. A
+    view with a layout has the rows of the layout: `tile_stride` is the token
+    stride, also by default, and the first size is a row from its first element
+    to its last.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware.
     - (C2) the view is not a view of scales.
     - (C3) `tile_height` is a multiple of 4, and `tile_stride` at least
-      `tile_width`.
-    - (C4) `tile_stride` elements are a row of the cache.
+      `tile_width` in a view without a layout.
+    - (C4) `tile_stride` is at most a row of the cache, so that all rows of the
+      descriptor lie in the view.
     - (C5) the distance between pages is a whole number of rows. The lowering
       checks a static distance, the host another one when it creates the
       descriptor.
+    - (C6) of a view with a layout, the stride of heads is static, a row has
+      whole elements of the descriptor, `tile_width` is at most a row, and
+      `tile_stride` is the token stride.
 
     Example:
 
     ```mlir
     #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
     !cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
-    !desc = !kvcache.tma_tile<72x1xi64>
+    !rows = !kvcache.tma_tile<72x1xi64>
+    !content = !kvcache.tma_tile<64x1xi64>
 
-    func.func @create(%k: !cache) -> !desc {
-      %desc = kvcache.create_gather4_tma_tile %k
+    func.func @create(%k: !cache) -> (!rows, !content) {
+      %rows = kvcache.create_gather4_tma_tile %k
                 {tile_height = 64, tile_width = 72, dtype = i64}
-                : !cache -> !desc
-      return %desc : !desc
+                : !cache -> !rows
+      %content = kvcache.create_gather4_tma_tile %k
+                   {tile_width = 64, tile_stride = 72, dtype = i64}
+                   : !cache -> !content
+      return %rows, %content : !rows, !content
     }
     ```
   }];
+  // Files always have the height.
+  let useCustomPropertiesEncoding = 1;
   let hasVerifier = 1;
 }
 
 def KVCache_CreateRopeGather4TMATileOp : KVCache_TensorMapOp<
     "create_rope_gather4_tma_tile", KVCache_AnyView, (ins
-      KVCache_PositiveI64:$tile_height, KVCache_PositiveI64:$tile_width,
+      KVCache_TileHeight:$tile_height, KVCache_PositiveI64:$tile_width,
       KVCache_PositiveI64:$padded_depth, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of the rope part of single MLA rows";
   let description = [{
@@ -283,6 +309,8 @@ def KVCache_CreateRopeGather4TMATileOp : KVCache_TensorMapOp<
     }
     ```
   }];
+  // Files always have the height.
+  let useCustomPropertiesEncoding = 1;
   let hasVerifier = 1;
 }
 

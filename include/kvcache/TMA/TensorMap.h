@@ -122,10 +122,15 @@ private:
 /// The index of a matrix product that runs along the rows of a tile.
 enum class Major : uint8_t { K, MN };
 
-/// Rows of one head: (E, H, rows), box (span, 1, rows). The box lies inside a
-/// page.
-OpenTensorMap getTile(const CacheShape &cache, int64_t rows, Swizzle swizzle);
-/// Rows of a continuous cache as a matrix: (H * E, rows).
+// With a swizzle, the inner side of a box is a span. Without one, it is
+// `columns`, or 16 bytes if `columns` is 0.
+
+/// Rows of one head: (E, H, rows), box (columns, 1, rows). The box lies inside
+/// a page.
+OpenTensorMap getTile(const CacheShape &cache, int64_t rows, int64_t columns,
+                      Swizzle swizzle);
+/// Rows of a continuous cache as a matrix: (H * E, rows), box (columns, rows).
+/// For `Major::MN`, the box has 8 rows if the tile is wider than the box.
 OpenTensorMap getMatrixTile(const CacheShape &cache, int64_t rows,
                             int64_t columns, Major major, Swizzle swizzle);
 /// Rows of one head and page: (E, H, P, NB).
@@ -134,8 +139,7 @@ OpenTensorMap getPagedTile(const CacheShape &cache, int64_t rows,
 /// Rows of one head, some of which may be invalid: (E, BM, H, rows + 1),
 /// starting BM rows before the view. For v valid rows from row r of head m on,
 /// use the coordinates (column, BM - v, m, r + v), which leave the invalid rows
-/// out of bounds. Without a swizzle, the inner side of the box is `columns`, or
-/// 16 bytes if `columns` is 0.
+/// out of bounds.
 OpenTensorMap getRaggedTile(const CacheShape &cache, int64_t rows,
                             int64_t columns, Swizzle swizzle);
 /// The bf16 rope of `columns` elements that follows `paddedDepth` bytes of
@@ -144,7 +148,8 @@ OpenTensorMap getRopeTile(const CacheShape &cache, int64_t rows,
                           int64_t columns, int64_t paddedDepth,
                           Swizzle swizzle);
 /// Single rows, for gather4: (stride, rows), in elements of `elementBytes`,
-/// which may differ from those of the cache.
+/// which may differ from those of the cache. Row r starts r strides behind the
+/// view; with a layout, it has the elements of a row of the cache.
 OpenTensorMap getGather4Tile(const CacheShape &cache, int64_t elementBytes,
                              int64_t width, int64_t stride, Swizzle swizzle);
 /// Single rows of the bf16 rope.

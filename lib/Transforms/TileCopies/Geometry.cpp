@@ -103,16 +103,18 @@ static tma::OpenTensorMap getRows(TileCopyOpInterface copy) {
                              pitchBytes / bytes, layout.swizzle);
 }
 
-static DescriptorRequest requestRows(TileType tile) {
+static DescriptorRequest requestRows(TileCopyOpInterface copy) {
+  TileType tile = copy.getTile().getType();
   MLIRContext *context = tile.getContext();
   Builder builder(context);
   Type element = getBoxElement(tile);
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   NamedAttrList attributes;
-  attributes.set("tile_height", builder.getI64IntegerAttr(tile.getRows()));
   attributes.set("tile_width", builder.getI64IntegerAttr(
                                    tile.getColumns() *
                                    tile.getLayout().elementBytes / bytes));
+  attributes.set("tile_stride",
+                 builder.getI64IntegerAttr(getRows(copy).strides[1].constant));
   attributes.set("swizzle", SwizzleAttr::get(context, tile.getSwizzle()));
   if (element != tile.getElementType())
     attributes.set("dtype", TypeAttr::get(element));
@@ -129,6 +131,5 @@ tma::OpenTensorMap kvcache::getTensorMap(TileCopyOpInterface copy) {
 }
 
 DescriptorRequest kvcache::requestDescriptor(TileCopyOpInterface copy) {
-  return copy.getRowIds() ? requestRows(copy.getTile().getType())
-                          : requestBoxes(copy);
+  return copy.getRowIds() ? requestRows(copy) : requestBoxes(copy);
 }

@@ -25,8 +25,8 @@ _SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
 _TILE = ("num_heads", "head_size", "num_rows", "rows")
 _LAYOUT = ("token_stride", "head_stride")
 _SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "tile": (_TILE, ("page_size", *_LAYOUT)),
-    "matrix": ((*_TILE, "columns"), ()),
+    "tile": (_TILE, ("page_size", "columns", *_LAYOUT)),
+    "matrix": (_TILE, ("columns",)),
     "paged": (
         ("num_heads", "head_size", "page_size", "num_pages", "rows", "columns"),
         ("page_stride", *_LAYOUT),
@@ -189,12 +189,13 @@ def descriptor_fields(
     ==============  ==============================================================
     kind            sizes
     ==============  ==============================================================
-    tile            num_heads, head_size, num_rows, rows; page_size of a paged cache
-    matrix          num_heads, head_size, num_rows, rows, columns; and ``major``
+    tile            num_heads, head_size, num_rows, rows; page_size of a paged
+                    cache; columns, 16 bytes of them unless given
+    matrix          num_heads, head_size, num_rows, rows; columns as for tile, which
+                    ``major="mn"`` needs
     paged           num_heads, head_size, page_size, num_pages, rows, columns;
                     page_stride, in elements, packed unless given
-    ragged          num_heads, head_size, num_rows, rows; columns without a swizzle,
-                    16 bytes of them unless given
+    ragged          num_heads, head_size, num_rows, rows; columns as for tile
     rope            num_heads, num_rows, rows, columns, padded_depth; page_size of a
                     paged cache
     gather4         num_rows, tile_width; tile_stride unless it is the width
@@ -213,8 +214,8 @@ def descriptor_fields(
             then needs ``page_stride``, ragged, and gather4, which then needs
             ``num_heads`` and ``head_size``. ``num_rows`` are the rows from the first to the last of the view
             (``kvcache.num_kv_rows``), with a whole number of rows between pages;
-            ``rows`` and ``columns`` are those of the tile,
-            ``padded_depth`` bytes before the rope.
+            ``rows`` and ``columns`` are those of the tile; a swizzled box has the
+            columns of a span. ``padded_depth`` bytes are before the rope.
 
     Raises:
         ValueError: For an unknown kind, swizzle or major, and for sizes that are
@@ -233,8 +234,8 @@ def descriptor_fields(
     check_sizes(**sizes)
     # NumPy's integers would overflow.
     sizes = {name: int(size) for name, size in sizes.items()}
-    if major == "mn" and (kind != "matrix" or swizzle != "128b"):
-        raise ValueError("expects major 'mn' only for a matrix with swizzle '128b'")
+    if major == "mn" and (kind != "matrix" or "columns" not in sizes):
+        raise ValueError("expects major 'mn' only for a matrix with columns")
     _check_layout(kind, sizes)
     if kind == "paged":
         row = sizes["num_heads"] * sizes["head_size"]

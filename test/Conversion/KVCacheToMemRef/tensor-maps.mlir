@@ -118,18 +118,22 @@ func.func @rope(%k: !cache) -> (!tile, !row) {
 !cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
 !words = !kvcache.tma_tile<72x1xi64>
 !bytes = !kvcache.tma_tile<128x1xf8E4M3FN, swizzle_128b, l2_promotion = 256>
+!half = !kvcache.tma_tile<36x1xi64>
 
-// A row of 576 bytes is one of 72 words.
+// A row of 576 bytes is one of 72 words, or of two halves, of which only as
+// many are rows as the view has.
 // CHECK-LABEL: func.func @gather4(
 // CHECK-SAME:    %[[BLOCKS:[^:]*]]: memref<f8E4M3FN, strided<[], offset: ?>>,
 // CHECK:         %[[ROWS:.*]] = arith.addi %{{.*}}, %c64
 // CHECK:         kvcache.encode_tensor_map %[[BLOCKS]] sizes[%c72, %[[ROWS]]] strides[%c72] : {{.*}} -> !kvcache.tma_tile<72x1xi64>
 // CHECK:         kvcache.encode_tensor_map %[[BLOCKS]] sizes[%c576, %[[ROWS]]] strides[%c576] : {{.*}} -> !kvcache.tma_tile<128x1xf8E4M3FN, swizzle_128b, l2_promotion = 256>
-func.func @gather4(%k: !cache) -> (!words, !bytes) {
+// CHECK:         kvcache.encode_tensor_map %[[BLOCKS]] sizes[%c36, %[[ROWS]]] strides[%c36] : {{.*}} -> !kvcache.tma_tile<36x1xi64>
+func.func @gather4(%k: !cache) -> (!words, !bytes, !half) {
   %a = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 72, dtype = i64} : !cache -> !words
-  %b = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 512, l2_promotion = 256,
+  %b = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 512, tile_stride = 576, l2_promotion = 256,
                                            swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !bytes
-  return %a, %b : !words, !bytes
+  %c = kvcache.create_gather4_tma_tile %k {tile_width = 36, dtype = i64} : !cache -> !half
+  return %a, %b, %c : !words, !bytes, !half
 }
 
 // -----

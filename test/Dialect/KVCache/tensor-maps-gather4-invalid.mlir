@@ -18,7 +18,7 @@ func.func @c1_gather4_of_too_many_columns(%k: !mla_cache) {
 func.func @c1_gather4_of_columns_of_odd_bytes(%k: !mla_cache) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 568}}
   // expected-error @below {{failed to infer returned types}}
-  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 71, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x1xi64>
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 71, tile_stride = 72, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x1xi64>
   return
 }
 
@@ -105,8 +105,8 @@ func.func @c3_gather4_of_odd_rows(%k: !mla_cache) {
 !mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
 
 func.func @c3_gather4_of_more_columns_than_the_stride(%k: !mla_cache) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be at least 'tile_width' (74), got 72}}
-  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 74, dtype = i64} : !mla_cache -> !kvcache.tma_tile<74x1xi64>
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be at least 'tile_width' (64), got 62}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 64, tile_stride = 62, dtype = i64} : !mla_cache -> !kvcache.tma_tile<64x1xi64>
   return
 }
 
@@ -115,8 +115,8 @@ func.func @c3_gather4_of_more_columns_than_the_stride(%k: !mla_cache) {
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
 
-func.func @c3_gather4_of_more_columns_than_a_row_whatever_the_result(%k: !mla_cache) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be at least 'tile_width' (592), got 576}}
+func.func @c4_gather4_of_more_columns_than_a_row_whatever_the_result(%k: !mla_cache) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride', by default 'tile_width', to be at most a row of the cache (576 bytes), got 592 elements of 1 bytes}}
   %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 592} : !mla_cache -> !kvcache.tma_tile<72x1xi64>
   return
 }
@@ -126,9 +126,21 @@ func.func @c3_gather4_of_more_columns_than_a_row_whatever_the_result(%k: !mla_ca
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
 
-func.func @c4_gather4_of_less_than_a_row(%k: !mla_cache) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be a row of the cache (576 bytes), got 64 elements of 8 bytes}}
-  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 64, tile_stride = 64, dtype = i64} : !mla_cache -> !kvcache.tma_tile<64x1xi64>
+func.func @c4_gather4_of_more_than_a_row(%k: !mla_cache) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride', by default 'tile_width', to be at most a row of the cache (576 bytes), got 73 elements of 8 bytes}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 64, tile_stride = 73, dtype = i64} : !mla_cache -> !kvcache.tma_tile<64x1xi64>
+  return
+}
+
+// -----
+
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+
+func.func @c1_gather4_of_a_stride_of_odd_bytes(%k: !mla_cache) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects stride 1 to be a multiple of 16 bytes, got 568}}
+  // expected-error @below {{failed to infer returned types}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_width = 64, tile_stride = 71, dtype = i64} : !mla_cache -> !kvcache.tma_tile<64x1xi64>
   return
 }
 
@@ -139,7 +151,7 @@ func.func @c4_gather4_of_less_than_a_row(%k: !mla_cache) {
 
 // 8 * (2^61 + 72) is 576 in 64 bits.
 func.func @c4_gather4_of_a_stride_that_wraps(%k: !mla_cache) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be a row of the cache (576 bytes), got 2305843009213694024 elements of 8 bytes}}
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride', by default 'tile_width', to be at most a row of the cache (576 bytes), got 2305843009213694024 elements of 8 bytes}}
   %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 64, tile_stride = 2305843009213694024, dtype = i64} : !mla_cache -> !kvcache.tma_tile<64x1xi64>
   return
 }
@@ -149,9 +161,9 @@ func.func @c4_gather4_of_a_stride_that_wraps(%k: !mla_cache) {
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla_cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
 
-func.func @no_tile_height(%k: !mla_cache) {
-  // expected-error @below {{'kvcache.create_gather4_tma_tile' op requires attribute 'tile_height'}}
-  %desc = kvcache.create_gather4_tma_tile %k {tile_width = 64} : !mla_cache -> !kvcache.tma_tile<64x1xf8E4M3FN>
+func.func @tile_height_of_zero(%k: !mla_cache) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op attribute 'tile_height' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_height = 0, tile_width = 64} : !mla_cache -> !kvcache.tma_tile<64x1xf8E4M3FN>
   return
 }
 
@@ -263,6 +275,17 @@ func.func @c3_rope_gather_of_a_layout(%k: !pitched) {
 func.func @c6_gather_of_open_heads(%k: !open) {
   // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'cache' to have a static head stride, got '!kvcache.paged<bf16,}}
   %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 128} : !open -> !kvcache.tma_tile<128x1xbf16>
+  return
+}
+
+// -----
+
+#one = #kvcache.params<num_heads = 1, head_size = 128>
+!pitched = !kvcache.paged<f8E4M3FN, #one, page_size = 64, layout = [token = 256]>
+
+func.func @c6_stride_of_less_than_a_token(%k: !pitched) {
+  // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects 'tile_stride' to be the token stride of the cache (256 bytes), got 128 elements of 1 bytes}}
+  %desc = kvcache.create_gather4_tma_tile %k {tile_width = 128, tile_stride = 128} : !pitched -> !kvcache.tma_tile<128x1xf8E4M3FN>
   return
 }
 

@@ -39,9 +39,67 @@ func.func @c1_matrix_of_rows_at_odd_bytes(%k: !tiny) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c3_columns_of_a_paged_cache(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only for a continuous cache}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
+func.func @c6_tile_wider_than_a_head(%k: !cache) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 129} : !cache -> !kvcache.tma_tile<128x1x64xbf16>
+  return
+}
+
+// -----
+
+#part_of_a_span = #kvcache.params<num_heads = 8, head_size = 96>
+!cache = !kvcache.paged<bf16, #part_of_a_span, page_size = 64>
+
+func.func @c6_tile_of_more_spans_than_a_head(%k: !cache) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 129, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+// 64 bytes of two elements each
+func.func @c6_tile_wider_than_a_head_of_half_bytes(%k: !nvfp4) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a head (64), got 65}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 65} : !nvfp4 -> !kvcache.tma_tile<64x1x64xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @c6_tile_wider_than_a_row(%k: !continuous) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' to be at most a row (1024), got 1025}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 1025, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>} : !continuous -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @c1_tile_of_too_many_columns(%k: !continuous) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects box side 0 from 1 to 256, got 264}}
+  // expected-error @below {{failed to infer returned types}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 264} : !continuous -> !kvcache.tma_tile<256x64xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c1_tile_of_columns_of_odd_bytes(%k: !cache) {
+  // expected-error @below {{'kvcache.create_tma_tile' op expects the inner side of the box to be a multiple of 16 bytes, got 200}}
+  // expected-error @below {{failed to infer returned types}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 100} : !cache -> !kvcache.tma_tile<104x1x64xbf16>
   return
 }
 
@@ -51,19 +109,8 @@ func.func @c3_columns_of_a_paged_cache(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_mn_major_of_a_paged_cache(%k: !cache) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'columns' and 'mn_major' only for a continuous cache}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!continuous = !kvcache.continuous<bf16, #kv>
-
-func.func @c3_mn_major_with_another_swizzle(%k: !continuous) {
-  // expected-error @below {{'kvcache.create_tma_tile' op expects 'swizzle_128b' with 'mn_major', got 'swizzle_64b'}}
-  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>} : !continuous -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
+  // expected-error @below {{'kvcache.create_tma_tile' op expects 'mn_major' only for a continuous cache}}
+  %desc = kvcache.create_tma_tile %k {rows = 64, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
   return
 }
 
@@ -250,8 +297,8 @@ func.func @c1_paged_of_too_many_rows(%k: !large) {
 
 // -----
 
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+#wide = #kvcache.params<num_heads = 8, head_size = 512>
+!cache = !kvcache.paged<bf16, #wide, page_size = 64>
 
 func.func @c1_paged_of_too_many_columns(%k: !cache) {
   // expected-error @below {{'kvcache.create_paged_tma_tile' op expects box side 0 from 1 to 256, got 512}}
@@ -334,9 +381,20 @@ func.func @c1_ragged_of_more_rows_than_memory(%k: !cache) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c3_ragged_of_columns_with_a_swizzle(%k: !cache) {
-  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'columns' only without a swizzle}}
-  %desc = kvcache.create_ragged_tma_tile %k {rows = 64, columns = 64, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+func.func @c3_ragged_wider_than_a_head(%k: !cache) {
+  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'columns' to be at most a head (128), got 129}}
+  %desc = kvcache.create_ragged_tma_tile %k {rows = 64, columns = 129, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c5_paged_wider_than_a_head(%k: !cache) {
+  // expected-error @below {{'kvcache.create_paged_tma_tile' op expects 'columns' to be at most a head (128), got 136}}
+  %desc = kvcache.create_paged_tma_tile %k {rows = 64, columns = 136} : !cache -> !kvcache.tma_tile<136x1x64x1xbf16>
   return
 }
 

@@ -3,10 +3,12 @@
 // RUN: kvcache-opt %s --emit-bytecode | kvcache-opt | FileCheck %s
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+#narrow = #kvcache.params<num_heads = 8, head_size = 96>
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 #rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
 #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!part_of_a_span = !kvcache.paged<bf16, #narrow, page_size = 64>
 !any_pages = !kvcache.paged<bf16, #kv, page_size = ?>
 !continuous = !kvcache.continuous<bf16, #kv>
 !nvfp4 = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
@@ -50,6 +52,24 @@ func.func @tile(%k: !cache) {
   return
 }
 
+// Up to a head, in whole spans of a swizzle.
+// CHECK-LABEL: func.func @tile_of_a_width(
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 96 : i64, rows = 16 : i64} : {{.*}} -> !kvcache.tma_tile<96x1x16xbf16>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 128 : i64, rows = 16 : i64} : {{.*}} -> !kvcache.tma_tile<128x1x16xbf16>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 128 : i64, rows = 16 : i64, swizzle = #kvcache.swizzle<swizzle_64b>} : {{.*}} -> !kvcache.tma_tile<32x1x16xbf16, swizzle_64b>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 128 : i64, rows = 16 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 256 : i64, rows = 16 : i64} : {{.*}} -> !kvcache.tma_tile<256x16xbf16>
+func.func @tile_of_a_width(%k: !cache, %s: !part_of_a_span, %c: !continuous) {
+  %a = kvcache.create_tma_tile %k {rows = 16, columns = 96} : !cache -> !kvcache.tma_tile<96x1x16xbf16>
+  %b = kvcache.create_tma_tile %k {rows = 16, columns = 128} : !cache -> !kvcache.tma_tile<128x1x16xbf16>
+  %d = kvcache.create_tma_tile %k {rows = 16, columns = 128, swizzle = #kvcache.swizzle<swizzle_64b>}
+       : !cache -> !kvcache.tma_tile<32x1x16xbf16, swizzle_64b>
+  %e = kvcache.create_tma_tile %s {rows = 16, columns = 128, swizzle = #kvcache.swizzle<swizzle_128b>}
+       : !part_of_a_span -> !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>
+  %f = kvcache.create_tma_tile %c {rows = 16, columns = 256} : !continuous -> !kvcache.tma_tile<256x16xbf16>
+  return
+}
+
 // The rows of a box stay in a page.
 // CHECK-LABEL: func.func @tile_of_more_rows_than_a_page(
 // CHECK:         kvcache.create_tma_tile %{{.*}} {rows = 512 : i64} : {{.*}} -> !kvcache.tma_tile<8x1x64xbf16>
@@ -69,6 +89,30 @@ func.func @matrix(%k: !continuous) {
        : !continuous -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
   %c = kvcache.create_tma_tile %k {rows = 32, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
        : !continuous -> !kvcache.tma_tile<64x32xbf16, swizzle_128b>
+  return
+}
+
+// Without a swizzle, a tile is one chunk.
+// CHECK-LABEL: func.func @matrix_of_any_swizzle(
+// CHECK:         -> !kvcache.tma_tile<256x32xbf16>
+// CHECK:         -> !kvcache.tma_tile<16x8xbf16, swizzle_32b>
+// CHECK:         -> !kvcache.tma_tile<16x32xbf16, swizzle_32b>
+// CHECK:         -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
+// CHECK:         -> !kvcache.tma_tile<32x32xbf16, swizzle_64b>
+// CHECK:         -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
+func.func @matrix_of_any_swizzle(%k: !continuous) {
+  %a = kvcache.create_tma_tile %k {rows = 32, columns = 256, major = #kvcache.major<mn_major>}
+       : !continuous -> !kvcache.tma_tile<256x32xbf16>
+  %b = kvcache.create_tma_tile %k {rows = 32, columns = 256, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_32b>}
+       : !continuous -> !kvcache.tma_tile<16x8xbf16, swizzle_32b>
+  %c = kvcache.create_tma_tile %k {rows = 32, columns = 16, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_32b>}
+       : !continuous -> !kvcache.tma_tile<16x32xbf16, swizzle_32b>
+  %d = kvcache.create_tma_tile %k {rows = 32, columns = 64, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>}
+       : !continuous -> !kvcache.tma_tile<32x8xbf16, swizzle_64b>
+  %e = kvcache.create_tma_tile %k {rows = 32, columns = 32, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_64b>}
+       : !continuous -> !kvcache.tma_tile<32x32xbf16, swizzle_64b>
+  %f = kvcache.create_tma_tile %k {rows = 32, columns = 1024, major = #kvcache.major<mn_major>, swizzle = #kvcache.swizzle<swizzle_128b>}
+       : !continuous -> !kvcache.tma_tile<64x8xbf16, swizzle_128b>
   return
 }
 
@@ -97,11 +141,14 @@ func.func @paged(%k: !cache) {
 // CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {rows = 64 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
 // CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {rows = 64 : i64} : {{.*}} -> !kvcache.tma_tile<8x64x1x1xbf16>
 // CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {columns = 128 : i64, rows = 256 : i64} : !kvcache.continuous<bf16, #kv> -> !kvcache.tma_tile<128x256x1x1xbf16>
+// CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {columns = 128 : i64, rows = 64 : i64, swizzle = #kvcache.swizzle<swizzle_32b>} : {{.*}} -> !kvcache.tma_tile<16x64x1x1xbf16, swizzle_32b>
 func.func @ragged(%k: !cache, %c: !continuous) {
   %a = kvcache.create_ragged_tma_tile %k {rows = 64, swizzle = #kvcache.swizzle<swizzle_128b>}
        : !cache -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
   %b = kvcache.create_ragged_tma_tile %k {rows = 64} : !cache -> !kvcache.tma_tile<8x64x1x1xbf16>
   %d = kvcache.create_ragged_tma_tile %c {rows = 256, columns = 128} : !continuous -> !kvcache.tma_tile<128x256x1x1xbf16>
+  %e = kvcache.create_ragged_tma_tile %k {rows = 64, columns = 128, swizzle = #kvcache.swizzle<swizzle_32b>}
+       : !cache -> !kvcache.tma_tile<16x64x1x1xbf16, swizzle_32b>
   return
 }
 
@@ -124,9 +171,11 @@ func.func @rope(%k: !rope_cache) {
 // CHECK-LABEL: func.func @gather4(
 // CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {dtype = i64, tile_height = 64 : i64, tile_width = 72 : i64} : {{.*}} -> !kvcache.tma_tile<72x1xi64>
 // CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {dtype = i64, tile_height = 64 : i64, tile_stride = 72 : i64, tile_width = 64 : i64} : {{.*}} -> !kvcache.tma_tile<64x1xi64>
-// CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {swizzle = #kvcache.swizzle<swizzle_64b>, tile_height = 4 : i64, tile_width = 576 : i64} : {{.*}} -> !kvcache.tma_tile<64x1xf8E4M3FN, swizzle_64b>
+// CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {swizzle = #kvcache.swizzle<swizzle_64b>, tile_width = 576 : i64} : {{.*}} -> !kvcache.tma_tile<64x1xf8E4M3FN, swizzle_64b>
 // CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {l2_promotion = 256 : i64, tile_height = 64 : i64, tile_width = 128 : i64} : !kvcache.continuous<bf16, #kv> -> !kvcache.tma_tile<128x1xbf16, l2_promotion = 256>
-func.func @gather4(%k: !mla_cache, %c: !continuous) {
+// CHECK:         kvcache.create_gather4_tma_tile %{{.*}} {tile_stride = 1024 : i64, tile_width = 128 : i64} : {{.*}} -> !kvcache.tma_tile<128x1xbf16>
+// CHECK:         kvcache.create_rope_gather4_tma_tile %{{.*}} {padded_depth = 512 : i64, tile_width = 64 : i64} : {{.*}} -> !kvcache.tma_tile<64x1xbf16>
+func.func @gather4(%k: !mla_cache, %c: !continuous, %r: !rope_cache) {
   %a = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 72, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x1xi64>
   %b = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 64, tile_stride = 72, dtype = i64}
        : !mla_cache -> !kvcache.tma_tile<64x1xi64>
@@ -134,6 +183,8 @@ func.func @gather4(%k: !mla_cache, %c: !continuous) {
        : !mla_cache -> !kvcache.tma_tile<64x1xf8E4M3FN, swizzle_64b>
   %e = kvcache.create_gather4_tma_tile %c {tile_height = 64, tile_width = 128, l2_promotion = 256}
        : !continuous -> !kvcache.tma_tile<128x1xbf16, l2_promotion = 256>
+  %f = kvcache.create_gather4_tma_tile %c {tile_width = 128, tile_stride = 1024} : !continuous -> !kvcache.tma_tile<128x1xbf16>
+  %g = kvcache.create_rope_gather4_tma_tile %r {tile_width = 64, padded_depth = 512} : !rope_cache -> !kvcache.tma_tile<64x1xbf16>
   return
 }
 

@@ -39,13 +39,12 @@ def test_boxes_are_zero_outside_of_the_tensor(dtype, swizzle, target):
     memory = Memory(kind)
     stored_type, size = kind.stored
     itemsize = memory.flat.itemsize
-    span = SWIZZLES[swizzle] // itemsize
     # A swizzled tile may have several chunks; without a swizzle one box is the tile.
-    columns = span if swizzle == "none" else size
+    columns = size // 2 if swizzle == "none" else size
     tile = Tile(16, columns, stored_type, swizzle)
     program = compile_copy(
-        *(target, kind, tile, descriptor_type((span, 1, 16), stored_type, swizzle)),
-        create("create_tma_tile", "rows = 16", swizzle),
+        *(target, kind, tile, descriptor_type((tile.span, 1, 16), stored_type, swizzle)),
+        create("create_tma_tile", f"rows = 16, columns = {columns}", swizzle),
         *(COPY, INDICES),
     )
     unit = 16 // itemsize
@@ -135,25 +134,31 @@ def test_boxes_of_a_page(page_size, rows, swizzle, target):
         assert (memory.load(program, tile, b, h, t, d) == stored(expected, swizzle)).all()
 
 
-def test_matrices_of_continuous_caches():
+@lays
+@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("major", ["k", "mn"])
+def test_matrices_of_continuous_caches(major, chunks, swizzle):
+    """Without a swizzle, three chunks of 16 bytes are one of 48."""
     kind = Kind(page_size=None)
-    memory = Memory(kind)
-    for columns, box_rows, major in [(None, 16, "k"), (64, 16, "mn"), (128, 8, "mn")]:
-        tile = Tile(16, 64, "bf16", "128b")
-        more = "" if major == "k" else f", columns = {columns}, major = #kvcache.major<mn_major>"
-        copies = "\n      ".join(
-            f"%at{at} = arith.constant {at} : index\n      %row{at} = arith.addi %row, %at{at} : index\n"
-            f"      kvcache.tma_load %desc[%d, %row{at}], %barrier[%c0] to %tile at %at{at} : !desc, !barrier -> !tile"
-            for at in range(0, 16, box_rows)
-        )
-        program = compile_copy(
-            *(TARGETS[box_rows == 8], kind, tile, descriptor_type((64, box_rows), "bf16", "128b")),
-            create("create_tma_tile", f"rows = 16{more}", "128b"),
-            *(copies, "%d: index, %row: index"),
-        )
-        for d, row in [(0, 0), (352, 7), (128, memory.num_rows - 3), (8, -2)]:
-            expected = box(memory.rows(), row, d, 16, 64)
-            assert (memory.load(program, tile, d, row) == stored(expected, "128b")).all()
+    tile, memory = Tile(16, chunks * SWIZZLES[swizzle] // 2, "bf16", swizzle), Memory(kind)
+    # What runs along the rows of a wider tile comes in boxes of 8 rows.
+    box_rows = 8 if major == "mn" and tile.columns > tile.span else 16
+    attributes = "rows = 16"
+    if (major, chunks) != ("k", 1):
+        attributes += f", columns = {tile.columns}, major = #kvcache.major<{major}_major>"
+    copies = "\n      ".join(
+        f"%at{at} = arith.constant {at} : index\n      %row{at} = arith.addi %row, %at{at} : index\n"
+        f"      kvcache.tma_load %desc[%d, %row{at}], %barrier[%c0] to %tile at %at{at} : !desc, !barrier -> !tile"
+        for at in range(0, 16, box_rows)
+    )
+    program = compile_copy(
+        *(TARGETS[chunks == 3], kind, tile, descriptor_type((tile.span, box_rows), "bf16", swizzle)),
+        create("create_tma_tile", attributes, swizzle),
+        *(copies, "%d: index, %row: index"),
+    )
+    for d, row in [(0, 0), (352, 7), (128, memory.num_rows - 3), (8, -2)]:
+        expected = box(memory.rows(), row, d, 16, tile.columns)
+        assert (memory.load(program, tile, d, row) == stored(expected, swizzle)).all()
 
 
 # Rows through the lookup table
@@ -166,7 +171,7 @@ def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, p
     span = tile.span
     if valid:
         sides, kind_of_box = (span, page_rows, 1, 1), "ragged_tma_tile"
-        attributes = f"rows = {page_rows}" + (f", columns = {span}" if swizzle == "none" else "")
+        attributes = f"rows = {page_rows}, columns = {tile.columns}"
     else:
         sides, kind_of_box, attributes = (span, 1, page_rows), "tma_tile", f"rows = {rows}"
     more = " valid %n" if valid else ""
@@ -276,9 +281,10 @@ def test_gathered_rows(swizzle, ids, target):
     kind = Kind(head_size=64, heads=6)
     columns = 256 if swizzle == "none" else 320
     tile, memory = Tile(16, columns, "bf16", swizzle), Memory(kind)
+    attributes = f"tile_height = 16, tile_width = {columns}, tile_stride = 384"
     program = compile_gather(
         *(target, kind, tile, tile.span, "bf16"),
-        create("create_gather4_tma_tile", f"tile_height = 16, tile_width = {columns}", swizzle),
+        create("create_gather4_tma_tile", attributes, swizzle),
         *(ids, True),
     )
     rows = some_ids(memory, 16, np.dtype(f"i{int(ids[1:]) // 8}"))
@@ -298,6 +304,26 @@ def test_gathered_rows_with_narrow_swizzles():
         rows = some_ids(memory, 8)
         expected = gathered(memory.rows(), rows, 0, 128)
         assert (memory.load(program, tile, rows, 0) == stored(expected, swizzle)).all()
+
+
+@targets
+@pytest.mark.parametrize(
+    ("swizzle", "columns", "stride"),
+    [("none", 64, None), ("128b", 64, None), ("128b", 96, None), ("128b", 96, 128), ("none", 192, 200)],
+)
+def test_gathered_parts_of_rows(swizzle, columns, stride, target):
+    """Rows of a stride that is less than the cache's: heads, pairs of heads, and what is none of the cache's parts."""
+    kind = Kind(head_size=64, heads=4)
+    tile, memory = Tile(8, columns, "bf16", swizzle), Memory(kind)
+    attributes = f"tile_width = {columns}" + (f", tile_stride = {stride}" if stride else "")
+    made = create("create_gather4_tma_tile", attributes, swizzle)
+    program = compile_gather(target, kind, tile, tile.span, "bf16", made)
+    start, stride = memory.base * 256, stride or columns
+    parts = memory.flat[start : start + memory.num_rows * stride].reshape(-1, stride)
+    rows = some_ids(memory, 8)
+    # The last chunk has what follows in the row, and zeros behind the row.
+    expected = gathered(parts, rows, 0, -(-columns // tile.span) * tile.span)
+    assert (memory.load(program, tile, rows, 0) == stored(expected, swizzle)).all()
 
 
 @targets
@@ -321,7 +347,7 @@ def test_four_rows_at_a_time(target):
     tile, memory = Tile(8, 96, "bf16", "128b"), Memory(kind)
     program = compile_copy(
         *(target, kind, tile, descriptor_type((64, 1), "bf16", "128b")),
-        create("create_gather4_tma_tile", "tile_height = 8, tile_width = 96", "128b"),
+        create("create_gather4_tma_tile", "tile_width = 96, tile_stride = 128", "128b"),
         """%c4 = arith.constant 4 : index
       %r0 = kvcache.tma_row %k[%e0] : !cache
       %r1 = kvcache.tma_row %k[%e1] : !cache

@@ -121,8 +121,11 @@ def test_tile():
     assert fields.box == (64, 1, P) and fields.broken_limit is None
     row = 3 * PAGE_STRIDE // (H * E) + 5
     assert address(fields, 64, 2, row) == element(3, 2, 5, 64)
-    fields = kvcache.descriptor_fields("tile", **sizes)
-    assert fields.box == (8, 1, 64)
+    for columns, inner in [({}, 8), ({"columns": 96}, 96)]:
+        fields = kvcache.descriptor_fields("tile", **sizes, **columns)
+        assert fields.box == (inner, 1, 64)
+        fields = kvcache.descriptor_fields("tile", swizzle="64b", **sizes, **columns)
+        assert fields.box == (32, 1, 64)
 
 
 def test_matrix():
@@ -130,11 +133,23 @@ def test_matrix():
     fields = kvcache.descriptor_fields("matrix", columns=64, swizzle="64b", **sizes)
     assert fields.dims == (H * E, 100) and fields.strides == (H * E,)
     assert fields.box == (32, 64)
-    for columns, rows in [(64, 64), (128, 8)]:
+    for columns, inner in [({}, 8), ({"columns": 96}, 96)]:
+        fields = kvcache.descriptor_fields("matrix", **sizes, **columns)
+        assert fields.box == (inner, 64)
+
+
+@pytest.mark.parametrize("swizzle", SWIZZLES)
+def test_matrix_whose_rows_are_the_index_of_a_product(swizzle):
+    """Boxes of 8 rows, unless one box is as wide as the tile."""
+    sizes = cache(num_rows=100, rows=64)
+    span = SWIZZLES[swizzle] // 2
+    for columns in (span, 2 * span, 3 * span):
         fields = kvcache.descriptor_fields(
-            "matrix", columns=columns, swizzle="128b", major="mn", **sizes
+            "matrix", columns=columns, swizzle=swizzle, major="mn", **sizes
         )
-        assert fields.box == (64, rows)
+        is_whole = columns == span or swizzle == "none"
+        assert fields.box == (columns if swizzle == "none" else span, 64 if is_whole else 8)
+        assert fields.broken_limit is None
 
 
 def test_paged():
@@ -190,6 +205,9 @@ def test_gather4_may_view_rows_as_another_type():
         "gather4", dtype="bf16", num_rows=7, tile_width=512, tile_stride=576, swizzle="128b"
     )
     assert fields.dims == (576, 7) and fields.box == (64, 1)
+    # A stride below that of the cache's rows: heads, for one.
+    fields = kvcache.descriptor_fields("gather4", dtype="bf16", num_rows=7, tile_width=64)
+    assert (fields.dims, fields.strides) == ((64, 7), (64,))
 
 
 def test_scale():
@@ -235,12 +253,13 @@ def test_limits_of_strides_and_inner_boxes():
         ("tiles", {}, "unknown kind 'tiles'; known are tile, matrix,"),
         ("tile", {"swizzle": "96b"}, "unknown swizzle '96b'; known are 'none'"),
         ("tile", {"rows": 0}, "expects 'rows' to be positive, got 0"),
-        ("tile", {"columns": 4}, "tile takes no columns"),
+        ("tile", {"padded_depth": 4}, "tile takes no padded_depth"),
         ("tile", {"head_stride": 4}, "expects 'token_stride' with 'head_stride'"),
         ("ragged", {"token_stride": 256}, "ragged with 'token_stride' needs head_stride"),
         ("paged", {}, "paged needs page_size, num_pages, columns"),
         ("tile", {"major": "m"}, "expects major to be 'k' or 'mn', got 'm'"),
-        ("tile", {"major": "mn"}, "only for a matrix with swizzle '128b'"),
+        ("tile", {"major": "mn", "columns": 8}, "only for a matrix with columns"),
+        ("matrix", {"major": "mn"}, "only for a matrix with columns"),
         ("tile", {"dtype": "f4E2M1FN"}, "less than a byte: view it as int8"),
     ],
 )
