@@ -1,5 +1,5 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file --verify-diagnostics
+// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
@@ -15,13 +15,21 @@
 // CHECK:           kvcache.load %arg2[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           vector.store {{.*}} vector<16xbf16>
 // CHECK-NOT:       kvcache.load
+//
+// On a GPU, a warp computes the 4 heads of a group for a row: 16 lanes share a token, and 4 tokens are in flight.
+// GPU-LABEL: func.func @attend(
+// GPU:         scf.parallel
+// GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c32{{.*}})
+// GPU-COUNT-8:     kvcache.load {{.*}} -> vector<8xf32>
+// GPU-NOT:         kvcache.load
+// GPU:             gpu.shuffle xor
+// GPU-NOT:         gpu.barrier
 func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                   %out: memref<?x32x128xbf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   scf.for %i = %c0 to %c4 step %c1 {
-    // expected-error @below {{is expanded for the CPU only}}
     kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
         : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   }
@@ -38,9 +46,12 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // CHECK-NOT:     kvcache.cache_length
 // CHECK:         kvcache.load %arg1[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] page %{{.*}} : {{.*}} -> vector<16xf32>
 // CHECK-NOT:     kvcache.load
+// GPU-LABEL: func.func @attend_to_rows(
+// GPU-NOT:     kvcache.cache_length
+// GPU-COUNT-18:  kvcache.load {{.*}} page %{{.*}} -> vector<2xf32>
+// GPU-NOT:       kvcache.load
 func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                           %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
-  // expected-error @below {{is expanded for the CPU only}}
   kvcache.attention %q, %cache, %n, %scale outs(%out) rows %ids
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?x2048xi32>
   return

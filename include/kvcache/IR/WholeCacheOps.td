@@ -296,7 +296,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     many as `out` has. So are those of `value_cache` if `out` has fewer.
 
     Rows that `lse` has no room for are left out. `workspace` is memory for
-    partial results of kernels, zeroed once; the CPU needs none.
+    partial results of kernels, zeroed once; no expansion needs it yet.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;

@@ -38,8 +38,8 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     `merge_states` and `remap_rows` by parallel loops: an outer one, which
     becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
     its block. Without, the inner loops are sequential, and their vectors wider.
-    There is no `attention` for GPUs yet. Operands are memrefs;
-    `one-shot-bufferize` makes them of tensors before this pass.
+    Operands are memrefs; `one-shot-bufferize` makes them of tensors before this
+    pass.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

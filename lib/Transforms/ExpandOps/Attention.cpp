@@ -132,5 +132,7 @@ int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
 }
 
 void kvcache::expand(AttentionOp op, const Frame &frame) {
+  if (frame.isGPU)
+    return expandForGPU(op, frame);
   expandForCPU(op, frame);
 }

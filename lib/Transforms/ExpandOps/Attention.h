@@ -84,6 +84,7 @@ protected:
 };
 
 void expandForCPU(AttentionOp op, const Frame &frame);
+void expandForGPU(AttentionOp op, const Frame &frame);
 
 } // namespace mlir::kvcache
 

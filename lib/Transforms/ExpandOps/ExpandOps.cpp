@@ -50,10 +50,6 @@ private:
       op.emitOpError("is for host code, outside of kernels and parallel loops");
       return WalkResult::interrupt();
     }
-    if (forGPU && isa<AttentionOp>(op)) {
-      op.emitOpError("is expanded for the CPU only");
-      return WalkResult::interrupt();
-    }
     OpBuilder builder(op);
     expand(op, Frame(builder, op.getLoc(), forGPU));
     op.erase();

@@ -277,7 +277,7 @@ def attention(
         sinks: Whether each head has a logit that joins the denominator.
         value_dim: Elements of a row that are its value: for a latent cache, the first of
             the row of keys. Unless given, ``head_dim``; a latent cache needs it.
-        target: ``"cpu"``; there is no kernel for chips yet.
+        target: As in ``jit``.
         dtype: Of queries and outputs, as for ``append``.
         mask: Whether calls say which of the new tokens a query sees, as trees of drafts
             need it; usually without ``causal``.
@@ -292,8 +292,6 @@ def attention(
     spec = make_spec(
         params, query_heads, causal, window, soft_cap, sinks, mask, rows, value_dim
     )
-    if target != "cpu":
-        raise ValueError(f"attention has only target 'cpu' yet, got {target!r}")
     return _make(_Attention, (params, spec), target, name)
 
 

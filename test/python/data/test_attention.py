@@ -144,13 +144,13 @@ def random_mask(new):
     return words.view(np.int32), bits
 
 
-def check(params, dtype, lengths, new, group, **options):
+def check(params, dtype, lengths, new, group, target="cpu", **options):
     _, inputs = fill(params, dtype, lengths, new)
     scale = params.head_dim**-0.5
     arrays, bits = {}, None
     if options.get("mask"):
         arrays["mask"], bits = random_mask([more for more in new if more])
-    q, out, lse, sinks = run(params, dtype, inputs, group, options, scale, **arrays)
+    q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
     value_dim = options.get("value_dim") or params.head_dim
@@ -168,11 +168,46 @@ def check(params, dtype, lengths, new, group, **options):
 
 
 LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
+FEW, FEW_NEW = (37, 0, 70), (1, 5, 2)  # for emulated chips
+CHIPS = ["emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
 
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_formats(format_):
     check(make_params(format_), FORMATS[format_][2], LENGTHS, NEW, group=4)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+@pytest.mark.parametrize(
+    "format_, heads, group, head_dim, page_size, options",
+    [
+        ("bf16", 2, 4, 128, 16, {}),
+        ("f32", 1, 3, 40, 3, {"causal": False, "mask": True}),
+        ("f16", 1, 8, 256, 64, {"window": 20, "soft_cap": 3.0, "sinks": True}),
+        ("fp8-scaled", 2, 2, 64, 4, {"value_dim": 32}),
+        ("int8", 1, 1, 32, 16, {}),
+    ],
+)
+def test_chips(format_, heads, group, head_dim, page_size, options, target):
+    params = make_params(format_, heads, head_dim, page_size)
+    check(params, FORMATS[format_][2], FEW, FEW_NEW, group, target, **options)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+def test_latent_rows_on_chips(target):
+    check(make_params("bf16", 1, 576, mla=True), "bf16", (20,), (2,), 4, target, value_dim=512)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def test_kernels_have_no_spills(chip):
+    for params, group, options in [
+        (make_params("bf16", 8, 128), 4, {}),
+        (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
+        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
+    ]:
+        attend = kvcache.ops.attention(params, group * params.n_kv_heads_per_device, **options)
+        (kernel,) = attend.compile(chip, "cubin").kernels.values()
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -245,13 +280,13 @@ def test_rows_that_see_nothing():
 @pytest.mark.parametrize("format_, options", [
     ("f32", {}), ("f32", {"soft_cap": 4.0, "sinks": True}), ("fp8-scaled", {}), ("int8", {"value_dim": 32}),
 ])
-@pytest.mark.parametrize("mla", [False, True])
-def test_sparse_rows(format_, options, mla):
+@pytest.mark.parametrize("mla, target", [(False, "cpu"), (True, "cpu"), (True, "emulator:sm_90a")])
+def test_sparse_rows(format_, options, mla, target):
     """Rows by id against the rows that gather gives, with -1 between them."""
     dtype = FORMATS[format_][2]
     heads, group = (1, 16) if mla else (2, 3)
     params = make_params(format_, heads, 64, page_size=4, mla=mla)
-    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True}
+    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True, "target": target}
     lengths, new = (5, 0, 33), (1, 27, 2)
     manager, inputs = fill(params, dtype, lengths, new)
     roles = dense(params, inputs, 40)
@@ -281,7 +316,8 @@ def test_sparse_rows(format_, options, mla):
         assert close_lse(lse[row : row + 1], wanted_lse)
 
 
-def test_a_sequence_alone_and_in_a_batch():
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+def test_a_sequence_alone_and_in_a_batch(target):
     params = make_params("bf16")
     results = []
     for lengths, new in [((33,), (5,)), ((33, 7, 1), (5, 1, 30))]:
@@ -290,7 +326,7 @@ def test_a_sequence_alone_and_in_a_batch():
         rows = np.zeros((len(inputs.tokens), 8, 64), ml_dtypes.bfloat16)
         rows[:5] = q
         out, lse = np.zeros_like(rows), np.zeros(rows.shape[:2], np.float32)
-        kvcache.ops.attention(params, 8)(inputs, LAYER, rows, out=out, lse=lse, scale=0.1)
+        kvcache.ops.attention(params, 8, target=target)(inputs, LAYER, rows, out=out, lse=lse, scale=0.1)
         results.append((out[:5].tobytes(), lse[:5].tobytes()))
     assert results[0] == results[1]
 
@@ -339,7 +375,6 @@ def test_large_scores():
         ({"rows": True, "window": 3}, ValueError, "no 'window' or 'mask' with 'rows'"),
         ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
         ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, got f64"),
-        ({"target": "emulator:sm_90a"}, ValueError, "only target 'cpu' yet"),
     ],
 )
 def test_wrong_options(arguments, error, message):

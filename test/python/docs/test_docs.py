@@ -71,8 +71,7 @@ def test_every_op_compiles_on_the_newest_chip():
         for family in dialect_reference.families()
         for op in family.ops
     }
-    only_cpu = {"attention": "'kvcache.attention' op is expanded for the CPU only"}
-    assert found == dict.fromkeys(OPS, "") | only_cpu
+    assert found == dict.fromkeys(OPS, "")
 
 
 @pytest.mark.parametrize(
