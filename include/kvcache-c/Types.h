@@ -45,6 +45,11 @@ MLIR_CAPI_EXPORTED int64_t mlirKVCacheCacheTypeGetPageSize(MlirType type);
 MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetScale(MlirType type);
 /// Elements that share a scale; 0 if not quantized.
 MLIR_CAPI_EXPORTED int64_t mlirKVCacheCacheTypeGetGranularity(MlirType type);
+/// The type of the zero points; null if there are none.
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheCacheTypeGetZeroPoint(MlirType type);
+/// Consecutive tokens that share a scale; 1 if each has scales of its own.
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheCacheTypeGetTokenGranularity(MlirType type);
 /// The layout of pages, or of their scales; null for packed rows.
 MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheCacheTypeGetLayout(MlirType type);
 MLIR_CAPI_EXPORTED MlirAttribute
@@ -64,19 +69,23 @@ MLIR_CAPI_EXPORTED bool mlirKVCacheCacheTypeIsCollection(MlirType type);
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCachePagedCollectionType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCachePagedCollectionTypeGetTypeID(void);
 /// `pageSize` is `mlirShapedTypeGetDynamicSize` for `?`. Without scales `scale`
-/// is null and `granularity` 0.
+/// is null and `granularity` 0; without zero points `zeroPoint` is null.
+/// `tokenGranularity` is 1 unless tokens share scales.
 MLIR_CAPI_EXPORTED MlirType mlirKVCachePagedCollectionTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
-    int64_t pageSize, MlirType scale, int64_t granularity);
+    int64_t pageSize, MlirType scale, int64_t granularity, MlirType zeroPoint,
+    int64_t tokenGranularity);
 
 /// !kvcache.paged<bf16, #kv, page_size = 64>
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCachePagedCacheType(MlirType type);
 MLIR_CAPI_EXPORTED MlirTypeID mlirKVCachePagedCacheTypeGetTypeID(void);
 /// `pageSize` is `mlirShapedTypeGetDynamicSize` for `?`. Without scales `scale`
-/// is null and `granularity` 0.
+/// is null and `granularity` 0; without zero points `zeroPoint` is null.
+/// `tokenGranularity` is 1 unless tokens share scales.
 MLIR_CAPI_EXPORTED MlirType mlirKVCachePagedCacheTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
-    int64_t pageSize, MlirType scale, int64_t granularity);
+    int64_t pageSize, MlirType scale, int64_t granularity, MlirType zeroPoint,
+    int64_t tokenGranularity);
 
 /// !kvcache.continuous_collection<bf16, #kv>
 MLIR_CAPI_EXPORTED bool

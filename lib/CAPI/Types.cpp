@@ -69,6 +69,14 @@ int64_t mlirKVCacheCacheTypeGetGranularity(MlirType type) {
   return unwrapCache(type).getGranularity();
 }
 
+MlirType mlirKVCacheCacheTypeGetZeroPoint(MlirType type) {
+  return wrap(unwrapCache(type).getZeroPoint());
+}
+
+int64_t mlirKVCacheCacheTypeGetTokenGranularity(MlirType type) {
+  return unwrapCache(type).getTokenGranularity();
+}
+
 MlirAttribute mlirKVCacheCacheTypeGetLayout(MlirType type) {
   return wrap(Attribute(unwrapCache(type).getLayout()));
 }
@@ -100,7 +108,8 @@ static MlirType getWithLayout(Location loc, T type, MlirAttribute layout,
     return {};
   return wrap(Type(getChecked<T>(
       loc, type.getElementType(), type.getParams(), type.getPageSize(),
-      type.getScale(), type.getGranularity(), *ofElements, *ofScales, table)));
+      type.getScale(), type.getGranularity(), *ofElements, *ofScales, table,
+      type.getZeroPoint(), type.getTokenGranularity())));
 }
 
 MlirType mlirKVCacheCacheTypeGetWithLayoutChecked(MlirLocation loc,
@@ -134,13 +143,14 @@ MlirTypeID mlirKVCachePagedCollectionTypeGetTypeID() {
   return wrap(PagedCollectionType::getTypeID());
 }
 
-MlirType
-mlirKVCachePagedCollectionTypeGetChecked(MlirLocation loc, MlirType elementType,
-                                         MlirAttribute params, int64_t pageSize,
-                                         MlirType scale, int64_t granularity) {
+MlirType mlirKVCachePagedCollectionTypeGetChecked(
+    MlirLocation loc, MlirType elementType, MlirAttribute params,
+    int64_t pageSize, MlirType scale, int64_t granularity, MlirType zeroPoint,
+    int64_t tokenGranularity) {
   return getCache<PagedCollectionType>(
       loc, elementType, params, pageSize, unwrap(scale), granularity,
-      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense);
+      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense,
+      unwrap(zeroPoint), tokenGranularity);
 }
 
 bool mlirTypeIsAKVCachePagedCacheType(MlirType type) {
@@ -151,14 +161,14 @@ MlirTypeID mlirKVCachePagedCacheTypeGetTypeID() {
   return wrap(PagedCacheType::getTypeID());
 }
 
-MlirType mlirKVCachePagedCacheTypeGetChecked(MlirLocation loc,
-                                             MlirType elementType,
-                                             MlirAttribute params,
-                                             int64_t pageSize, MlirType scale,
-                                             int64_t granularity) {
+MlirType mlirKVCachePagedCacheTypeGetChecked(
+    MlirLocation loc, MlirType elementType, MlirAttribute params,
+    int64_t pageSize, MlirType scale, int64_t granularity, MlirType zeroPoint,
+    int64_t tokenGranularity) {
   return getCache<PagedCacheType>(
       loc, elementType, params, pageSize, unwrap(scale), granularity,
-      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense);
+      LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense,
+      unwrap(zeroPoint), tokenGranularity);
 }
 
 bool mlirTypeIsAKVCacheContinuousCollectionType(MlirType type) {

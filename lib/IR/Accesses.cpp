@@ -55,9 +55,9 @@ LogicalResult kvcache::verifyTile(Operation *op, MemRefType tile,
                            "column, got ")
            << tile;
   // (C2)
-  if (tile.getDimSize(1) > cache.getStoredHeadSize())
+  if (tile.getDimSize(1) > cache.getStoredLanesPerHead())
     return op->emitOpError("expects 'tile' to have at most ")
-           << cache.getStoredHeadSize() << " columns, got "
+           << cache.getStoredLanesPerHead() << " columns, got "
            << tile.getDimSize(1);
   // (C3); the caller must keep it for a dynamic page size
   if (cache.hasStaticPageSize() && cache.getPageSize() % tokens != 0)
@@ -72,6 +72,10 @@ LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
   Type element = cache.getElementType();
   bool isNarrow =
       element.getIntOrFloatBitWidth() <= 8 && cache.convertsElements();
+  if (tensorScale && cache.hasZeroPoints())
+    return op->emitOpError("expects 'tensor_scale' only for a cache without "
+                           "zero points, got ")
+           << cache;
   if (!tensorScale || (isNarrow && !isa<ScalesType>(cache)))
     return success();
   return op->emitOpError("expects 'tensor_scale' only for a cache with floats "
@@ -87,6 +91,15 @@ LogicalResult kvcache::verifyPowerOfTwo(Operation *op, Type type) {
   if (type)
     return diag << type;
   return diag << "a cache without scales";
+}
+
+LogicalResult kvcache::verifyPowerOfTwo(Operation *op,
+                                        CacheTypeInterface cache) {
+  if (!cache.hasZeroPoints())
+    return verifyPowerOfTwo(op, cache.getScale());
+  return op->emitOpError("expects 'power_of_two' only for a cache without zero "
+                         "points, got ")
+         << cache;
 }
 
 //===----------------------------------------------------------------------===//

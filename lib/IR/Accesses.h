@@ -56,6 +56,8 @@ LogicalResult verifyTensorScale(Operation *op, Value tensorScale,
 
 /// Checks that scales of `type`, null for none, hold all powers of two.
 LogicalResult verifyPowerOfTwo(Operation *op, Type type);
+/// The same for the scales of a cache, which must have no zero points.
+LogicalResult verifyPowerOfTwo(Operation *op, CacheTypeInterface cache);
 
 /// Whether the length of sequence `batch` provably exists: `batch` is a
 /// constant below the static size of the lengths behind `cache`.

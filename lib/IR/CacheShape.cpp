@@ -97,7 +97,8 @@ CacheTypeInterface kvcache::getViewType(CacheTypeInterface cache,
   auto view = PagedCacheType::get(
       context, cache.getElementType(), cache.getParams(), cache.getPageSize(),
       cache.getScale(), cache.getGranularity(), cache.getLayout(),
-      cache.getScaleLayout(), cache.getTable());
+      cache.getScaleLayout(), cache.getTable(), cache.getZeroPoint(),
+      cache.getTokenGranularity());
   if (ofScales)
     return ScalesType::get(context, view);
   return view;
@@ -201,4 +202,14 @@ LogicalResult kvcache::checkConstantElement(AccessOpInterface op) {
   return op.emitOpError("expects ")
          << (perLane == 1 ? "element " : "the group of element ") << *constant
          << " to be a multiple of the access's width (" << width << ")";
+}
+
+LogicalResult kvcache::checkConstantToken(StoreQuantizedOp op) {
+  std::optional<int64_t> token = getConstantIntValue(op.getToken());
+  int64_t tokens = op.getAccessedTokens();
+  if (!token || *token % tokens == 0)
+    return success();
+  return op.emitOpError("expects token ")
+         << *token << " to be a multiple of token_granularity (" << tokens
+         << "), because scales are those of whole groups";
 }

@@ -80,6 +80,12 @@ bool hasLayoutOrTable(CacheTypeInterface type) {
          type.getTable() != TableKind::Dense;
 }
 
+/// Whether a type has parameters of groups that the encodings before do not
+/// hold.
+bool isGrouped(CacheTypeInterface type) {
+  return type.hasZeroPoints() || type.getTokenGranularity() != 1;
+}
+
 #include "kvcache/IR/KVCacheBytecode.cpp.inc"
 
 struct KVCacheBytecodeInterface : BytecodeDialectInterface {

@@ -44,13 +44,15 @@ static void printPageSize(AsmPrinter &printer, int64_t pageSize) {
 // Options of paged caches: `, scale = f32, granularity = 64, layout = hnd`
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseGranularity(AsmParser &parser, int64_t &granularity) {
+static ParseResult parseGranularity(AsmParser &parser, StringRef name,
+                                    int64_t &granularity) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(granularity))
     return failure();
   // 0 represents an absent granularity.
   if (granularity == 0)
-    return parser.emitError(loc, "expects granularity to be positive, got 0");
+    return parser.emitError(loc, "expects ")
+           << name << " to be positive, got 0";
   return success();
 }
 
@@ -73,9 +75,11 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
                                      Type &scale, int64_t &granularity,
                                      LayoutAttrInterface &layout,
                                      LayoutAttrInterface &scaleLayout,
-                                     TableKind &table) {
+                                     TableKind &table, Type &zeroPoint,
+                                     int64_t &tokenGranularity) {
   std::optional<ParsedLayout> elements, scales;
   std::optional<TableKind> kind;
+  tokenGranularity = 0;
   while (succeeded(parser.parseOptionalComma())) {
     StringRef keyword;
     SMLoc loc = parser.getCurrentLocation();
@@ -85,7 +89,11 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
     if (keyword == "scale" && !scale)
       parsed = parser.parseType(scale);
     else if (keyword == "granularity" && !granularity)
-      parsed = parseGranularity(parser, granularity);
+      parsed = parseGranularity(parser, keyword, granularity);
+    else if (keyword == "zero_point" && !zeroPoint)
+      parsed = parser.parseType(zeroPoint);
+    else if (keyword == "token_granularity" && !tokenGranularity)
+      parsed = parseGranularity(parser, keyword, tokenGranularity);
     else if (keyword == "layout" && !elements)
       parsed = parseLayout(parser, elements.emplace());
     else if (keyword == "scale_layout" && !scales)
@@ -93,14 +101,17 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
     else if (keyword == "table" && !kind)
       parsed = parseTable(parser, kind);
     else
-      return parser.emitError(loc, "expects 'scale', 'granularity', 'layout', "
-                                   "'scale_layout' or 'table', each at most "
-                                   "once, got '")
+      return parser.emitError(loc, "expects 'scale', 'granularity', "
+                                   "'zero_point', 'token_granularity', "
+                                   "'layout', 'scale_layout' or 'table', each "
+                                   "at most once, got '")
              << keyword << "'";
     if (parsed)
       return failure();
   }
   table = kind.value_or(TableKind::Dense);
+  if (!tokenGranularity)
+    tokenGranularity = 1;
   // Each element has a scale of its own unless the type says otherwise.
   if (scale && !granularity)
     granularity = 1;
@@ -110,19 +121,24 @@ static ParseResult parsePagedOptions(AsmParser &parser, Type elementType,
   PageShape shape = getPageShape(elementType, params, pageSize);
   if (elements && resolveLayout(parser, *elements, shape, layout))
     return failure();
-  shape.headSize =
-      scales ? llvm::divideCeil(params.getHeadSize(), granularity) : 0;
-  return scales ? resolveLayout(parser, *scales, shape, scaleLayout)
-                : success();
+  if (!scales)
+    return success();
+  shape = getScalesShape(params, pageSize, granularity, zeroPoint,
+                         tokenGranularity);
+  return resolveLayout(parser, *scales, shape, scaleLayout);
 }
 
 static void printPagedOptions(AsmPrinter &printer, Type, ParamsAttr, int64_t,
                               Type scale, int64_t granularity,
                               LayoutAttrInterface layout,
-                              LayoutAttrInterface scaleLayout,
-                              TableKind table) {
+                              LayoutAttrInterface scaleLayout, TableKind table,
+                              Type zeroPoint, int64_t tokenGranularity) {
   if (scale)
     printer << ", scale = " << scale << ", granularity = " << granularity;
+  if (zeroPoint)
+    printer << ", zero_point = " << zeroPoint;
+  if (tokenGranularity != 1)
+    printer << ", token_granularity = " << tokenGranularity;
   printLayout(printer, "layout", layout);
   printLayout(printer, "scale_layout", scaleLayout);
   if (table != TableKind::Dense)

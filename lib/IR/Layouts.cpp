@@ -23,8 +23,17 @@ static constexpr int64_t kMaxSpan = int64_t(1) << 40;
 
 PageShape kvcache::getPageShape(Type elementType, ParamsAttr params,
                                 int64_t pageSize) {
-  int64_t perStored = isa<Float4E2M1FNType>(elementType) ? 2 : 1;
+  int64_t perStored = isPackedInPairs(elementType) ? 2 : 1;
   return {pageSize, params.getNumHeads(), params.getHeadSize() / perStored};
+}
+
+PageShape kvcache::getScalesShape(ParamsAttr params, int64_t pageSize,
+                                  int64_t granularity, Type zeroPoint,
+                                  int64_t tokenGranularity) {
+  if (!ShapedType::isDynamic(pageSize) && tokenGranularity > 0)
+    pageSize /= tokenGranularity;
+  int64_t groups = llvm::divideCeil(params.getHeadSize(), granularity);
+  return {pageSize, params.getNumHeads(), zeroPoint ? 2 * groups : groups};
 }
 
 LayoutAttrInterface kvcache::getCanonicalLayout(LayoutAttrInterface layout,

@@ -13,6 +13,11 @@
 
 namespace mlir::kvcache {
 
+/// Whether two elements of a type share a byte.
+inline bool isPackedInPairs(Type elementType) {
+  return isa<Float4E2M1FNType>(elementType) || elementType.isSignlessInteger(4);
+}
+
 /// What the text of a type says of a layout: the keyword `nhd` or `hnd`, or
 /// strides.
 struct ParsedLayout {

@@ -118,7 +118,12 @@ LogicalResult LoadQuantizedOp::verify() {
 //===----------------------------------------------------------------------===//
 
 int64_t StoreQuantizedOp::getAccessedWidth() {
-  return getNumLanes(getValue().getType());
+  auto vector = dyn_cast<VectorType>(getValue().getType());
+  return vector ? vector.getShape().back() : 1;
+}
+
+int64_t StoreQuantizedOp::getAccessedTokens() {
+  return getNumLanes(getValue().getType()) / getAccessedWidth();
 }
 
 bool StoreQuantizedOp::accessesScales() {
@@ -152,18 +157,36 @@ static LogicalResult verifyStaticScale(StoreQuantizedOp op) {
   return success();
 }
 
+/// Checks (C6): rows of the tokens that share scales.
+static LogicalResult verifyRows(StoreQuantizedOp op) {
+  int64_t tokens = op.getCache().getType().getTokenGranularity();
+  Type value = op.getValue().getType();
+  auto vector = dyn_cast<VectorType>(value);
+  bool hasRows = vector && vector.getRank() == 2;
+  if (hasRows == (tokens > 1) && op.getAccessedTokens() == tokens)
+    return success();
+  if (tokens == 1)
+    return op.emitOpError("expects 'value' to have the elements of one token, "
+                          "got ")
+           << value;
+  return op.emitOpError("expects 'value' to have a row for each of the ")
+         << tokens << " tokens that share scales, got " << value;
+}
+
 LogicalResult StoreQuantizedOp::verify() {
   CacheTypeInterface cache = getCache().getType();
-  if (failed(verifyStaticScale(*this)))
+  if (failed(verifyStaticScale(*this)) || failed(verifyRows(*this)))
     return failure();
   // (C1), (C2)
-  Type value = getValue().getType();
-  if (failed(verifyWidth(*this, "value", value, cache)))
+  int64_t lanes = getAccessedWidth();
+  if (failed(verifyWidth(*this, "value",
+                         VectorType::get(lanes, cache.getElementType()),
+                         cache)))
     return failure();
   // (C5)
-  if (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, cache.getScale())))
+  if (failed(verifyTensorScale(*this, getTensorScale(), cache)) ||
+      (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, cache))))
     return failure();
-  int64_t lanes = getNumLanes(value);
   if (cache.isQuantized() && lanes % cache.getGranularity() != 0 &&
       lanes != cache.getHeadSize())
     return emitOpError("expects 'value' to have a multiple of granularity (")

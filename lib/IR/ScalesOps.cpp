@@ -70,8 +70,8 @@ LogicalResult ScalesBaseOp::inferReturnTypes(MLIRContext *context,
         loc, "view of a quantized cache or of its scales", type);
   int64_t dynamic = ShapedType::kDynamic;
   types.push_back(
-      MemRefType::get({dynamic, scales.getPageSize(), scales.getNumHeads(),
-                       scales.getLanesPerHead()},
+      MemRefType::get({dynamic, scales.getRowsPerPage(), scales.getNumHeads(),
+                       scales.getStoredHeadSize()},
                       scales.getElementType(),
                       StridedLayoutAttr::get(context, dynamic,
                                              {dynamic, scales.getTokenStride(),
@@ -106,10 +106,14 @@ LogicalResult ScalesBlockTileOp::verify() {
 // LoadScaleOp and StoreScaleOp
 //===----------------------------------------------------------------------===//
 
-/// Checks (C1) and (C2) of `load_scale` and `store_scale`.
-static LogicalResult verifyScale(Operation *op, Type scale,
+/// Checks (C1), (C2) and (C4) of `load_scale` and `store_scale`.
+static LogicalResult verifyScale(Operation *op, Type scale, bool zeroPoint,
                                  CacheTypeInterface cache) {
   CacheTypeInterface scales = getScalesType(cache);
+  if (zeroPoint && scales.getNumbersPerLane() == 1)
+    return op->emitOpError("expects 'zero_point' only for a cache with zero "
+                           "points, got ")
+           << cache;
   if (getLaneType(scale) != scales.getElementType())
     return op->emitOpError("expects 'scale' to have the cache's scale type (")
            << scales.getElementType() << "), got " << getLaneType(scale);
@@ -119,7 +123,7 @@ static LogicalResult verifyScale(Operation *op, Type scale,
 int64_t LoadScaleOp::getAccessedWidth() { return getNumLanes(getType()); }
 
 LogicalResult LoadScaleOp::verify() {
-  return verifyScale(*this, getType(), getCache().getType());
+  return verifyScale(*this, getType(), getZeroPoint(), getCache().getType());
 }
 
 int64_t StoreScaleOp::getAccessedWidth() {
@@ -127,7 +131,8 @@ int64_t StoreScaleOp::getAccessedWidth() {
 }
 
 LogicalResult StoreScaleOp::verify() {
-  return verifyScale(*this, getScale().getType(), getCache().getType());
+  return verifyScale(*this, getScale().getType(), getZeroPoint(),
+                     getCache().getType());
 }
 
 //===----------------------------------------------------------------------===//

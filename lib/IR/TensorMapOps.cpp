@@ -367,6 +367,10 @@ LogicalResult CreateScaleTMATileOp::verify() {
     return emitOpError("expects 'cache' to be a view of scales, got ")
            << getCache().getType();
   CacheTypeInterface type = scales;
+  if (!type.hasRowsOfTokens())
+    return emitOpError("expects scales that are neither interleaved nor shared "
+                       "by tokens, got ")
+           << scales;
   int64_t perToken = type.getNumHeads() * type.getStoredHeadSize();
   if (perToken != 1) // (C3)
     return emitOpError("expects a token to have one scale, got ") << perToken;

@@ -192,6 +192,12 @@ int64_t ScalesType::getElementsPerLane() const {
   return hasMemory() ? getViewed().getGranularity() : 1;
 }
 bool ScalesType::hasMemory() const { return getViewed().isQuantized(); }
+int64_t ScalesType::getTokensPerRow() const {
+  return getViewed().getTokenGranularity();
+}
+int64_t ScalesType::getNumbersPerLane() const {
+  return getViewed().getZeroPoint() ? 2 : 1;
+}
 
 SmallVector<Part> ScalesType::getParts() const {
   bool sharesTable = hasMemory() && getTable() != TableKind::Dense;

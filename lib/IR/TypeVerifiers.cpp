@@ -45,28 +45,9 @@ static bool isScaleType(Type type) {
              Float8E4M3FNType>(type);
 }
 
-/// Checks (C2) to (C5) of paged collections and views.
-static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
-                                        ParamsAttr params, Type scale,
-                                        int64_t granularity) {
-  bool is4Bit = isa<Float4E2M1FNType>(elementType);
-  if (!isPlainElementType(elementType) && !is4Bit)
-    return emitError() << "expects an element type of f64, f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got "
-                       << elementType; // (C2)
-  if (!scale && granularity != 0)
-    return emitError() << "expects granularity only with a scale type"; // (C3)
-  if (!scale && !isPlainElementType(elementType))
-    return emitError() << "expects a scale type for elements of type "
-                       << elementType; // (C2)
-  if (!scale)
-    return success();
-  if (granularity == 0)
-    return emitError() << "expects granularity with a scale type"; // (C3)
-  if (granularity < 0)
-    return emitError() << "expects granularity to be positive, got "
-                       << granularity; // (C3)
-  // (C4)
+/// Checks (C4) of paged collections and views.
+static LogicalResult verifyScale(EmitError emitError, Type elementType,
+                                 Type scale, int64_t granularity) {
   if (!isScaleType(scale))
     return emitError() << "expects a scale type of f32, f16, bf16, f8E8M0FNU "
                           "or f8E4M3FN, got "
@@ -74,17 +55,91 @@ static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
   if (elementType.getIntOrFloatBitWidth() > 8)
     return emitError() << "expects quantized elements of at most 8 bits, got "
                        << elementType;
-  if (!is4Bit)
-    return success();
   bool isNVFP4 = granularity == 16 && isa<Float8E4M3FNType>(scale);
   bool isMX = granularity == 32 && isa<Float8E8M0FNUType>(scale);
-  if (!isNVFP4 && !isMX)
+  if (isa<Float4E2M1FNType>(elementType) && !isNVFP4 && !isMX)
     return emitError() << "expects f4E2M1FN with granularity 16 and scales of "
                           "f8E4M3FN (NVFP4), or 32 and f8E8M0FNU (MX), got "
                        << granularity << " and " << scale;
-  if (params.getHeadSize() % 2 != 0) // (C5)
-    return emitError() << "expects an even head_size for f4E2M1FN, got "
-                       << params.getHeadSize();
+  return success();
+}
+
+/// Checks (C11) of paged collections and views.
+static LogicalResult verifyZeroPoint(EmitError emitError, Type elementType,
+                                     Type scale, Type zeroPoint) {
+  if (!zeroPoint && elementType.isSignlessInteger(4))
+    return emitError() << "expects zero_point for elements of type i4";
+  if (!zeroPoint)
+    return success();
+  if (!elementType.isSignlessInteger(4))
+    return emitError() << "expects zero_point only for elements of type i4, "
+                          "got "
+                       << elementType;
+  if (zeroPoint != scale)
+    return emitError() << "expects zero_point to be the scale type (" << scale
+                       << "), got " << zeroPoint;
+  if (scale.getIntOrFloatBitWidth() < 16)
+    return emitError() << "expects f32, f16 or bf16 for scale and zero_point, "
+                          "got "
+                       << scale;
+  return success();
+}
+
+/// Checks (C12) of paged collections and views.
+static LogicalResult verifyTokenGranularity(EmitError emitError,
+                                            int64_t tokenGranularity,
+                                            int64_t pageSize, Type scale,
+                                            int64_t granularity) {
+  if (tokenGranularity == 1)
+    return success();
+  if (tokenGranularity <= 0)
+    return emitError() << "expects token_granularity to be positive, got "
+                       << tokenGranularity;
+  if (!scale)
+    return emitError() << "expects token_granularity only with a scale type";
+  if (granularity != 1)
+    return emitError() << "expects granularity to be 1 with "
+                          "token_granularity, got "
+                       << granularity;
+  if (ShapedType::isDynamic(pageSize))
+    return emitError()
+           << "expects a number for page_size with token_granularity";
+  if (pageSize % tokenGranularity != 0)
+    return emitError() << "expects token_granularity to divide page_size ("
+                       << pageSize << "), got " << tokenGranularity;
+  return success();
+}
+
+/// Checks (C2) to (C5) and (C11) of paged collections and views.
+static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
+                                        ParamsAttr params, Type scale,
+                                        int64_t granularity, Type zeroPoint) {
+  bool is4Bit = isPackedInPairs(elementType);
+  if (!isPlainElementType(elementType) && !is4Bit)
+    return emitError() << "expects an element type of f64, f32, f16, bf16, "
+                          "f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, "
+                          "got "
+                       << elementType; // (C2)
+  if (!scale && granularity != 0)
+    return emitError() << "expects granularity only with a scale type"; // (C3)
+  if (!scale && !isPlainElementType(elementType))
+    return emitError() << "expects a scale type for elements of type "
+                       << elementType; // (C2)
+  if (!scale && zeroPoint)             // (C11)
+    return emitError() << "expects zero_point only with a scale type";
+  if (!scale)
+    return success();
+  if (granularity == 0)
+    return emitError() << "expects granularity with a scale type"; // (C3)
+  if (granularity < 0)
+    return emitError() << "expects granularity to be positive, got "
+                       << granularity; // (C3)
+  if (failed(verifyScale(emitError, elementType, scale, granularity)) ||
+      failed(verifyZeroPoint(emitError, elementType, scale, zeroPoint)))
+    return failure();
+  if (is4Bit && params.getHeadSize() % 2 != 0) // (C5)
+    return emitError() << "expects an even head_size for " << elementType
+                       << ", got " << params.getHeadSize();
   return success();
 }
 
@@ -92,7 +147,8 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
                                  ParamsAttr params, int64_t pageSize,
                                  Type scale, int64_t granularity,
                                  LayoutAttrInterface layout,
-                                 LayoutAttrInterface scaleLayout) {
+                                 LayoutAttrInterface scaleLayout,
+                                 Type zeroPoint, int64_t tokenGranularity) {
   // (C1)
   bool isStatic = !ShapedType::isDynamic(pageSize);
   if (isStatic && pageSize <= 0)
@@ -103,7 +159,9 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
                           "elements to have fewer than 2^31, got "
                        << pageSize << " * " << row;
   if (failed(verifyQuantization(emitError, elementType, params, scale,
-                                granularity)))
+                                granularity, zeroPoint)) ||
+      failed(verifyTokenGranularity(emitError, tokenGranularity, pageSize,
+                                    scale, granularity)))
     return failure();
   // (C6) to (C8)
   PageShape shape = getPageShape(elementType, params, pageSize);
@@ -114,8 +172,13 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
     return emitError() << "expects scale_layout only with scale and "
                           "granularity";
   if (scale)
-    shape.headSize = llvm::divideCeil(params.getHeadSize(), granularity);
+    shape = getScalesShape(params, pageSize, granularity, zeroPoint,
+                           tokenGranularity);
   // (C10)
+  bool isShared = zeroPoint || tokenGranularity != 1;
+  if (scaleLayout && scaleLayout.getInterleave() != 1 && isShared)
+    return emitError() << "expects 'interleave' only without zero_point and "
+                          "token_granularity";
   if (failed(verifyInterleave(emitError, layout, scaleLayout, shape)))
     return failure();
   return verifyLayout(emitError, "scale_layout", scaleLayout, shape);
@@ -135,19 +198,22 @@ LogicalResult PagedCollectionType::verify(EmitError emitError, Type elementType,
                                           Type scale, int64_t granularity,
                                           LayoutAttrInterface layout,
                                           LayoutAttrInterface scaleLayout,
-                                          TableKind) {
+                                          TableKind, Type zeroPoint,
+                                          int64_t tokenGranularity) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
-                     granularity, layout, scaleLayout);
+                     granularity, layout, scaleLayout, zeroPoint,
+                     tokenGranularity);
 }
 
 LogicalResult PagedCacheType::verify(EmitError emitError, Type elementType,
                                      ParamsAttr params, int64_t pageSize,
                                      Type scale, int64_t granularity,
                                      LayoutAttrInterface layout,
-                                     LayoutAttrInterface scaleLayout,
-                                     TableKind) {
+                                     LayoutAttrInterface scaleLayout, TableKind,
+                                     Type zeroPoint, int64_t tokenGranularity) {
   return verifyPaged(emitError, elementType, params, pageSize, scale,
-                     granularity, layout, scaleLayout);
+                     granularity, layout, scaleLayout, zeroPoint,
+                     tokenGranularity);
 }
 
 LogicalResult ContinuousCollectionType::verify(EmitError emitError,

@@ -111,10 +111,11 @@ static LogicalResult verifyStrides(Operation *op, StringRef name,
   }
   int64_t head = strides[tokens + 1];
   if (view.hasOpenHeadStride() && !ShapedType::isDynamic(head) &&
-      failed(verifyPitches(
-          [&] { return op->emitOpError(); }, ("'" + name + "'").str(),
-          view.getTokenStride(), head,
-          {view.getPageSize(), view.getNumHeads(), view.getStoredHeadSize()})))
+      failed(verifyPitches([&] { return op->emitOpError(); },
+                           ("'" + name + "'").str(), view.getTokenStride(),
+                           head,
+                           {view.getRowsPerPage(), view.getNumHeads(),
+                            view.getStoredHeadSize()})))
     return failure();
   if (failed(verifyDistances(op, name, type, view, strides)))
     return failure();
@@ -137,7 +138,7 @@ static LogicalResult verifyTensor(Operation *op, StringRef name,
   if (getTokensDim(type) == 3)
     expected.append({view.getNumKV(), dynamic});
   expected.append(
-      {view.getPageSize(), view.getNumHeads(), view.getStoredHeadSize()});
+      {view.getRowsPerPage(), view.getNumHeads(), view.getStoredHeadSize()});
   bool agrees = llvm::all_of_zip(
       type.getShape(), expected, [](int64_t size, int64_t wanted) {
         return ShapedType::isDynamic(wanted) || size == wanted;

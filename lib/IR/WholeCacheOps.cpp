@@ -211,8 +211,14 @@ LogicalResult AppendOp::verify() {
   if (getPowerOfTwo())
     for (Value of : {getKeyCache(), getValueCache()})
       if (of && failed(verifyPowerOfTwo(
-                    *this, cast<CacheTypeInterface>(of.getType()).getScale())))
+                    *this, cast<CacheTypeInterface>(of.getType()))))
         return failure();
+  // (C9)
+  for (Value of : {getKeyCache(), getValueCache()})
+    if (of && cast<CacheTypeInterface>(of.getType()).getTokenGranularity() != 1)
+      return emitOpError("expects tokens with scales of their own, because "
+                         "groups of tokens are not full at every row, got ")
+             << of.getType() << "; 'kvcache.copy' writes whole groups";
   return verifyResults(*this);
 }
 

@@ -38,7 +38,8 @@ static MlirType makePaged(MlirLocation loc, const Fields &fields) {
   MlirType packed =
       getChecked(loc, fields.getType("dtype"), fields.getAttribute("params"),
                  fields.getInteger("page_size"), fields.getType("scale"),
-                 fields.getInteger("granularity"));
+                 fields.getInteger("granularity"), fields.getType("zero_point"),
+                 fields.getInteger("token_granularity"));
   if (mlirTypeIsNull(packed))
     return packed;
   return mlirKVCacheCacheTypeGetWithLayoutChecked(
@@ -73,6 +74,10 @@ static void setLayout(nb::dict &fields, const char *name,
 
 static nb::dict getPagedFields(MlirType type) {
   nb::dict fields = getCacheFields(type);
+  MlirType zeroPoint = mlirKVCacheCacheTypeGetZeroPoint(type);
+  if (!mlirTypeIsNull(zeroPoint))
+    fields["zero_point"] = toText(zeroPoint);
+  fields["token_granularity"] = mlirKVCacheCacheTypeGetTokenGranularity(type);
   setLayout(fields, "layout", mlirKVCacheCacheTypeGetLayout(type));
   setLayout(fields, "scale_layout", mlirKVCacheCacheTypeGetScaleLayout(type));
   fields["table"] = toStr(stringifyTableKind(

@@ -57,21 +57,23 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
   MlirType bf16 = parse(loc, "bf16"), fp8 = parse(loc, "f8E4M3FN");
   MlirType f32 = parse(loc, "f32"), none = {NULL};
 
-  MlirType type =
-      mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64, f32, 128);
+  MlirType type = mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64,
+                                                           f32, 128, none, 1);
   // CHECK: !kvcache.paged_collection<{{.*}}granularity = 128> | 1 0 1 1
   SHOW(PagedCollection, type, "!kvcache.paged_collection" QUANTIZED);
   // CHECK-NEXT: cache 1: f8E4M3FN, page 64, scale f32 per 128, heads 8, all 1
   showCache(type);
 
-  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0);
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0,
+                                             none, 1);
   // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = 48> | 1 0 1 1
   SHOW(PagedCache, type, "!kvcache.paged<bf16, " PARAMS ", page_size = 48>");
   // CHECK-NEXT: cache 1: bf16, page 48, scale none per 0, heads 8, all 0
   showCache(type);
 
   const int64_t open = mlirShapedTypeGetDynamicSize();
-  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, open, none, 0);
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, open, none, 0,
+                                             none, 1);
   // CHECK-NEXT: !kvcache.paged<bf16, {{.*}}, page_size = ?> | 1 0 1 1
   SHOW(PagedCache, type, "!kvcache.paged<bf16, " PARAMS ", page_size = ?>");
   // CHECK-NEXT: open 1
@@ -80,7 +82,8 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
   MlirAttribute layout = mlirKVCacheLayoutAttrGetChecked(
       loc, /*tokenStride=*/256, mlirShapedTypeGetDynamicStrideOrOffset());
   MlirAttribute packed = {NULL};
-  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0);
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 48, none, 0,
+                                             none, 1);
   type = mlirKVCacheCacheTypeGetWithLayoutChecked(loc, type, layout, packed,
                                                   MlirKVCacheTableKindCSR);
   // clang-format off
@@ -94,6 +97,20 @@ static void testCaches(MlirLocation loc, MlirAttribute params) {
          mlirAttributeEqual(mlirKVCacheCacheTypeGetLayout(type), layout),
          !mlirAttributeIsNull(mlirKVCacheCacheTypeGetScaleLayout(type)),
          mlirKVCacheCacheTypeGetTable(type));
+
+  MlirType i4 = parse(loc, "i4");
+  type = mlirKVCachePagedCacheTypeGetChecked(loc, i4, params, 64, f32, 1, f32,
+                                             /*tokenGranularity=*/32);
+  // clang-format off
+  // CHECK-NEXT: !kvcache.paged<i4, {{.*}}, granularity = 1, zero_point = f32, token_granularity = 32> | 1 0 1 1
+  // clang-format on
+  SHOW(PagedCache, type,
+       "!kvcache.paged<i4, " PARAMS ", page_size = 64, scale = f32, "
+       "granularity = 1, zero_point = f32, token_granularity = 32>");
+  // CHECK-NEXT: zero points of f32 1, 32 tokens
+  printf("zero points of f32 %d, %d tokens\n",
+         mlirTypeEqual(mlirKVCacheCacheTypeGetZeroPoint(type), f32),
+         (int)mlirKVCacheCacheTypeGetTokenGranularity(type));
 
   type = mlirKVCacheContinuousCollectionTypeGetChecked(loc, f32, params);
   // CHECK-NEXT: !kvcache.continuous_collection<f32, {{.*}}> | 1 0 1 1
@@ -192,12 +209,12 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   MlirAttribute noParams = {NULL};
   // CHECK: model.c:7:3: expects page_size to be positive, got 0
   // CHECK-NEXT: null
-  expectNull(
-      mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 0, none, 0));
+  expectNull(mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 0, none, 0,
+                                                 none, 1));
   MlirAttribute packed = {NULL};
   MlirAttribute narrow = mlirKVCacheLayoutAttrGetChecked(loc, 64, 8192);
-  MlirType paged =
-      mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 64, none, 0);
+  MlirType paged = mlirKVCachePagedCacheTypeGetChecked(loc, bf16, params, 64,
+                                                       none, 0, none, 1);
   // clang-format off
   // CHECK-NEXT: model.c:7:3: expects the token stride of layout to be at least a head (128), got 64
   // clang-format on
@@ -218,8 +235,8 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
       loc, paged, packed, packed, (MlirKVCacheTableKind)3));
   // CHECK-NEXT: model.c:7:3: expects a scale type of {{.*}}, got 'i32'
   // CHECK-NEXT: null
-  expectNull(
-      mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64, i32, 128));
+  expectNull(mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64, i32,
+                                                      128, none, 1));
   // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i64'
   // CHECK-NEXT: null
   expectNull(

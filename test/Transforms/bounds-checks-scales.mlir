@@ -264,3 +264,17 @@ func.func @collection(%blocks: memref<?x2x?x4x1x64xi8>, %lengths: memref<?xi32>,
       : memref<?x2x?x4x1x64xi8>, memref<?xi32>, memref<?x?xi32>, !strided, memref<?x?xi32> -> !collection
   return %c : !collection
 }
+
+// The first of the tokens that share scales.
+
+!kivi = !kvcache.paged<i4, #kvcache.params<num_heads = 8, head_size = 64>, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+// CHECK-LABEL: func.func @store_group(
+// CHECK-SAME:    %{{.*}}, %[[B:[^:]*]]: index, %[[H:[^:]*]]: index, %[[T:[^:]*]]: index, %[[D:[^:]*]]: index)
+// CHECK:         %[[REST:.*]] = arith.remui %[[T]], %c32
+// CHECK:         kvcache.check %[[REST]] below %{{.*}}, "'kvcache.store_quantized' op token modulo 32, which must be 0,"
+// CHECK:         kvcache.store_quantized
+func.func @store_group(%v: vector<32x2xbf16>, %k: !kivi, %b: index, %h: index, %t: index, %d: index) {
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32x2xbf16>, !kivi
+  return
+}

@@ -30,6 +30,12 @@ struct PageShape {
 /// Returns the shape of the pages of a paged type with these parameters.
 PageShape getPageShape(Type elementType, ParamsAttr params, int64_t pageSize);
 
+/// Returns the shape of the pages of the scales of a paged type with these
+/// parameters, which need not be valid.
+PageShape getScalesShape(ParamsAttr params, int64_t pageSize,
+                         int64_t granularity, Type zeroPoint,
+                         int64_t tokenGranularity);
+
 /// Returns a layout in the form that types hold: null for packed rows, and
 /// without a head stride for one head.
 LayoutAttrInterface getCanonicalLayout(LayoutAttrInterface layout,
@@ -87,6 +93,10 @@ void createRowDistanceCheck(OpBuilder &builder, Operation *op, Value distance,
 /// Checks that the first element of an access is a multiple of its width, where
 /// it is a constant: a verifier can't, because dead code may break the rule.
 LogicalResult checkConstantElement(AccessOpInterface op);
+
+/// Checks likewise that the first of the tokens whose shared scales an op
+/// writes is a multiple of their number.
+LogicalResult checkConstantToken(StoreQuantizedOp op);
 
 } // namespace mlir::kvcache
 

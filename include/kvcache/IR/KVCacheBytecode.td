@@ -79,7 +79,8 @@ class PlainPaged<string type> : DialectType<(type
   let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
                  "/*scale=*/::mlir::Type(), /*granularity=*/int64_t(0), "
                  "/*layout=*/LayoutAttrInterface(), "
-                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense)";
+                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense, "
+                 "/*zeroPoint=*/::mlir::Type(), /*tokenGranularity=*/int64_t(1))";
   let printerPredicate = "!$_val.getScale() && !hasLayoutOrTable($_val)";
 }
 class QuantizedPaged<string type> : DialectType<(type
@@ -92,8 +93,10 @@ class QuantizedPaged<string type> : DialectType<(type
   let cType = type;
   let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
                  "/*layout=*/LayoutAttrInterface(), "
-                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense)";
-  let printerPredicate = "$_val.getScale() && !hasLayoutOrTable($_val)";
+                 "/*scaleLayout=*/LayoutAttrInterface(), TableKind::Dense, "
+                 "/*zeroPoint=*/::mlir::Type(), /*tokenGranularity=*/int64_t(1))";
+  let printerPredicate = "$_val.getScale() && !hasLayoutOrTable($_val) && "
+                         "!isGrouped($_val)";
 }
 /// A type that may be absent: whether it is there, and then the type.
 def OptionalType :
@@ -117,8 +120,25 @@ class LaidOutPaged<string type> : DialectType<(type
   TableKind:$table
 )> {
   let cType = type;
+  let cBuilder = "getChecked<$_resultType>(reader, context, $_args, "
+                 "/*zeroPoint=*/::mlir::Type(), /*tokenGranularity=*/int64_t(1))";
+  let printerPredicate = "hasLayoutOrTable($_val) && !isGrouped($_val)";
+}
+class GroupedPaged<string type> : DialectType<(type
+  Type:$elementType,
+  ParamsAttr:$params,
+  SignedVarInt:$pageSize,
+  OptionalType:$scale,
+  SignedVarInt:$granularity,
+  OptionalLayout:$layout,
+  OptionalLayout:$scaleLayout,
+  TableKind:$table,
+  OptionalType:$zeroPoint,
+  SignedVarInt:$tokenGranularity
+)> {
+  let cType = type;
   let cBuilder = build;
-  let printerPredicate = "hasLayoutOrTable($_val)";
+  let printerPredicate = "isGrouped($_val)";
 }
 def PagedCollectionType : PlainPaged<"PagedCollectionType">;
 def QuantizedPagedCollectionType : QuantizedPaged<"PagedCollectionType">;
@@ -126,6 +146,8 @@ def PagedCacheType : PlainPaged<"PagedCacheType">;
 def QuantizedPagedCacheType : QuantizedPaged<"PagedCacheType">;
 def LaidOutPagedCollectionType : LaidOutPaged<"PagedCollectionType">;
 def LaidOutPagedCacheType : LaidOutPaged<"PagedCacheType">;
+def GroupedPagedCollectionType : GroupedPaged<"PagedCollectionType">;
+def GroupedPagedCacheType : GroupedPaged<"PagedCacheType">;
 
 let cBuilder = build in {
 def ContinuousCollectionType : DialectType<(type
@@ -166,7 +188,8 @@ def KVCacheTypes : DialectTypes<"KVCache"> {
     PagedCollectionType, QuantizedPagedCollectionType, PagedCacheType,
     QuantizedPagedCacheType, ContinuousCollectionType, ContinuousCacheType,
     ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType,
-    LaidOutPagedCollectionType, LaidOutPagedCacheType
+    LaidOutPagedCollectionType, LaidOutPagedCacheType,
+    GroupedPagedCollectionType, GroupedPagedCacheType
   ];
 }
 

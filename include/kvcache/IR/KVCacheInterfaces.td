@@ -69,6 +69,11 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"The number of elements that share a scale; 0 if not "
       "quantized.",
       "int64_t", "getGranularity">,
+    InterfaceMethod<"The type of the zero points, which are beside the scales; "
+      "null if there are none.",
+      "::mlir::Type", "getZeroPoint", (ins), "", "return {};">,
+    InterfaceMethod<"The number of consecutive tokens that share a scale.",
+      "int64_t", "getTokenGranularity", (ins), "", "return 1;">,
     InterfaceMethod<"The layout of pages; null for packed rows.",
       "::mlir::kvcache::LayoutAttrInterface", "getLayout", (ins), "",
       "return {};">,
@@ -83,6 +88,12 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"The number of elements of a head per lane of an access: "
       "1, or the granularity in a view of scales.",
       "int64_t", "getElementsPerLane", (ins), "", "return 1;">,
+    InterfaceMethod<"The number of tokens that share a row: 1, or the token "
+      "granularity in a view of scales.",
+      "int64_t", "getTokensPerRow", (ins), "", "return 1;">,
+    InterfaceMethod<"The numbers that are kept for a lane: 1, or 2 in a view of "
+      "scales with zero points, which follow the scales of a head.",
+      "int64_t", "getNumbersPerLane", (ins), "", "return 1;">,
     InterfaceMethod<"Whether elements or scales lie behind the view: not behind "
       "that of the scales of a cache without scales.",
       "bool", "hasMemory", (ins), "", "return true;">
@@ -91,7 +102,17 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     bool hasStaticPageSize() const {
       return !::mlir::ShapedType::isDynamic($_type.getPageSize());
     }
+    /// The rows of a page; `ShapedType::kDynamic` if they are known only at run
+    /// time.
+    int64_t getRowsPerPage() const {
+      return hasStaticPageSize()
+                 ? $_type.getPageSize() / $_type.getTokensPerRow()
+                 : $_type.getPageSize();
+    }
     bool isQuantized() const { return static_cast<bool>($_type.getScale()); }
+    bool hasZeroPoints() const {
+      return static_cast<bool>($_type.getZeroPoint());
+    }
     /// Whether accesses may convert elements: floats of at most 32 bits, and
     /// those that have scales.
     bool convertsElements() const {
@@ -117,8 +138,13 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     int64_t getLanesPerHead() const {
       return ::llvm::divideCeil(getHeadSize(), $_type.getElementsPerLane());
     }
-    /// Stored elements per head: half the head size for 4-bit caches.
+    /// Stored elements per head: half the head size for 4-bit caches. Zero
+    /// points follow the scales of a head.
     int64_t getStoredHeadSize() const {
+      return getStoredLanesPerHead() * $_type.getNumbersPerLane();
+    }
+    /// Stored elements that hold the lanes of a head, without zero points.
+    int64_t getStoredLanesPerHead() const {
       return getLanesPerHead() / getLanesPerStored();
     }
     /// The distance from a token of a page to the next, in stored elements.
@@ -143,10 +169,16 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
       auto layout = $_type.getLayout();
       return layout ? layout.getInterleave() : 1;
     }
-    /// Whether the scales of this cache are interleaved.
-    bool hasInterleavedScales() const {
+    /// Whether each token has a row in a view of scales; true for others.
+    bool hasRowsOfTokens() const {
+      return getInterleave() == 1 && $_type.getTokensPerRow() == 1;
+    }
+    /// Whether each token has a row of scales: they are neither interleaved nor
+    /// shared by tokens.
+    bool hasScaleRowsOfTokens() const {
       auto layout = $_type.getScaleLayout();
-      return layout && layout.getInterleave() != 1;
+      return (!layout || layout.getInterleave() == 1) &&
+             $_type.getTokenGranularity() == 1;
     }
     /// Scales per head and token.
     int64_t getNumGroups() const {

@@ -35,14 +35,16 @@ class KVCache_PagedType<string name, string typeMnemonic, bit collection>
     OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$layout,
     OptionalParameter<"::mlir::kvcache::LayoutAttrInterface">:$scaleLayout,
     DefaultValuedParameter<"::mlir::kvcache::TableKind",
-                           "::mlir::kvcache::TableKind::Dense">:$table
+                           "::mlir::kvcache::TableKind::Dense">:$table,
+    OptionalParameter<"::mlir::Type">:$zeroPoint,
+    DefaultValuedParameter<"int64_t", "1">:$tokenGranularity
   );
   let assemblyFormat = [{
     `<` $elementType `,` qualified($params) `,`
     `page_size` `=` custom<PageSize>($pageSize)
     `` custom<PagedOptions>(ref($elementType), ref($params), ref($pageSize),
                             $scale, $granularity, $layout, $scaleLayout,
-                            $table) `` `>`
+                            $table, $zeroPoint, $tokenGranularity) `` `>`
   }];
   let extraClassDeclaration = [{
     bool isCollection() const { return }] # collection # [{; }
@@ -86,12 +88,13 @@ def KVCache_PagedCollectionType
     - (C1) a static `page_size` is positive, and a page has fewer than 2^31
       elements.
     - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
-      or i32; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN.
+      or i32; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN; with scales and zero
+      points i4.
     - (C3) `granularity` is positive, 1 by default where the type has `scale`;
       without `scale` there is none.
-    - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, and a 4-bit
-      cache has the granularity and scales of NVFP4 (16, f8E4M3FN) or MX (32,
-      f8E8M0FNU).
+    - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, and a cache
+      of f4E2M1FN has the granularity and scales of NVFP4 (16, f8E4M3FN) or MX
+      (32, f8E8M0FNU).
     - (C5) the head size of a 4-bit cache is even.
     - (C6) `layout`, and `scale_layout` likewise, has `head` if and only if the
       cache has several heads. `token` is static.
@@ -101,7 +104,24 @@ def KVCache_PagedCollectionType
       tokens lie between heads or heads between tokens.
     - (C9) the type has `scale_layout` only with `scale`.
     - (C10) only `scale_layout` has `interleave`, which divides the page size,
-      a static one, and the number of groups of a head.
+      a static one, and the number of groups of a head. The scales are then
+      without zero points, and not shared by tokens.
+    - (C11) the type has `zero_point` if and only if elements are i4. It is the
+      scale type, and f32, f16 or bf16.
+    - (C12) `token_granularity` is positive. If it is not 1, the granularity is
+      1, and it divides a static `page_size`.
+
+    The elements of i4 caches are numbers q from 0 to 15, and stand for
+    `q * scale + zero_point`: the zero point is the value of element 0. The zero
+    points of a head follow its scales in memory: `[NB, D, NL, P, H, 2 * hg]`
+    for hg groups.
+
+    With `token_granularity = n`, n tokens share their scales and zero points:
+    tokens `n * i` to `n * i + n - 1` of a page, channel by channel, as the keys
+    of KIVI do. The dimension of tokens of the scales is then `P / n`. Tokens
+    are quantized n at a time, so that those of a group that is not full yet
+    belong to another cache, without scales. `store_quantized` and `copy` write
+    whole groups only; `load` reads any token.
 
     The elements of i16, i32 and f64 caches, and of i8 ones without scales, are
     loaded and stored without conversion.
@@ -136,6 +156,11 @@ def KVCache_PagedCollectionType
     !quantized = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 64,
                                            scale = f32, granularity = 128>
     !any_pages = !kvcache.paged_collection<bf16, #kv, page_size = ?>
+    !int4 = !kvcache.paged_collection<i4, #kv, page_size = 64, scale = f16,
+                                      granularity = 32, zero_point = f16>
+    !kivi = !kvcache.paged_collection<i4, #kv, page_size = 64, scale = f16,
+                                      granularity = 1, zero_point = f16,
+                                      token_granularity = 32>
     !hnd = !kvcache.paged_collection<bf16, #kv, page_size = 64, layout = hnd>
     !side_by_side = !kvcache.paged_collection<bf16, #kv, page_size = 64,
                                               layout = [token = 256, head = 16384]>
@@ -211,7 +236,8 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>,
     DeclareTypeInterfaceMethods<KVCache_CacheTypeInterface,
                                 ["isPaged", "getLayout", "getTable",
-                                 "getElementsPerLane", "hasMemory"]>]> {
+                                 "getElementsPerLane", "hasMemory",
+                                 "getTokensPerRow", "getNumbersPerLane"]>]> {
   let summary = "view of the scales of a cache";
   let description = [{
     A view of the scales of a quantized cache, as a separate operand of an
@@ -219,7 +245,8 @@ def KVCache_ScalesType : KVCache_Type<"Scales", "scales", [
     scale type, with its own lookup table and page stride. Indices count
     elements of the cache: element `d` selects the scale of group
     `d div granularity`. A row consists of the `num_heads * groups` scales of a
-    token.
+    token. Zero points, if the cache has them, follow the scales of a head;
+    `load_scale` and `store_scale` access them.
 
     A view of scales supports `load`, `store`, `load_scale`, `store_scale`,
     `block_tile`, `scales_block_tile`, `scales_base`, `cache_length`,
@@ -457,9 +484,10 @@ def KVCache_AnyQuantized : Type<
 
 def KVCache_AnyQuantizedWithRows : Type<
     And<[KVCache_AnyQuantized.predicate,
-         CPred<"!::llvm::cast<::mlir::kvcache::PagedCacheType>($_self)"
-               ".hasInterleavedScales()">]>,
-    "view of a quantized cache whose scales are not interleaved",
+         CPred<"::llvm::cast<::mlir::kvcache::PagedCacheType>($_self)"
+               ".hasScaleRowsOfTokens()">]>,
+    "view of a quantized cache whose scales are neither interleaved nor "
+    "shared by tokens",
     "::mlir::kvcache::PagedCacheType">;
 
 /// What ops on scales take: the cache, or a view of its scales.
@@ -472,11 +500,12 @@ def KVCache_AnyWithScales : Type<
 
 def KVCache_AnyWithScaleRows : Type<
     And<[KVCache_AnyWithScales.predicate,
-         CPred<"!::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
-               ".hasInterleavedScales()">,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
-               ".getInterleave() == 1">]>,
-    "view of a quantized cache or of its scales, which are not interleaved",
+               ".hasScaleRowsOfTokens()">,
+         CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
+               ".hasRowsOfTokens()">]>,
+    "view of a quantized cache or of its scales, which are neither interleaved "
+    "nor shared by tokens",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyPagedView : Type<
@@ -495,9 +524,9 @@ def KVCache_AnyCache : Type<
 def KVCache_AnyPagedViewWithRows : Type<
     And<[KVCache_AnyPagedView.predicate,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
-               ".getInterleave() == 1">]>,
-    "view of a paged cache or of its existing scales, which are not "
-    "interleaved",
+               ".hasRowsOfTokens()">]>,
+    "view of a paged cache or of its existing scales, which are neither "
+    "interleaved nor shared by tokens",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyConvertingCache : Type<
@@ -519,9 +548,9 @@ def KVCache_AnyView : Type<
 def KVCache_AnyViewWithRows : Type<
     And<[KVCache_AnyView.predicate,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
-               ".getInterleave() == 1">]>,
-    "view of a paged or continuous cache or of existing scales, which are not "
-    "interleaved",
+               ".hasRowsOfTokens()">]>,
+    "view of a paged or continuous cache or of existing scales, which are "
+    "neither interleaved nor shared by tokens",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_Barriers : Type<

@@ -24,6 +24,9 @@ class KVCache_LanesOf<Type lane, string lanes>
 def KVCache_QuantizedLanes : KVCache_LanesOf<
     AnyTypeOf<[F8E4M3FN, F8E5M2, I8, F4E2M1FN]>,
     "f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them">;
+def KVCache_StoredLanes : KVCache_LanesOf<
+    AnyTypeOf<[F8E4M3FN, F8E5M2, I8, F4E2M1FN, I<4>]>,
+    "f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them">;
 def KVCache_ScaleLanes : KVCache_LanesOf<
     AnyTypeOf<[F32, F16, BF16, F8E8M0FNU, F8E4M3FN]>,
     "f32, f16, bf16, f8E8M0FNU or f8E4M3FN, or a 1-D vector of them">;
@@ -33,6 +36,19 @@ def KVCache_WideLanes : KVCache_LanesOf<
 def KVCache_UnquantizedLanes : KVCache_LanesOf<
     AnyTypeOf<[F32, F16, BF16]>,
     "f32, f16 or bf16, or a 1-D vector of them">;
+
+/// Values of consecutive elements, or rows of them: one for each token.
+def KVCache_FixedVector2D : Type<
+    CPred<"::llvm::isa<::mlir::VectorType>($_self) && "
+          "::llvm::cast<::mlir::VectorType>($_self).getRank() == 2 && "
+          "!::llvm::cast<::mlir::VectorType>($_self).isScalable()">,
+    "2-D vector of fixed sizes">;
+def KVCache_UnquantizedRows : Type<
+    Or<[KVCache_UnquantizedLanes.predicate,
+        And<[KVCache_FixedVector2D.predicate,
+             SubstLeaves<"$_self", "::mlir::kvcache::getLaneType($_self)",
+                         AnyTypeOf<[F32, F16, BF16]>.predicate>]>]>,
+    "f32, f16 or bf16, or a 1-D or 2-D vector of them">;
 
 // Pure without `lanes`. With `lanes`, the threads of a warp exchange values, so
 // the op must not move into or out of divergent control flow.
@@ -171,7 +187,7 @@ def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
   let arguments = !con((ins Arg<KVCache_AnyQuantized, "the cache">:$cache),
                        KVCache_IndexArguments, KVCache_PageArgument,
                        KVCache_NontemporalArgument);
-  let results = (outs Res<KVCache_QuantizedLanes, "the elements">:$result);
+  let results = (outs Res<KVCache_StoredLanes, "the elements">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`page` $page^)?
     attr-dict `:` qualified(type($cache)) `->` type($result)
@@ -180,7 +196,8 @@ def KVCache_LoadQuantizedOp : KVCache_Op<"load_quantized", [
 }
 
 def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
-    KVCache_IndexedAccess<["accessesScales", "getScalePageOperand"]>,
+    KVCache_IndexedAccess<["accessesScales", "getScalePageOperand",
+                           "getAccessedTokens"]>,
     AttrSizedOperandSegments, MemoryEffects<[MemWrite]>]> {
   let summary = "Quantizes whole groups and writes elements and scales";
   let description = [{
@@ -192,17 +209,36 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     the op writes the values divided by it, saturated and rounded to nearest
     even. A NaN stays a NaN.
 
+    With zero points, the op computes for each group, in f32:
+
+    - The zero point: the smallest value, with 0 for -0, rounded to nearest even
+      in its type, and at most its largest finite number away from 0.
+    - The scale: the largest value less the rounded zero point, divided by 15,
+      at least the smallest positive number of the scale type and 2^-126, at
+      most its largest, and rounded to nearest even. Both are NaN if the group
+      has a NaN or an infinity.
+    - The elements: the values less the zero point, times the reciprocal of the
+      rounded scale, rounded to nearest even and saturated to 0 and 15.
+
+    If n tokens share their scales, the operand is a vector of n rows: the
+    elements of tokens t to t + n - 1, which are one group for each column. `t`
+    must be a multiple of n.
+
     Constraints:
-    - (C1) the number of values is at most `head_size`. With scales, it is a
-      multiple of the granularity, or `head_size`, whose last group may be
-      shorter.
-    - (C2) the number of values is even for 4-bit elements.
+    - (C1) the number of values of a token is at most `head_size`. With scales,
+      it is a multiple of the granularity, or `head_size`, whose last group may
+      be shorter.
+    - (C2) the number of values of a token is even for 4-bit elements.
     - (C3) a cache without scales has elements of 8 bits, and the op then has
       `tensor_scale` and no `scale_page`.
     - (C4) `d` is a multiple of the number of values. The lowering checks
       constants, the bounds checks other values.
     - (C5) with `power_of_two`, which is that of `quantize`, the cache has scales
-      of f32, bf16 or f8E8M0FNU.
+      of f32, bf16 or f8E8M0FNU. A cache with zero points takes neither
+      `power_of_two` nor `tensor_scale`.
+    - (C6) `value` has rows if and only if tokens share their scales, and then
+      as many. `t` is a multiple of them. The lowering checks constants, the
+      bounds checks other values.
 
     Example:
 
@@ -219,7 +255,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     ```
   }];
   let arguments = !con(
-    (ins Arg<KVCache_UnquantizedLanes, "the values">:$value,
+    (ins Arg<KVCache_UnquantizedRows, "the values">:$value,
          Arg<KVCache_AnyCache, "the cache">:$cache),
     KVCache_IndexArguments, KVCache_PageArgument, KVCache_ScalePageArgument,
     KVCache_TensorScaleArgument, KVCache_NontemporalArgument,

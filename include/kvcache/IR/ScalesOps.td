@@ -53,7 +53,9 @@ def KVCache_ScalesBaseOp : KVCache_Op<"scales_base", [
   let description = [{
     Gives the scales of a view of one layer's keys or values as a memref
     `[pages, page_size, num_heads, groups]`, for code that computes its own
-    addresses. Over a view of scales, it is the memory of that view.
+    addresses. Over a view of scales, it is the memory of that view. With zero
+    points, which follow the scales of a head, the last size is twice the groups.
+    Tokens that share their scales are one in the second.
 
     Example:
 
@@ -132,14 +134,16 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
   let description = [{
     Reads the scale of the element `(b, h, t, d)`, which is the scale of group
     `d div granularity`. If the result is a vector of n lanes, the op reads n
-    consecutive scales from there, and the group must be a multiple of n. The
-    operand is the cache or a view of its scales.
+    consecutive scales from there, and the group must be a multiple of n. With
+    `zero_point`, the op reads the zero points of these groups instead.
+    The operand is the cache or a view of its scales.
 
     Constraints:
     - (C1) the element type of the result is the scale type of the cache.
     - (C2) the number of lanes is at most the number of groups of a head.
     - (C3) the group of `d` is a multiple of the number of scales per token. The
       lowering checks constants, the bounds checks other values.
+    - (C4) with `zero_point`, the cache has zero points.
 
     Example:
 
@@ -156,7 +160,8 @@ def KVCache_LoadScaleOp : KVCache_Op<"load_scale", [
     ```
   }];
   let arguments = !con((ins Arg<KVCache_AnyWithScales, "the cache">:$cache),
-                       KVCache_IndexArguments, KVCache_ScalePageArgument);
+                       KVCache_IndexArguments, KVCache_ScalePageArgument,
+                       (ins UnitAttr:$zero_point));
   let results = (outs Res<KVCache_Elements, "the scales">:$scale);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]`
@@ -172,14 +177,17 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
   let description = [{
     Writes the scale of the element `(b, h, t, d)`, which is the scale of group
     `d div granularity`. If the operand is a vector of n lanes, the op writes n
-    consecutive scales from there, and the group must be a multiple of n. The
-    operand is the cache or a view of its scales.
+    consecutive scales from there, and the group must be a multiple of n. With
+    `zero_point`, the op writes the zero points of these groups instead. Tokens
+    that share their scales have one: the op writes it for all of them.
+    The operand is the cache or a view of its scales.
 
     Constraints:
     - (C1) the element type of `scale` is the scale type of the cache.
     - (C2) the number of lanes is at most the number of groups of a head.
     - (C3) the group of `d` is a multiple of the number of scales per token. The
       lowering checks constants, the bounds checks other values.
+    - (C4) with `zero_point`, the cache has zero points.
 
     Example:
 
@@ -197,7 +205,8 @@ def KVCache_StoreScaleOp : KVCache_Op<"store_scale", [
   }];
   let arguments = !con((ins Arg<KVCache_Elements, "the scales">:$scale,
                             Arg<KVCache_AnyWithScales, "the cache">:$cache),
-                       KVCache_IndexArguments, KVCache_ScalePageArgument);
+                       KVCache_IndexArguments, KVCache_ScalePageArgument,
+                       (ins UnitAttr:$zero_point));
   let assemblyFormat = [{
     $scale `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`scale_page` $scale_page^)? attr-dict `:` type($scale) `,`

@@ -72,7 +72,9 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     - (C6) `query_norm` requires `queries`, which have the head size of the keys
       unless the cache is latent.
     - (C7) `interleaved`, `rope_begin` and `positions` require `rope`.
-    - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU.
+    - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU,
+      and no zero points.
+    - (C9) tokens have scales of their own.
 
     Example:
 
@@ -187,6 +189,12 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     Values of one format are copied bit by bit, with their scales. Others are
     dequantized to f32, and quantized or rounded to the format of the target.
     No byte may be both read and written.
+
+    If tokens of the target share their scales, only those groups are written
+    that lie in `[begin, end)` with all of their tokens: the source keeps the
+    others until their group is full. So one op seals the groups that new tokens
+    have filled, with the previous length as `begin` and the new one as `end`,
+    both rounded down to whole groups or not.
 
     Constraints:
     - (C1) both caches have the same head size.

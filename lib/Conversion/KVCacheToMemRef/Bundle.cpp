@@ -202,8 +202,11 @@ Value Bundle::getPage(Value batch, Value token, Value known) const {
 Value Bundle::getRowInPage(Value token) const {
   if (!cache.isPaged())
     return token;
-  if (cache.hasStaticPageSize())
-    return rem(toI32(token), cache.getPageSize());
+  if (cache.hasStaticPageSize()) {
+    Value row = rem(toI32(token), cache.getPageSize());
+    int64_t tokens = cache.getTokensPerRow();
+    return tokens == 1 ? row : div(row, tokens);
+  }
   // One division for the column and the row.
   return sub(toI32(token), mul(getColumn(token), get(PartKind::PageSize)));
 }
@@ -242,7 +245,7 @@ Value Bundle::getStoredRow(Value rowInPage, Value element) const {
 }
 
 Value Bundle::getStoredElement(Value rowInPage, Value element) const {
-  if (cache.getStoredHeadSize() == 1)
+  if (cache.getStoredLanesPerHead() == 1)
     return constantLike(element, 0);
   int64_t interleave = cache.getInterleave();
   Value lane = getLane(element);
@@ -269,7 +272,7 @@ static bool fitIn32Bits(int64_t count, int64_t stride, int64_t size) {
 }
 
 Value Bundle::getInPage(Value head, Value rowInPage, Value element) const {
-  int64_t tokens = cache.getPageSize(), heads = cache.getNumHeads();
+  int64_t tokens = cache.getRowsPerPage(), heads = cache.getNumHeads();
   int64_t size = cache.getStoredHeadSize();
   bool areTokensNarrow = fitIn32Bits(tokens, getRowPitch(), size);
   bool areHeadsNarrow = fitIn32Bits(heads, cache.getHeadStride(), size);

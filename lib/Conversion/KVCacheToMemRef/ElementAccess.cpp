@@ -28,7 +28,7 @@ static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
       cast<AccessOpInterface>(op).getAccessedCache(),
       /*ofScales=*/isa<ScalesType>(type), getBaseAlignment(op));
   for (int64_t stored :
-       {lanes / type.getLanesPerStored(), type.getStoredHeadSize()})
+       {lanes / type.getLanesPerStored(), type.getStoredLanesPerHead()})
     alignment = llvm::MinAlign(alignment, stored * bytes);
   return llvm::Align(getInPageAlignment(type, alignment));
 }
@@ -37,6 +37,19 @@ ElementAccess::ElementAccess(Bundle cache, const AccessIndices &indices)
     : cache(cache), indices(indices),
       position(cache.getElement(indices.batch, indices.head, indices.token,
                                 indices.element, indices.page)) {}
+
+ElementAccess ElementAccess::getZeroPoints() const {
+  ElementAccess zeroPoints = *this;
+  int64_t scales = cache.getCacheType().getStoredLanesPerHead();
+  zeroPoints.position = cache.add(position, cache.index(scales));
+  return zeroPoints;
+}
+
+ElementAccess ElementAccess::getRow(int64_t offset) const {
+  ElementAccess row = *this;
+  row.position = cache.add(position, cache.index(offset * cache.getRowPitch()));
+  return row;
+}
 
 bool ElementAccess::isContiguous(int64_t lanes) const {
   return lanes == 1 || cache.getCacheType().getInterleave() == 1;
@@ -65,33 +78,44 @@ void ElementAccess::storeLanes(Value value) const {
         cache.getBlocks(), getPosition(lane));
 }
 
+Value ElementAccess::loadStored(Operation *op, int64_t lanes,
+                                bool nontemporal) const {
+  CacheTypeInterface type = cache.getCacheType();
+  auto stored =
+      VectorType::get(lanes / type.getLanesPerStored(), type.getStorageType());
+  return vector::LoadOp::create(cache.builder, cache.loc, stored,
+                                cache.getBlocks(), position, nontemporal,
+                                getAccessAlignment(op, cache, lanes));
+}
+
+void ElementAccess::storeStored(Operation *op, Value stored,
+                                bool nontemporal) const {
+  int64_t lanes =
+      getNumLanes(stored.getType()) * cache.getCacheType().getLanesPerStored();
+  vector::StoreOp::create(cache.builder, cache.loc, stored, cache.getBlocks(),
+                          position, nontemporal,
+                          getAccessAlignment(op, cache, lanes));
+}
+
 Value ElementAccess::load(Operation *op, Type type, bool nontemporal) const {
-  CacheTypeInterface cacheType = cache.getCacheType();
-  Value memory = cache.getBlocks();
-  if (!isa<VectorType>(type))
-    return memref::LoadOp::create(cache.builder, cache.loc, memory, position,
-                                  nontemporal);
-  int64_t lanes = getNumLanes(type);
-  if (!isContiguous(lanes))
-    return loadLanes(cast<VectorType>(type));
-  auto stored = VectorType::get(lanes / cacheType.getLanesPerStored(),
-                                cacheType.getStorageType());
-  Value loaded =
-      vector::LoadOp::create(cache.builder, cache.loc, stored, memory, position,
-                             nontemporal, getAccessAlignment(op, cache, lanes));
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector)
+    return memref::LoadOp::create(cache.builder, cache.loc, cache.getBlocks(),
+                                  position, nontemporal);
+  if (!isContiguous(vector.getNumElements()))
+    return loadLanes(vector);
+  Value loaded = loadStored(op, vector.getNumElements(), nontemporal);
   // Pairs of 4-bit elements are stored as bytes, the first one low.
-  if (stored == type)
+  if (loaded.getType() == type)
     return loaded;
-  return vector::BitCastOp::create(cache.builder, cache.loc,
-                                   cast<VectorType>(type), loaded);
+  return vector::BitCastOp::create(cache.builder, cache.loc, vector, loaded);
 }
 
 void ElementAccess::store(Operation *op, Value value, bool nontemporal) const {
   CacheTypeInterface type = cache.getCacheType();
-  Value memory = cache.getBlocks();
   if (!isa<VectorType>(value.getType())) {
-    memref::StoreOp::create(cache.builder, cache.loc, value, memory, position,
-                            nontemporal);
+    memref::StoreOp::create(cache.builder, cache.loc, value, cache.getBlocks(),
+                            position, nontemporal);
     return;
   }
   int64_t lanes = getNumLanes(value.getType());
@@ -105,8 +129,7 @@ void ElementAccess::store(Operation *op, Value value, bool nontemporal) const {
         VectorType::get(lanes / type.getLanesPerStored(),
                         type.getStorageType()),
         value);
-  vector::StoreOp::create(cache.builder, cache.loc, value, memory, position,
-                          nontemporal, getAccessAlignment(op, cache, lanes));
+  storeStored(op, value, nontemporal);
 }
 
 Value ElementAccess::getTile(MemRefType tile) const {

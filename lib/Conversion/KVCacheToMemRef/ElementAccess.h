@@ -34,6 +34,14 @@ public:
   Value load(Operation *op, Type type, bool nontemporal = false) const;
   /// Stores a scalar or a vector of them.
   void store(Operation *op, Value value, bool nontemporal = false) const;
+  /// Loads or stores the elements that hold a vector of `lanes` lanes: bytes of
+  /// 4-bit elements, the first one low.
+  Value loadStored(Operation *op, int64_t lanes, bool nontemporal) const;
+  void storeStored(Operation *op, Value stored, bool nontemporal) const;
+  /// The zero points of the groups of these scales.
+  ElementAccess getZeroPoints() const;
+  /// The same elements of another token of the page, `offset` tokens later.
+  ElementAccess getRow(int64_t offset) const;
   /// The memory from the first of them on, a row for each token.
   Value getTile(MemRefType tile) const;
 

@@ -105,6 +105,9 @@ private:
 
   LogicalResult checkElements() {
     WalkResult result = getOperation()->walk([](AccessOpInterface op) {
+      auto store = dyn_cast<StoreQuantizedOp>(*op);
+      if (store && failed(checkConstantToken(store)))
+        return WalkResult::interrupt();
       return WalkResult(checkConstantElement(op));
     });
     return failure(result.wasInterrupted());

@@ -50,12 +50,18 @@ static float toFloat(APFloat number) {
   return number.convertToFloat();
 }
 
+float kvcache::getSmallest(FloatType type) {
+  return toFloat(APFloat::getSmallest(type.getFloatSemantics()));
+}
+
+float kvcache::getLargest(FloatType type) {
+  return toFloat(APFloat::getLargest(type.getFloatSemantics()));
+}
+
 /// The number that a group is scaled to: the largest of the quantized type.
 static float getLargestQuantized(Type quantized) {
   auto type = dyn_cast<FloatType>(quantized);
-  if (!type)
-    return 127;
-  return toFloat(APFloat::getLargest(type.getFloatSemantics()));
+  return type ? getLargest(type) : 127;
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,83 +136,139 @@ Value kvcache::divideByTensor(OpBuilder &builder, Location loc, Value value,
                                          lane);
 }
 
+namespace {
+
+/// The scales of the lanes of a load, each for `granularity` of them, and their
+/// zero points, or null.
+struct LoadedScales {
+  Value scales, zeroPoints;
+  int64_t granularity;
+};
+
+} // namespace
+
+/// Loads the scales of the groups that start every `step` lanes, which are not
+/// next to each other.
+static LoadedScales loadEachScale(LoadOp op, const Bundle &scales,
+                                  AccessIndices at, int64_t step) {
+  CacheTypeInterface type = op.getCache().getType();
+  int64_t count = getNumLanes(op.getType()) / step;
+  Value first = at.element;
+  SmallVector<Value> loaded, zeroPoints;
+  for (int64_t group = 0; group < count; ++group) {
+    at.element = scales.add(first, scales.index(group * step));
+    ElementAccess access(scales, at);
+    loaded.push_back(access.load(op, type.getScale()));
+    if (type.hasZeroPoints())
+      zeroPoints.push_back(access.getZeroPoints().load(op, type.getScale()));
+  }
+  auto join = [&](ValueRange values) -> Value {
+    if (values.empty())
+      return {};
+    return vector::FromElementsOp::create(
+        scales.builder, scales.loc, VectorType::get(count, type.getScale()),
+        values);
+  };
+  return {join(loaded), join(zeroPoints), step};
+}
+
+static LoadedScales loadScales(LoadOp op, const Bundle &scales,
+                               AccessIndices at) {
+  CacheTypeInterface type = op.getCache().getType();
+  int64_t lanes = getNumLanes(op.getType());
+  int64_t granularity = type.getGranularity();
+  // The first element is a multiple of the lanes, so it is 0 where more than
+  // half a head is read.
+  bool isHead = 2 * lanes > type.getHeadSize();
+  bool isOne = granularity % lanes == 0;
+  // Groups start anywhere in the lanes, but not within `step` of them.
+  if (!isOne && lanes % granularity != 0 && !isHead)
+    return loadEachScale(op, scales, at, std::gcd(lanes, granularity));
+  if (!isOne && isHead)
+    at.element = scales.index(0);
+  int64_t count = llvm::divideCeil(lanes, granularity);
+  Type scale = type.getScale();
+  if (count > 1)
+    scale = VectorType::get(count, scale);
+  ElementAccess access(scales, at);
+  LoadedScales loaded{access.load(op, scale), Value(), granularity};
+  if (type.hasZeroPoints())
+    loaded.zeroPoints = access.getZeroPoints().load(op, scale);
+  return loaded;
+}
+
 Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
                                const AccessIndices &indices,
                                const AccessIndices &ofScales,
                                Value tensorScale) {
-  Type resultType = op.getType();
+  Type lane = getLaneType(op.getType());
   CacheTypeInterface type = cache.getCacheType();
-  int64_t lanes = getNumLanes(resultType);
-  int64_t granularity = type.getGranularity();
-  Value quantized = ElementAccess(cache, indices)
-                        .load(op, withLane(resultType, type.getElementType()),
-                              op.getNontemporal());
-
-  Bundle scales = cache.getScales();
-  auto loadScales = [&](Value element, int64_t count) {
-    AccessIndices at = ofScales;
-    at.element = element;
-    Type scale = type.getScale();
-    return ElementAccess(scales, at)
-        .load(op, count > 1 ? VectorType::get(count, scale) : scale);
-  };
-  Value scale;
-  // The first element is a multiple of the lanes, so it is 0 where more than
-  // half a head is read.
-  bool isHead = 2 * lanes > type.getHeadSize();
-  if (granularity % lanes == 0) {
-    scale = loadScales(indices.element, 1);
-  } else if (lanes % granularity == 0 || isHead) {
-    scale = loadScales(isHead ? cache.index(0) : indices.element,
-                       llvm::divideCeil(lanes, granularity));
-  } else {
-    // Groups start anywhere in the lanes, but not within `step` of them.
-    int64_t step = std::gcd(lanes, granularity);
-    SmallVector<Value> loaded;
-    for (int64_t lane = 0; lane < lanes; lane += step)
-      loaded.push_back(
-          loadScales(cache.add(indices.element, cache.index(lane)), 1));
-    scale = vector::FromElementsOp::create(
-        cache.builder, cache.loc,
-        VectorType::get(lanes / step, type.getScale()), loaded);
-    granularity = step;
-  }
-  return dequantize(cache.builder, cache.loc, quantized, scale, granularity,
-                    tensorScale, getLaneType(resultType));
+  ElementAccess elements(cache, indices);
+  Value quantized =
+      type.hasZeroPoints()
+          ? elements.loadStored(op, getNumLanes(op.getType()),
+                                op.getNontemporal())
+          : elements.load(op, withLane(op.getType(), type.getElementType()),
+                          op.getNontemporal());
+  LoadedScales loaded = loadScales(op, cache.getScales(), ofScales);
+  if (type.hasZeroPoints())
+    return dequantizePairs(cache.builder, cache.loc, quantized, loaded.scales,
+                           loaded.zeroPoints, loaded.granularity, lane);
+  return dequantize(cache.builder, cache.loc, quantized, loaded.scales,
+                    loaded.granularity, tensorScale, lane);
 }
 
 //===----------------------------------------------------------------------===//
 // Quantization
 //===----------------------------------------------------------------------===//
 
-/// The largest magnitude of each group, in f32: a scalar, or a vector over
-/// several. A NaN in the group makes it a NaN.
-static Value getLargestMagnitudes(const F32Builder &b, Value values,
-                                  int64_t granularity, int64_t spread) {
+static gpu::AllReduceOperation getReduction(vector::CombiningKind kind) {
+  return kind == vector::CombiningKind::MAXIMUMF
+             ? gpu::AllReduceOperation::MAXIMUMF
+             : gpu::AllReduceOperation::MINIMUMF;
+}
+
+Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
+                            int64_t granularity, vector::CombiningKind kind,
+                            int64_t spread) {
+  F32Builder b(builder, loc);
+  Value values = rows.front();
+  for (Value row : rows.drop_front())
+    values = vector::makeArithReduction(builder, loc, kind, values, row);
   auto vector = dyn_cast<VectorType>(values.getType());
-  Value magnitudes = math::AbsFOp::create(b.builder, b.loc, values);
-  SmallVector<Value> largest;
   int64_t lanes = getNumLanes(values.getType());
+  if (rows.size() > 1 && granularity == 1)
+    return convertFloat(builder, loc, values, b.f32);
+  SmallVector<Value> reduced;
   for (int64_t lane = 0; lane < lanes; lane += granularity) {
-    Value group = magnitudes;
+    Value group = values;
     if (vector && granularity < lanes)
       group = vector::ExtractStridedSliceOp::create(
-          b.builder, b.loc, magnitudes, lane,
-          std::min(granularity, lanes - lane), /*strides=*/1);
+          builder, loc, values, lane, std::min(granularity, lanes - lane),
+          /*strides=*/1);
     if (vector)
-      group = vector::ReductionOp::create(
-          b.builder, b.loc, vector::CombiningKind::MAXIMUMF, group);
-    group = convertFloat(b.builder, b.loc, group, b.f32);
+      group = vector::ReductionOp::create(builder, loc, kind, group);
+    group = convertFloat(builder, loc, group, b.f32);
     if (spread > 1)
       group = gpu::SubgroupReduceOp::create(
-          b.builder, b.loc, group, gpu::AllReduceOperation::MAXIMUMF,
+          builder, loc, group, getReduction(kind),
           /*uniform=*/false, spread, /*cluster_stride=*/1);
-    largest.push_back(group);
+    reduced.push_back(group);
   }
-  if (largest.size() == 1)
-    return largest.front();
+  if (reduced.size() == 1)
+    return reduced.front();
   return vector::FromElementsOp::create(
-      b.builder, b.loc, VectorType::get(largest.size(), b.f32), largest);
+      builder, loc, VectorType::get(reduced.size(), b.f32), reduced);
+}
+
+/// The largest magnitude of each group of rows.
+static Value getLargestMagnitudes(const F32Builder &b, ValueRange rows,
+                                  const QuantizeOptions &options) {
+  SmallVector<Value> magnitudes;
+  for (Value row : rows)
+    magnitudes.push_back(math::AbsFOp::create(b.builder, b.loc, row));
+  return reduceGroups(b.builder, b.loc, magnitudes, options.granularity,
+                      vector::CombiningKind::MAXIMUMF, options.spread);
 }
 
 /// Rounds f32 scales to the scale type: up to a power of two, or to nearest.
@@ -269,14 +331,11 @@ static Value getScales(const F32Builder &b, Value largest,
     return replaceZeros(b, scales, largest);
   // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
   // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
-  const llvm::fltSemantics &semantics = scaleType.getFloatSemantics();
   if (!isa<Float8E8M0FNUType>(scaleType))
-    scales = b.op<arith::MaxNumFOp>(scales,
-                                    toFloat(APFloat::getSmallest(semantics)));
+    scales = b.op<arith::MaxNumFOp>(scales, getSmallest(scaleType));
   bool mayOverflow = tensorScale && scaleType.getWidth() > 8;
   if (scaleType.isF16() || mayOverflow)
-    scales =
-        b.op<arith::MinNumFOp>(scales, toFloat(APFloat::getLargest(semantics)));
+    scales = b.op<arith::MinNumFOp>(scales, getLargest(scaleType));
   scales = replaceZeros(b, scales, largest);
   Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
   scales = b.select(arith::CmpFPredicate::OLT, largest,
@@ -284,57 +343,74 @@ static Value getScales(const F32Builder &b, Value largest,
   return roundScales(b, scales, scaleType);
 }
 
+Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
+  F32Builder b(builder, loc);
+  // The last place of this sum is worth 1, and its low bits are the integer in
+  // two's complement.
+  constexpr float shifter = 0x1.8p23f;
+  Value sum = b.op<arith::AddFOp>(values, shifter);
+  Value bits = arith::BitcastOp::create(
+      builder, loc, withLane(sum.getType(), builder.getI32Type()), sum);
+  return arith::TruncIOp::create(
+      builder, loc, withLane(sum.getType(), builder.getI8Type()), bits);
+}
+
 /// Rounds f32 numbers to nearest even integers within 127 of 0; NaNs to
 /// -127.
 static Value roundToInt8(const F32Builder &b, Value values) {
   values = b.op<arith::MaxNumFOp>(values, -127.0f);
   values = b.op<arith::MinNumFOp>(values, 127.0f);
-  // The last place of this sum is worth 1, and its low bits are the integer in
-  // two's complement.
-  constexpr float shifter = 0x1.8p23f;
-  Value sum = b.op<arith::AddFOp>(values, shifter);
-  OpBuilder &builder = b.builder;
-  Value bits = arith::BitcastOp::create(
-      builder, b.loc, withLane(sum.getType(), builder.getI32Type()), sum);
-  return arith::TruncIOp::create(
-      builder, b.loc, withLane(sum.getType(), builder.getI8Type()), bits);
+  return roundToBytes(b.builder, b.loc, values);
 }
 
-Quantized kvcache::quantize(OpBuilder &builder, Location loc, Value value,
+/// What the values of groups are divided by.
+static Value getDivisors(const F32Builder &b, Value scales, Value tensorScale) {
+  Value divisors = convertFloat(b.builder, b.loc, scales, b.f32);
+  if (!tensorScale)
+    return divisors;
+  divisors = b.op<arith::MulFOp>(divisors, b.broadcast(tensorScale, divisors));
+  return b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
+                  b.constant(divisors, 1.0f), divisors);
+}
+
+/// Values divided by the divisors of their groups, by a division or without.
+static Value getQuotients(const F32Builder &b, Value value, Value divisors,
+                          const QuantizeOptions &options, bool divides) {
+  OpBuilder &builder = b.builder;
+  int64_t granularity = options.granularity;
+  // The reciprocal of a power of two is exact. The scale of a tensor may be any
+  // number.
+  if (options.powerOfTwo && !options.tensorScale) {
+    Value factors = b.op<arith::DivFOp>(b.constant(divisors, 1.0f), divisors);
+    return b.op<arith::MulFOp>(convertFloat(builder, b.loc, value, b.f32),
+                               b.spread(factors, value, granularity));
+  }
+  if (divides || options.tensorScale)
+    return b.op<arith::DivFOp>(convertFloat(builder, b.loc, value, b.f32),
+                               b.spread(divisors, value, granularity));
+  return divideByScales(b, value, divisors, granularity);
+}
+
+Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                             const QuantizeOptions &options, Type quantizedType,
                             Type scaleType) {
   F32Builder b(builder, loc);
-  int64_t granularity = options.granularity;
-  Value tensorScale = options.tensorScale;
-  bool divides = !avoidsDivisions(builder, value);
+  bool divides = !avoidsDivisions(builder, rows.front());
+  SmallVector<Value> values(rows);
   if (divides)
-    value = convertFloat(builder, loc, value, b.f32);
-  Value largest = getLargestMagnitudes(b, value, granularity, options.spread);
+    for (Value &value : values)
+      value = convertFloat(builder, loc, value, b.f32);
+  Value largest = getLargestMagnitudes(b, values, options);
   Value scales = getScales(b, largest, options, quantizedType,
                            cast<FloatType>(scaleType), divides);
-
-  Value divisors = convertFloat(builder, loc, scales, b.f32);
-  if (tensorScale) {
-    divisors =
-        b.op<arith::MulFOp>(divisors, b.broadcast(tensorScale, divisors));
-    divisors = b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
-                        b.constant(divisors, 1.0f), divisors);
+  Value divisors = getDivisors(b, scales, options.tensorScale);
+  Quantized result{{}, scales, {}};
+  for (Value value : values) {
+    Value quotients = getQuotients(b, value, divisors, options, divides);
+    result.rows.push_back(
+        isa<IntegerType>(quantizedType)
+            ? roundToInt8(b, quotients)
+            : convertFloat(builder, loc, quotients, quantizedType));
   }
-  // The reciprocal of a power of two is exact. The scale of a tensor may be any
-  // number.
-  Value quotients;
-  if (options.powerOfTwo && !tensorScale) {
-    Value factors = b.op<arith::DivFOp>(b.constant(divisors, 1.0f), divisors);
-    quotients = b.op<arith::MulFOp>(convertFloat(builder, loc, value, b.f32),
-                                    b.spread(factors, value, granularity));
-  } else if (divides || tensorScale) {
-    quotients = b.op<arith::DivFOp>(convertFloat(builder, loc, value, b.f32),
-                                    b.spread(divisors, value, granularity));
-  } else {
-    quotients = divideByScales(b, value, divisors, granularity);
-  }
-  Value quantized = isa<IntegerType>(quantizedType)
-                        ? roundToInt8(b, quotients)
-                        : convertFloat(builder, loc, quotients, quantizedType);
-  return {quantized, scales};
+  return result;
 }

@@ -11,6 +11,8 @@
 
 #include "ElementAccess.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 namespace mlir::kvcache {
 
 /// `value`, a scalar or a vector of floats, with lanes of another float type:
@@ -30,9 +32,11 @@ Value scaleByTensor(OpBuilder &builder, Location loc, Value value,
 Value divideByTensor(OpBuilder &builder, Location loc, Value value,
                      Value tensorScale, Type lane);
 
-/// Quantized values and the scales of their groups.
+/// Values of tokens that share scales, or of one token, and the scales of their
+/// groups. Zero points are null for formats without.
 struct Quantized {
-  Value values, scales;
+  SmallVector<Value> rows;
+  Value scales, zeroPoints;
 };
 
 /// How to quantize groups of `granularity` lanes, the last one perhaps shorter.
@@ -45,10 +49,36 @@ struct QuantizeOptions {
   int64_t spread = 1;
 };
 
-/// Quantizes `value` to the types given.
-Quantized quantize(OpBuilder &builder, Location loc, Value value,
+/// Quantizes rows of values, which share the scales of their lanes, to the
+/// types given.
+Quantized quantize(OpBuilder &builder, Location loc, ValueRange rows,
                    const QuantizeOptions &options, Type quantizedType,
                    Type scaleType);
+
+/// Quantizes such rows to numbers from 0 to 15, in pairs in bytes, of which the
+/// first is low, with scales and zero points of one type.
+Quantized quantizeToPairs(OpBuilder &builder, Location loc, ValueRange rows,
+                          int64_t granularity, FloatType scaleType);
+
+/// Turns such bytes into `q * scale + zeroPoint`, with lanes of `lane`.
+Value dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
+                      Value scale, Value zeroPoint, int64_t granularity,
+                      Type lane);
+
+/// One of the numbers in f32 for each group of lanes of all rows: a scalar for
+/// one group. A NaN in the group makes it a NaN. `spread` threads share a
+/// group.
+Value reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
+                   int64_t granularity, vector::CombiningKind kind,
+                   int64_t spread = 1);
+
+/// The smallest positive and the largest number of a float type, which f32
+/// holds.
+float getSmallest(FloatType type);
+float getLargest(FloatType type);
+
+/// Rounds f32 numbers from -127 to 127 to nearest even integers of 8 bits.
+Value roundToBytes(OpBuilder &builder, Location loc, Value values);
 
 /// The elements that `op` loads from `indices` on, multiplied by their scales.
 /// The indices of the scales differ in their page only.

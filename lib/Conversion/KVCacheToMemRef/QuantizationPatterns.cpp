@@ -33,7 +33,7 @@ struct LowerQuantize : OpConversionPattern<QuantizeOp> {
     if (result.scales.getType() != scaleType)
       result.scales = vector::FromElementsOp::create(
           rewriter, op.getLoc(), cast<VectorType>(scaleType), result.scales);
-    rewriter.replaceOp(op, {result.values, result.scales});
+    rewriter.replaceOp(op, {result.rows.front(), result.scales});
     return success();
   }
 };
@@ -71,19 +71,49 @@ struct LowerStoreQuantized : OpConversionPattern<StoreQuantizedOp> {
       rewriter.eraseOp(op);
       return success();
     }
-    Quantized result =
-        quantize(rewriter, op.getLoc(), getSingle(adaptor.getValue()),
-                 {type.getGranularity(), getSingle(adaptor.getTensorScale()),
-                  op.getPowerOfTwo()},
-                 type.getElementType(), type.getScale());
-
-    ElementAccess(cache, AccessIndices(adaptor, adaptor.getPage()))
-        .store(op, result.values, op.getNontemporal());
+    Quantized result = quantizeRows(op, adaptor, rewriter);
+    ElementAccess first(cache, AccessIndices(adaptor, adaptor.getPage()));
+    for (auto [token, row] : llvm::enumerate(result.rows))
+      storeRow(op, token ? first.getRow(token) : first, row);
     Bundle scales = cache.getScales();
-    ElementAccess(scales, AccessIndices(adaptor, adaptor.getScalePage()))
-        .store(op, result.scales);
+    ElementAccess scale(scales, AccessIndices(adaptor, adaptor.getScalePage()));
+    scale.store(op, result.scales);
+    if (result.zeroPoints)
+      scale.getZeroPoints().store(op, result.zeroPoints);
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// Quantizes the values of one token, or of those that share scales.
+  static Quantized quantizeRows(StoreQuantizedOp op, OneToNOpAdaptor adaptor,
+                                OpBuilder &builder) {
+    CacheTypeInterface type = op.getCache().getType();
+    Value value = getSingle(adaptor.getValue());
+    SmallVector<Value> rows = {value};
+    if (int64_t tokens = op.getAccessedTokens(); tokens > 1) {
+      rows.clear();
+      for (int64_t token = 0; token < tokens; ++token)
+        rows.push_back(
+            vector::ExtractOp::create(builder, op.getLoc(), value, token));
+    }
+    if (type.hasZeroPoints())
+      return quantizeToPairs(builder, op.getLoc(), rows, type.getGranularity(),
+                             cast<FloatType>(type.getScale()));
+    return quantize(builder, op.getLoc(), rows,
+                    {type.getGranularity(), getSingle(adaptor.getTensorScale()),
+                     op.getPowerOfTwo()},
+                    type.getElementType(), type.getScale());
+  }
+
+  /// Stores quantized values, or bytes of pairs of them.
+  static void storeRow(StoreQuantizedOp op, const ElementAccess &access,
+                       Value row) {
+    CacheTypeInterface type = op.getCache().getType();
+    if (type.hasZeroPoints())
+      access.storeStored(op, row, op.getNontemporal());
+    else
+      access.store(op, row, op.getNontemporal());
   }
 };
 

@@ -49,12 +49,14 @@ Value lowerScalesBlockTile(ScalesBlockTileOp op, const ElementAccess &first,
 }
 
 Value lowerLoadScale(LoadScaleOp op, const ElementAccess &first, ValueRange) {
-  return first.load(op, op.getType());
+  return (op.getZeroPoint() ? first.getZeroPoints() : first)
+      .load(op, op.getType());
 }
 
 Value lowerStoreScale(StoreScaleOp op, const ElementAccess &first,
                       ValueRange scale) {
-  first.store(op, getSingle(scale));
+  (op.getZeroPoint() ? first.getZeroPoints() : first)
+      .store(op, getSingle(scale));
   return {};
 }
 

@@ -92,9 +92,9 @@ private:
   }
 
   Part planPart(int64_t heads, int64_t size, int64_t boundary,
-                int64_t granularity) {
+                int64_t granularity, bool mayShare) {
     Part part{splitHead(size, boundary, frame.getFloatsAtOnce(), granularity,
-                        frame.isGPU),
+                        mayShare),
               heads};
     part.headThreads = part.split.getHeadThreads(heads);
     addThreads(part);
@@ -103,7 +103,8 @@ private:
 
   Part planPart(CacheTypeInterface cache, int64_t boundary) {
     return planPart(cache.getNumHeads(), cache.getHeadSize(), boundary,
-                    cache.isQuantized() ? cache.getGranularity() : 0);
+                    cache.isQuantized() ? cache.getGranularity() : 0,
+                    mayShareGroups(frame, cache));
   }
 
   void planParts() {
@@ -113,7 +114,8 @@ private:
       valuePart = planPart(cast<CacheTypeInterface>(values.getType()), 0);
     if (Value queries = op.getQueries())
       queryPart = planPart(getSize(queries, 1), getSize(queries, 2),
-                           getBoundary(0, op.getQueryNorm()), 0);
+                           getBoundary(0, op.getQueryNorm()),
+                           /*granularity=*/0, frame.isGPU);
   }
 
   Share getShare(const Part &part, ValueRange thread) {

@@ -14,24 +14,55 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// How the heads of both caches are divided among threads.
+/// How the heads of both caches are divided among threads, and the tokens that
+/// a thread copies at once.
 struct Plan {
   bool isBits;
   Split split;
   int64_t headsAtOnce;
+  int64_t tokensAtOnce;
 };
+
+/// The split of a head whose channels have scales of their own.
+Split splitChannels(const Frame &frame, int64_t headSize, int64_t tokens) {
+  constexpr int64_t registers = 128, floatsAtOnce = 1024;
+  int64_t values = frame.isGPU ? registers : floatsAtOnce;
+  return splitHead(headSize, headSize, std::max<int64_t>(values / tokens, 2),
+                   /*granularity=*/0, frame.isGPU);
+}
 
 Plan makePlan(CopyOp op, const Frame &frame) {
   auto source = cast<CacheTypeInterface>(op.getSource().getType());
   auto target = cast<CacheTypeInterface>(op.getTarget().getType());
+  int64_t headSize = source.getHeadSize(),
+          tokens = target.getTokenGranularity();
   bool isBits = haveOneFormat(source, target);
   Split split =
       isBits ? splitForCopy(frame, source)
-             : splitHead(source.getHeadSize(), source.getHeadSize(),
-                         frame.isGPU ? 16 : 64,
-                         target.isQuantized() ? target.getGranularity() : 0,
-                         frame.isGPU);
-  return {isBits, split, split.getHeadThreads(op.getNumHeads())};
+      : tokens != 1
+          ? splitChannels(frame, headSize, tokens)
+          : splitHead(headSize, headSize, frame.isGPU ? 16 : 64,
+                      target.isQuantized() ? target.getGranularity() : 0,
+                      mayShareGroups(frame, target));
+  return {isBits, split, split.getHeadThreads(op.getNumHeads()),
+          isBits ? 1 : tokens};
+}
+
+/// Whether token `t`, with all tokens that share its scales in the target, is
+/// in
+/// `[begin, end)`.
+Value isCopied(CopyOp op, const Frame &frame, Value t, Value begin, Value end) {
+  auto target = cast<CacheTypeInterface>(op.getTarget().getType());
+  int64_t tokens = target.getTokenGranularity();
+  Value first = t, last = t;
+  if (tokens > 1) {
+    first = frame.sub(t, frame.rem(t, frame.index(tokens)));
+    last = frame.add(first, frame.index(tokens - 1));
+  }
+  return arith::AndIOp::create(frame.builder, frame.loc, frame.below(last, end),
+                               arith::CmpIOp::create(frame.builder, frame.loc,
+                                                     arith::CmpIPredicate::uge,
+                                                     first, begin));
 }
 
 void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
@@ -46,9 +77,17 @@ void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
     return;
   }
   Value d = frame.mul(lane, frame.index(plan.split.unit));
-  Value values = loadElements(frame, op.getSource(), place, sourceHead, d,
-                              plan.split.unit, frame.builder.getF32Type());
-  storeElements(frame, values, op.getTarget(), place, targetHead, d,
+  SmallVector<Value> rows;
+  for (int64_t offset = 0; offset < plan.tokensAtOnce; ++offset) {
+    Place from = place;
+    if (offset)
+      from.token = frame.add(place.token, frame.index(offset));
+    rows.push_back(loadElements(frame, op.getSource(), from, sourceHead, d,
+                                plan.split.unit, frame.builder.getF32Type()));
+  }
+  if (plan.tokensAtOnce > 1)
+    return storeGroup(frame, rows, op.getTarget(), place, targetHead, d);
+  storeElements(frame, rows.front(), op.getTarget(), place, targetHead, d,
                 plan.split);
 }
 
@@ -66,26 +105,25 @@ void kvcache::expand(CopyOp op, const Frame &frame) {
                               Extent::Tokens, op.getSource());
   else
     tokens = MaxContextLengthOp::create(builder, frame.loc, op.getSource());
-  frame.forBlocks({batch, tokens}, {1, 1}, [&](ValueRange block) {
-    frame.forThreads(
-        {plan.headsAtOnce, plan.split.lanes}, [&](ValueRange thread) {
-          Value b = block[0], t = block[1];
-          Value begin = op.getBegin() ? frame.loadNumber(op.getBegin(), b)
-                                      : frame.index(0);
-          Value end = op.getEnd() ? frame.loadNumber(op.getEnd(), b)
-                                  : CacheLengthOp::create(builder, frame.loc,
-                                                          op.getSource(), b)
-                                        .getResult();
-          Value isIn = arith::AndIOp::create(
-              builder, frame.loc, frame.below(t, end),
-              arith::CmpIOp::create(builder, frame.loc,
-                                    arith::CmpIPredicate::uge, t, begin));
-          frame.runIf(isIn, [&] {
-            frame.forEach(
-                thread[0], op.getNumHeads(), plan.headsAtOnce, [&](Value head) {
-                  copyHead(op, frame, plan, {b, t, Value()}, head, thread[1]);
-                });
-          });
-        });
-  });
+  frame.forBlocks(
+      {batch, tokens}, {1, plan.tokensAtOnce}, [&](ValueRange block) {
+        frame.forThreads(
+            {plan.headsAtOnce, plan.split.lanes}, [&](ValueRange thread) {
+              Value b = block[0], t = block[1];
+              Value begin = op.getBegin() ? frame.loadNumber(op.getBegin(), b)
+                                          : frame.index(0);
+              Value end = op.getEnd()
+                              ? frame.loadNumber(op.getEnd(), b)
+                              : CacheLengthOp::create(builder, frame.loc,
+                                                      op.getSource(), b)
+                                    .getResult();
+              frame.runIf(isCopied(op, frame, t, begin, end), [&] {
+                frame.forEach(thread[0], op.getNumHeads(), plan.headsAtOnce,
+                              [&](Value head) {
+                                copyHead(op, frame, plan, {b, t, Value()}, head,
+                                         thread[1]);
+                              });
+              });
+            });
+      });
 }

@@ -79,10 +79,10 @@ struct Split {
 };
 
 /// Divides a head for accesses of about `width` elements. Pieces do not cross
-/// multiples of `boundary`. With a granularity, units have whole groups, or,
-/// on a GPU, a power of two of them a group.
+/// multiples of `boundary`. With a granularity, units have whole groups, or, if
+/// threads may share them, a power of two of them a group.
 Split splitHead(int64_t headSize, int64_t boundary, int64_t width,
-                int64_t granularity, bool isGPU);
+                int64_t granularity, bool mayShare);
 
 /// The largest divisor of `number` that is at most `most`, at least 1.
 int64_t getDivisorUpTo(int64_t number, int64_t most);

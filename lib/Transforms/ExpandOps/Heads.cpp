@@ -129,6 +129,21 @@ static void storeAlone(const Frame &frame, Value values, Value cache,
                   place.token, d, place.page);
 }
 
+void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
+                         const Place &place, Value head, Value d) {
+  OpBuilder &builder = frame.builder;
+  auto row = cast<VectorType>(rows.front().getType());
+  auto type =
+      VectorType::get({static_cast<int64_t>(rows.size()), row.getNumElements()},
+                      row.getElementType());
+  Value values =
+      arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(type));
+  for (auto [token, row] : llvm::enumerate(rows))
+    values = vector::InsertOp::create(builder, frame.loc, row, values, token);
+  StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch, head,
+                           place.token, d, place.page, place.page, Value());
+}
+
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
                             const Place &place, Value head, Value d,
                             const Split &split, Value condition,
@@ -148,7 +163,9 @@ void kvcache::storeElements(const Frame &frame, Value values, Value cache,
 bool kvcache::haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs) {
   return lhs.getElementType() == rhs.getElementType() &&
          lhs.getScale() == rhs.getScale() &&
-         lhs.getGranularity() == rhs.getGranularity();
+         lhs.getGranularity() == rhs.getGranularity() &&
+         lhs.getZeroPoint() == rhs.getZeroPoint() &&
+         lhs.getTokenGranularity() == rhs.getTokenGranularity();
 }
 
 Split kvcache::splitForCopy(const Frame &frame, CacheTypeInterface cache) {
@@ -157,6 +174,30 @@ Split kvcache::splitForCopy(const Frame &frame, CacheTypeInterface cache) {
   int64_t width = (frame.isGPU ? 128 : 1024) / bits;
   return splitHead(cache.getHeadSize(), cache.getHeadSize(), width,
                    /*granularity=*/0, frame.isGPU);
+}
+
+/// Copies the scales of a lane's share of groups, and their zero points.
+static void copyScales(const Frame &frame, const BitCopy &copy, Value lane,
+                       const Split &split) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  CacheTypeInterface type = getCacheType(copy.source);
+  auto copyOne = [&](Value element, bool ofZeroPoint) {
+    Value scale = LoadScaleOp::create(
+        builder, loc, type.getScale(), copy.source, copy.from.batch,
+        copy.sourceHead, copy.from.token, element, copy.from.page, ofZeroPoint);
+    StoreScaleOp::create(builder, loc, scale, copy.target, copy.to.batch,
+                         copy.targetHead, copy.to.token, element, copy.to.page,
+                         ofZeroPoint);
+  };
+  auto copyScale = [&](Value group) {
+    Value element = frame.mul(group, frame.index(type.getGranularity()));
+    copyOne(element, /*ofZeroPoint=*/false);
+    if (type.hasZeroPoints())
+      copyOne(element, /*ofZeroPoint=*/true);
+  };
+  frame.loop(lane, frame.index(type.getNumGroups()), frame.index(split.lanes),
+             copyScale);
 }
 
 std::function<void()> kvcache::loadBits(const Frame &frame, const BitCopy &copy,
@@ -180,17 +221,12 @@ std::function<void()> kvcache::loadBits(const Frame &frame, const BitCopy &copy,
                     copy.to.page);
     if (!type.isQuantized())
       return;
-    int64_t groups = type.getNumGroups();
-    auto copyScale = [&](Value group) {
-      Value element = frame.mul(group, frame.index(type.getGranularity()));
-      Value scale =
-          LoadScaleOp::create(frame.builder, frame.loc, type.getScale(),
-                              copy.source, copy.from.batch, copy.sourceHead,
-                              copy.from.token, element, copy.from.page);
-      StoreScaleOp::create(frame.builder, frame.loc, scale, copy.target,
-                           copy.to.batch, copy.targetHead, copy.to.token,
-                           element, copy.to.page);
-    };
-    frame.loop(lane, frame.index(groups), frame.index(split.lanes), copyScale);
+    int64_t tokens = type.getTokenGranularity();
+    if (tokens == 1)
+      return copyScales(frame, copy, lane, split);
+    // The first token copies for all that share its scales.
+    Value offset = frame.rem(copy.from.token, frame.index(tokens));
+    frame.runIf(frame.equal(offset, frame.index(0)),
+                [&] { copyScales(frame, copy, lane, split); });
   };
 }

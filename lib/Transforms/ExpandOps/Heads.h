@@ -44,6 +44,17 @@ void storeElements(const Frame &frame, Value values, Value cache,
                    const Place &place, Value head, Value d, const Split &split,
                    Value condition = {}, bool powerOfTwo = false);
 
+/// Stores elements from `d` on of the tokens that share their scales, a row of
+/// values for each; `place` is the first.
+void storeGroup(const Frame &frame, ValueRange rows, Value cache,
+                const Place &place, Value head, Value d);
+
+/// Whether threads may share a group of a cache: those of a GPU, without zero
+/// points, which `quantize` does not compute.
+inline bool mayShareGroups(const Frame &frame, CacheTypeInterface cache) {
+  return frame.isGPU && !cache.hasZeroPoints();
+}
+
 /// Whether two caches keep values in the same bits.
 bool haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs);
 

@@ -38,6 +38,8 @@ class CacheType(Type):
         scale: MLIR's name of the scales' type; None without scales.
         granularity: Elements of a head that share a scale, 1 unless given; None without
             scales.
+        zero_point: MLIR's name of the zero points' type; None without zero points.
+        token_granularity: Consecutive tokens that share a scale.
         layout: Strides inside pages; None for packed rows.
         scale_layout: Strides of the scales inside pages; None for packed rows.
         table: How the lookup table gives the pages of a sequence.
@@ -51,6 +53,8 @@ class CacheType(Type):
     layout: LayoutAttr | None = None
     scale_layout: LayoutAttr | None = None
     table: Table = Table.DENSE
+    zero_point: str | None = None
+    token_granularity: int = 1
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -63,6 +67,8 @@ class _PagedType(CacheType):
     layout: LayoutAttr | None
     scale_layout: LayoutAttr | None
     table: Table
+    zero_point: str | None
+    token_granularity: int
 
     def __init__(
         self,
@@ -74,6 +80,8 @@ class _PagedType(CacheType):
         layout: LayoutAttr | str | None = None,
         scale_layout: LayoutAttr | str | None = None,
         table: Table | str = Table.DENSE,
+        zero_point: DTypeLike | None = None,
+        token_granularity: int = 1,
     ) -> None:
         if scale is not None and granularity is None:
             granularity = 1
@@ -86,6 +94,8 @@ class _PagedType(CacheType):
             layout=_to_layout(layout),
             scale_layout=_to_layout(scale_layout),
             table=member("table", Table, table),
+            zero_point=optional_element_type("zero_point", zero_point),
+            token_granularity=integer("token_granularity", token_granularity),
         )
 
 

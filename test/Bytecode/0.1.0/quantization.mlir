@@ -54,5 +54,19 @@ module {
     kvcache.store_quantized %arg0, %arg1[%arg2, %arg2, %arg2, %arg2] {power_of_two} : vector<128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
     return
   }
+  func.func @zero_points(%arg0: vector<32xbf16>, %arg1: !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>, %arg2: index) -> vector<32xbf16> {
+    kvcache.store_quantized %arg0, %arg1[%arg2, %arg2, %arg2, %arg2] : vector<32xbf16>, !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+    %0 = kvcache.load %arg1[%arg2, %arg2, %arg2, %arg2] : !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16> -> vector<32xbf16>
+    %1 = kvcache.load_quantized %arg1[%arg2, %arg2, %arg2, %arg2] : !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16> -> vector<32xi4>
+    kvcache.store %1, %arg1[%arg2, %arg2, %arg2, %arg2] : vector<32xi4>, !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+    %2 = kvcache.load_scale %arg1[%arg2, %arg2, %arg2, %arg2] {zero_point} : !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16> -> vector<4xf16>
+    kvcache.store_scale %2, %arg1[%arg2, %arg2, %arg2, %arg2] {zero_point} : vector<4xf16>, !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+    return %0 : vector<32xbf16>
+  }
+  func.func @group_of_tokens(%arg0: vector<32x4xbf16>, %arg1: !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 1, zero_point = f16, token_granularity = 32>, %arg2: index) -> memref<?x2x8x256xf16, strided<[?, 2048, 256, 1], offset: ?>> {
+    kvcache.store_quantized %arg0, %arg1[%arg2, %arg2, %arg2, %arg2] page %arg2 scale_page %arg2 : vector<32x4xbf16>, !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 1, zero_point = f16, token_granularity = 32>
+    %0 = kvcache.scales_base %arg1 : !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 1, zero_point = f16, token_granularity = 32>
+    return %0 : memref<?x2x8x256xf16, strided<[?, 2048, 256, 1], offset: ?>>
+  }
 }
 

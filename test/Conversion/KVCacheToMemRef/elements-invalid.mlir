@@ -104,3 +104,15 @@ func.func @load_scale_of_a_view(%s: !scales, %i: index) -> (vector<2xf32>, vecto
   %v = kvcache.load_scale %s[%i, %i, %i, %c32] : !scales -> vector<4xf32>
   return %u, %v : vector<2xf32>, vector<4xf32>
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+func.func @store_from_within_a_group_of_tokens(%v: vector<32x2xbf16>, %k: !kivi, %i: index) {
+  %c40 = arith.constant 40 : index
+  // expected-error @below {{'kvcache.store_quantized' op expects token 40 to be a multiple of token_granularity (32), because scales are those of whole groups}}
+  kvcache.store_quantized %v, %k[%i, %i, %c40, %i] : vector<32x2xbf16>, !kivi
+  return
+}

@@ -100,7 +100,7 @@ func.func private @another_attribute(!kvcache.paged<bf16, #kv, page_size = 64, l
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'layout'}}
+// expected-error @below {{expects 'scale', 'granularity', 'zero_point', 'token_granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'layout'}}
 func.func private @repeated_layout(!kvcache.paged<bf16, #kv, page_size = 64, layout = hnd, layout = hnd>)
 
 // -----
@@ -255,7 +255,7 @@ func.func private @open_interleave(!kvcache.paged<f4E2M1FN, #kv, page_size = 64,
 !cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
 
 func.func @rows_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens}}
   %r = kvcache.scale_row_index %k[%b, %t] : !cache
   return
 }
@@ -266,7 +266,7 @@ func.func @rows_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
 !cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
 
 func.func @number_of_rows_of_interleaved_scales(%k: !cache) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens}}
   %r = kvcache.num_scale_rows %k : !cache
   return
 }
@@ -277,7 +277,7 @@ func.func @number_of_rows_of_interleaved_scales(%k: !cache) {
 !cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 8, head = 512, interleave = 4]>
 
 func.func @coordinates_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens}}
   %r:2 = kvcache.scale_tma_coords %k[%b, %t] : !cache
   return
 }
@@ -289,7 +289,7 @@ func.func @coordinates_of_interleaved_scales(%k: !cache, %b: index, %t: index) {
 !tile = memref<16x8xf8E4M3FN, strided<[8, 1], offset: ?>>
 
 func.func @tile_of_interleaved_scales(%k: !cache, %i: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are neither interleaved nor shared by tokens}}
   %m = kvcache.scales_block_tile %k[%i, %i, %i, %i] : !cache -> !tile
   return
 }
@@ -302,7 +302,7 @@ func.func @tile_of_interleaved_scales(%k: !cache, %i: index) {
 !tile = memref<16x8xf8E4M3FN, strided<[8, 1], offset: ?>>
 
 func.func @tile_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are neither interleaved nor shared by tokens}}
   %m = kvcache.scales_block_tile %k[%i, %i, %i, %i] : !scales -> !tile
   return
 }
@@ -314,7 +314,7 @@ func.func @tile_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
 !scales = !kvcache.scales<!cache>
 
 func.func @row_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens}}
   %r = kvcache.row_index %k[%i, %i] : !scales
   return
 }
@@ -326,7 +326,7 @@ func.func @row_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
 !scales = !kvcache.scales<!cache>
 
 func.func @coordinates_of_a_view_of_interleaved_scales(%k: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens}}
   %r:2 = kvcache.tma_coords %k[%i, %i] : !scales
   return
 }

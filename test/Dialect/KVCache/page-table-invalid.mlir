@@ -123,7 +123,7 @@ func.func @populate_with_a_narrow_alignment(%k: !cache, %b: index, %base: index)
 !rows = !kvcache.row_indices<rows = 128, page_size = 64>
 
 func.func @populate_from_a_collection(%k: !collection, %b: index, %base: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.populate %k[%b, %base]
          : !collection -> !rows
   return

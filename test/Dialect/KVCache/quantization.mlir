@@ -142,3 +142,33 @@ func.func @powers_of_two(%v: vector<128xbf16>, %k: !fp8, %i: index) {
   kvcache.store_quantized %v, %k[%i, %i, %i, %i] {power_of_two} : vector<128xbf16>, !fp8
   return
 }
+
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+// CHECK-LABEL: func.func @zero_points(
+// CHECK:         kvcache.store_quantized %{{.*}}, %{{.*}}[{{.*}}] : vector<32xbf16>, [[INT4:!kvcache.paged<i4, .*, scale = f16, granularity = 32, zero_point = f16>]]
+// CHECK:         kvcache.load %{{.*}}[{{.*}}] : [[INT4]] -> vector<32xbf16>
+// CHECK:         kvcache.load_quantized %{{.*}}[{{.*}}] : [[INT4]] -> vector<32xi4>
+// CHECK:         kvcache.store %{{.*}}, %{{.*}}[{{.*}}] : vector<32xi4>, [[INT4]]
+// CHECK:         %[[Z:.*]] = kvcache.load_scale %{{.*}}[{{.*}}] {zero_point} : [[INT4]] -> vector<4xf16>
+// CHECK:         kvcache.store_scale %[[Z]], %{{.*}}[{{.*}}] {zero_point} : vector<4xf16>, [[INT4]]
+func.func @zero_points(%v: vector<32xbf16>, %k: !int4, %i: index) -> vector<32xbf16> {
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] : vector<32xbf16>, !int4
+  %x = kvcache.load %k[%i, %i, %i, %i] : !int4 -> vector<32xbf16>
+  %q = kvcache.load_quantized %k[%i, %i, %i, %i] : !int4 -> vector<32xi4>
+  kvcache.store %q, %k[%i, %i, %i, %i] : vector<32xi4>, !int4
+  %z = kvcache.load_scale %k[%i, %i, %i, %i] {zero_point} : !int4 -> vector<4xf16>
+  kvcache.store_scale %z, %k[%i, %i, %i, %i] {zero_point} : vector<4xf16>, !int4
+  return %x : vector<32xbf16>
+}
+
+// CHECK-LABEL: func.func @group_of_tokens(
+// CHECK:         kvcache.store_quantized %{{.*}}, %{{.*}}[{{.*}}] page %{{.*}} scale_page %{{.*}} : vector<32x4xbf16>, [[KIVI:!kvcache.paged<i4, .*, scale = f16, granularity = 1, zero_point = f16, token_granularity = 32>]]
+// CHECK:         kvcache.scales_base %{{.*}} : [[KIVI]]
+func.func @group_of_tokens(%v: vector<32x4xbf16>, %k: !kivi, %i: index)
+    -> memref<?x2x8x256xf16, strided<[?, 2048, 256, 1], offset: ?>> {
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] page %i scale_page %i : vector<32x4xbf16>, !kivi
+  %s = kvcache.scales_base %k : !kivi
+  return %s : memref<?x2x8x256xf16, strided<[?, 2048, 256, 1], offset: ?>>
+}

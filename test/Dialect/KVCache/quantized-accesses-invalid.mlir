@@ -65,7 +65,7 @@ func.func @c2_load_of_odd_4_bit_elements(%k: !mxfp4, %b: index, %h: index, %t: i
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_quantized_of_wide_floats(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<16xf32>'}}
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<16xf32>'}}
   %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<16xf32>
   return
 }
@@ -76,7 +76,7 @@ func.func @load_quantized_of_wide_floats(%k: !fp8, %b: index, %h: index, %t: ind
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @load_quantized_of_a_matrix(%k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<2x8xf8E4M3FN>'}}
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<2x8xf8E4M3FN>'}}
   %w = kvcache.load_quantized %k[%b, %h, %t, %d] : !fp8 -> vector<2x8xf8E4M3FN>
   return
 }
@@ -209,7 +209,7 @@ func.func @c3_scale_page_without_scales(%v: vector<32xbf16>, %k: !fp8, %b: index
 
 func.func @store_quantized_of_narrow_floats(%v: vector<32xf8E4M3FN>, %k: !fp8, %b: index, %h: index, %t: index,
                                             %d: index) {
-  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<32xf8E4M3FN>'}}
+  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D or 2-D vector of them, but got 'vector<32xf8E4M3FN>'}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xf8E4M3FN>, !fp8
   return
 }
@@ -220,7 +220,7 @@ func.func @store_quantized_of_narrow_floats(%v: vector<32xf8E4M3FN>, %k: !fp8, %
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<32xf64>'}}
+  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D or 2-D vector of them, but got 'vector<32xf64>'}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xf64>, !fp8
   return
 }
@@ -231,7 +231,7 @@ func.func @store_quantized_of_doubles(%v: vector<32xf64>, %k: !fp8, %b: index, %
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
 
 func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be f32, f16 or bf16, or a 1-D vector of them, but got 'vector<4x32xf32>'}}
+  // expected-error @below {{expects 'value' to have the elements of one token, got 'vector<4x32xf32>'}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<4x32xf32>, !fp8
   return
 }
@@ -244,5 +244,77 @@ func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index
 func.func @store_quantized_of_plain_integers(%v: vector<128xbf16>, %k: !cache, %i: index, %s: f32) {
   // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<i8,}}
   kvcache.store_quantized %v, %k[%i, %i, %i, %i] tensor_scale %s : vector<128xbf16>, !cache
+  return
+}
+
+// -----
+
+// (C2) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 1, zero_point = f16>
+
+func.func @c2_store_of_an_odd_number_of_int4(%v: vector<17xbf16>, %k: !int4, %i: index) {
+  // expected-error @below {{expects 'value' to have an even number of lanes of 'i4', got 17}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] : vector<17xbf16>, !int4
+  return
+}
+
+// -----
+
+// (C5) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+func.func @c5_zero_points_and_powers_of_two(%v: vector<32xbf16>, %k: !int4, %i: index) {
+  // expected-error @below {{expects 'power_of_two' only for a cache without zero points, got '!kvcache.paged<i4,}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] {power_of_two} : vector<32xbf16>, !int4
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+func.func @c5_zero_points_and_a_scale_of_the_tensor(%v: vector<32xbf16>, %k: !int4, %i: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only for a cache without zero points, got '!kvcache.paged<i4,}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] tensor_scale %s : vector<32xbf16>, !int4
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+func.func @load_with_zero_points_and_a_scale_of_the_tensor(%k: !int4, %i: index, %s: f32) {
+  // expected-error @below {{expects 'tensor_scale' only for a cache without zero points, got '!kvcache.paged<i4,}}
+  %v = kvcache.load %k[%i, %i, %i, %i] tensor_scale %s : !int4 -> vector<32xbf16>
+  return
+}
+
+// -----
+
+// (C6) of store_quantized
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+func.func @c6_store_of_part_of_a_group_of_tokens(%v: vector<16x2xbf16>, %k: !kivi, %i: index) {
+  // expected-error @below {{expects 'value' to have a row for each of the 32 tokens that share scales, got 'vector<16x2xbf16>'}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] : vector<16x2xbf16>, !kivi
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+func.func @c6_store_of_one_token_of_a_group(%v: vector<32xbf16>, %k: !kivi, %i: index) {
+  // expected-error @below {{expects 'value' to have a row for each of the 32 tokens that share scales, got 'vector<32xbf16>'}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] : vector<32xbf16>, !kivi
   return
 }

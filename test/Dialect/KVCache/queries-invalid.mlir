@@ -6,7 +6,7 @@
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @num_kv_rows_of_a_collection(%c: !collection, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.num_kv_rows %c : !collection
   return
 }
@@ -28,7 +28,7 @@ func.func @page_id_of_a_collection(%c: !collection, %i: index) {
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @row_index_of_a_collection(%c: !collection, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.row_index %c[%i, %i] : !collection
   return
 }
@@ -39,7 +39,7 @@ func.func @row_index_of_a_collection(%c: !collection, %i: index) {
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @tma_row_of_a_collection(%c: !collection, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
   %r = kvcache.tma_row %c[%i] : !collection
   return
 }
@@ -115,7 +115,7 @@ func.func @cache_length_of_rows(%r: !rows, %b: index) {
 !continuous = !kvcache.continuous<bf16, #kv>
 
 func.func @tma_coords_of_a_continuous_cache(%k: !continuous, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved, but got '!kvcache.continuous<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.continuous<bf16,}}
   %row, %page = kvcache.tma_coords %k[%b, %t] : !continuous
   return
 }
@@ -126,7 +126,7 @@ func.func @tma_coords_of_a_continuous_cache(%k: !continuous, %b: index, %t: inde
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 
 func.func @tma_coords_of_a_collection(%k: !collection, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved, but got '!kvcache.paged_collection<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged_collection<bf16,}}
   %row, %page = kvcache.tma_coords %k[%b, %t] : !collection
   return
 }

@@ -240,3 +240,64 @@ func.func @scales_base_of_another_type(%k: !fp8) {
   %m = "kvcache.scales_base"(%k) : (!fp8) -> memref<?x64x8x4xf32>
   return
 }
+
+// -----
+
+// (C4) of load_scale
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c4_load_of_no_zero_point(%k: !fp8, %i: index) {
+  // expected-error @below {{'kvcache.load_scale' op expects 'zero_point' only for a cache with zero points, got '!kvcache.paged<f8E4M3FN,}}
+  %s = kvcache.load_scale %k[%i, %i, %i, %i] {zero_point} : !fp8 -> f32
+  return
+}
+
+// -----
+
+// (C4) of store_scale
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+
+func.func @c4_store_of_no_zero_point(%s: f32, %k: !fp8, %i: index) {
+  // expected-error @below {{'kvcache.store_scale' op expects 'zero_point' only for a cache with zero points, got '!kvcache.paged<f8E4M3FN,}}
+  kvcache.store_scale %s, %k[%i, %i, %i, %i] {zero_point} : f32, !fp8
+  return
+}
+
+// -----
+
+// Rows of scales that tokens share are not those of tokens.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+func.func @row_of_scales_that_tokens_share(%k: !kivi, %i: index) {
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<i4,}}
+  %r = kvcache.scale_row_index %k[%i, %i] : !kivi
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!scales = !kvcache.scales<!kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>>
+
+func.func @coordinates_of_scales_that_tokens_share(%s: !scales, %i: index) {
+  // expected-error @below {{operand #0 must be view of a paged cache or of its scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
+  %r, %p = kvcache.tma_coords %s[%i, %i] : !scales
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 2>
+!scales = !kvcache.scales<!kvcache.paged<i8, #kv, page_size = 64, scale = f32, token_granularity = 2>>
+
+func.func @descriptor_of_scales_that_tokens_share(%s: !scales) {
+  // expected-error @below {{expects scales that are neither interleaved nor shared by tokens, got '!kvcache.scales<}}
+  %t = kvcache.create_scale_tma_tile %s {rows = 4} : !scales -> !kvcache.tma_tile<4x1xf32>
+  return
+}

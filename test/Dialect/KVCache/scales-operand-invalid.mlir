@@ -51,7 +51,7 @@ func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !ca
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: index, %t: index, %d: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
   %m = kvcache.scales_block_tile %k[%b, %h, %t, %d] : !cache -> memref<16x4xf32, strided<[32, 1], offset: ?>>
   return
 }
@@ -62,7 +62,7 @@ func.func @scales_block_tile_of_an_unquantized_cache(%k: !cache, %b: index, %h: 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
   %r = kvcache.num_scale_rows %k : !cache
   return
 }
@@ -73,7 +73,7 @@ func.func @num_scale_rows_of_an_unquantized_cache(%k: !cache) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
   %r = kvcache.scale_row_index %k[%b, %t] : !cache
   return
 }
@@ -84,7 +84,7 @@ func.func @scale_row_index_of_an_unquantized_cache(%k: !cache, %b: index, %t: in
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @scale_tma_coords_of_an_unquantized_cache(%k: !cache, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.paged<bf16,}}
   %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !cache
   return
 }
@@ -168,7 +168,7 @@ func.func @store_quantized_of_scales(%v: vector<128xbf16>, %k: !scales, %b: inde
 !scales = !kvcache.scales<!fp8>
 
 func.func @num_scale_rows_of_scales(%k: !scales) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
   %r = kvcache.num_scale_rows %k : !scales
   return
 }
@@ -180,7 +180,7 @@ func.func @num_scale_rows_of_scales(%k: !scales) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
   %r = kvcache.scale_row_index %k[%b, %t] : !scales
   return
 }
@@ -192,7 +192,7 @@ func.func @scale_row_index_of_scales(%k: !scales, %b: index, %t: index) {
 !scales = !kvcache.scales<!fp8>
 
 func.func @scale_tma_coords_of_scales(%k: !scales, %b: index, %t: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are not interleaved, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a quantized cache whose scales are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
   %r, %p = kvcache.scale_tma_coords %k[%b, %t] : !scales
   return
 }
@@ -254,7 +254,7 @@ func.func @scales_base_of_no_scales(%s: !none) {
 !none = !kvcache.scales<!cache>
 
 func.func @scales_block_tile_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a quantized cache or of its scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %m = kvcache.scales_block_tile %s[%i, %i, %i, %i] : !none -> memref<16x1xbf16, strided<[1024, 1], offset: ?>>
   return
 }
@@ -290,7 +290,7 @@ func.func @store_of_no_scales(%x: bf16, %s: !none, %i: index) {
 !none = !kvcache.scales<!cache>
 
 func.func @block_tile_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %m = kvcache.block_tile %s[%i, %i, %i, %i] : !none -> memref<16x1xbf16, strided<[1024, 1], offset: ?>>
   return
 }
@@ -302,7 +302,7 @@ func.func @block_tile_of_no_scales(%s: !none, %i: index) {
 !none = !kvcache.scales<!cache>
 
 func.func @row_index_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %r = kvcache.row_index %s[%i, %i] : !none
   return
 }
@@ -314,7 +314,7 @@ func.func @row_index_of_no_scales(%s: !none, %i: index) {
 !none = !kvcache.scales<!cache>
 
 func.func @num_kv_rows_of_no_scales(%s: !none) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %r = kvcache.num_kv_rows %s : !none
   return
 }
@@ -326,7 +326,7 @@ func.func @num_kv_rows_of_no_scales(%s: !none) {
 !none = !kvcache.scales<!cache>
 
 func.func @tma_row_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %r = kvcache.tma_row %s[%i] : !none
   return
 }
@@ -338,7 +338,7 @@ func.func @tma_row_of_no_scales(%s: !none, %i: index) {
 !none = !kvcache.scales<!cache>
 
 func.func @tma_coords_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %r, %p = kvcache.tma_coords %s[%i, %i] : !none
   return
 }
@@ -362,7 +362,7 @@ func.func @page_id_of_no_scales(%s: !none, %i: index) {
 !none = !kvcache.scales<!cache>
 
 func.func @populate_of_no_scales(%s: !none, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are not interleaved, but got '!kvcache.scales<!kvcache.paged<bf16,}}
+  // expected-error @below {{operand #0 must be view of a paged or continuous cache or of existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<!kvcache.paged<bf16,}}
   %r = kvcache.populate %s[%i, %i] : !none -> !kvcache.row_indices<rows = 64, page_size = 64>
   return
 }

@@ -53,49 +53,49 @@ func.func private @c1_no_rows_of_an_open_page_size(!kvcache.row_indices<rows = 0
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'f80'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'f80'}}
 func.func private @c2_wide_float(!kvcache.paged_collection<f80, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'f8E4M3FNUZ'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'f8E4M3FNUZ'}}
 func.func private @c2_other_8_bit_float(!kvcache.paged<f8E4M3FNUZ, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'f6E2M3FN'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'f6E2M3FN'}}
 func.func private @c2_other_6_bit_float(!kvcache.paged<f6E2M3FN, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'i64'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'i64'}}
 func.func private @c2_wide_integer(!kvcache.paged<i64, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'ui8'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'ui8'}}
 func.func private @c2_unsigned_integer(!kvcache.paged<ui8, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'none'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'none'}}
 func.func private @c2_no_number(!kvcache.paged<none, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32 or f4E2M1FN, got 'tensor<2xf32>'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, got 'tensor<2xf32>'}}
 func.func private @c2_shaped(!kvcache.paged<tensor<2xf32>, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
@@ -200,7 +200,7 @@ func.func private @c4_4_bit_scale_type(
 // (C5)
 
 func.func private @c5_odd_head_size(
-  // expected-error @below {{expects an even head_size for f4E2M1FN, got 63}}
+  // expected-error @below {{expects an even head_size for 'f4E2M1FN', got 63}}
   !kvcache.paged_collection<f4E2M1FN, #kvcache.params<num_heads = 8, head_size = 63>, page_size = 64, scale = f8E4M3FN, granularity = 16>)
 
 // -----
@@ -359,7 +359,7 @@ func.func private @granularity_without_value(
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'scale'}}
+// expected-error @below {{expects 'scale', 'granularity', 'zero_point', 'token_granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'scale'}}
 func.func private @repeated_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, scale = f32>)
 
 // -----
@@ -367,14 +367,14 @@ func.func private @repeated_scale(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
 func.func private @repeated_granularity(
-  // expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'granularity'}}
+  // expected-error @below {{expects 'scale', 'granularity', 'zero_point', 'token_granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'granularity'}}
   !kvcache.paged<f8E4M3FN, #kv, page_size = 64, granularity = 64, granularity = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'scale', 'granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'zero'}}
+// expected-error @below {{expects 'scale', 'granularity', 'zero_point', 'token_granularity', 'layout', 'scale_layout' or 'table', each at most once, got 'zero'}}
 func.func private @unknown_keyword(!kvcache.paged<f8E4M3FN, #kv, page_size = 64, zero = f32>)
 
 // -----
@@ -428,3 +428,129 @@ func.func private @c1_rows_of_no_page_size(!kvcache.row_indices<rows = 128, page
 // A bundle holds a row for each page.
 // expected-error @below {{expects rows of at most 1024 pages, got 9223372036854775807}}
 func.func private @rows_of_too_many_pages(!kvcache.row_indices<rows = 9223372036854775807, page_size = 1>)
+
+// -----
+
+// (C5), (C11) of paged types
+
+#kv = #kvcache.params<num_heads = 8, head_size = 63>
+
+func.func private @c5_odd_head_of_int4(
+  // expected-error @below {{expects an even head_size for 'i4', got 63}}
+  !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 1, zero_point = f16>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c2_int4_without_scales(
+  // expected-error @below {{expects a scale type for elements of type 'i4'}}
+  !kvcache.paged<i4, #kv, page_size = 64>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c11_int4_without_zero_points(
+  // expected-error @below {{expects zero_point for elements of type i4}}
+  !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c11_zero_points_of_bytes(
+  // expected-error @below {{expects zero_point only for elements of type i4, got 'i8'}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c11_zero_points_without_scales(
+  // expected-error @below {{expects zero_point only with a scale type}}
+  !kvcache.paged<bf16, #kv, page_size = 64, zero_point = f16>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c11_zero_points_of_another_type(
+  // expected-error @below {{expects zero_point to be the scale type ('f16'), got 'f32'}}
+  !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c11_narrow_zero_points(
+  // expected-error @below {{expects f32, f16 or bf16 for scale and zero_point, got 'f8E4M3FN'}}
+  !kvcache.paged<i4, #kv, page_size = 64, scale = f8E4M3FN, granularity = 32, zero_point = f8E4M3FN>)
+
+// -----
+
+// (C12) of paged types
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_no_tokens(
+  // expected-error @below {{expects token_granularity to be positive, got 0}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, token_granularity = 0>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_negative_tokens(
+  // expected-error @below {{expects token_granularity to be positive, got -2}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, token_granularity = -2>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_shared_by_tokens_without_scales(
+  // expected-error @below {{expects token_granularity only with a scale type}}
+  !kvcache.paged<bf16, #kv, page_size = 64, token_granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_shared_by_tokens_and_channels(
+  // expected-error @below {{expects granularity to be 1 with token_granularity, got 32}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, granularity = 32, token_granularity = 32>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_group_beyond_a_page(
+  // expected-error @below {{expects token_granularity to divide page_size (64), got 128}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, token_granularity = 128>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_group_that_does_not_divide_a_page(
+  // expected-error @below {{expects token_granularity to divide page_size (64), got 48}}
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f16, token_granularity = 48>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c12_open_page_size(
+  // expected-error @below {{expects a number for page_size with token_granularity}}
+  !kvcache.paged<i8, #kv, page_size = ?, scale = f16, token_granularity = 16>)
+
+// -----
+
+// (C10) of paged types
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+func.func private @c10_interleaved_zero_points(
+  // expected-error @below {{expects 'interleave' only without zero_point and token_granularity}}
+  !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16, scale_layout = [token = 8, head = 512, interleave = 4]>)

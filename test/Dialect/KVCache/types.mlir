@@ -38,6 +38,19 @@ func.func private @quantized_collection(
   !kvcache.paged_collection<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>,
   !kvcache.paged_collection<f4E2M1FN, #kv, page_size = 64, scale = f8E8M0FNU, granularity = 32>)
 
+// CHECK-LABEL: func.func private @groups(
+// CHECK-SAME:    !kvcache.paged_collection<i4, #[[$KV]], page_size = 64, scale = f16, granularity = 32, zero_point = f16>,
+// CHECK-SAME:    !kvcache.paged<i4, #[[$KV]], page_size = ?, scale = f32, granularity = 128, zero_point = f32>,
+// CHECK-SAME:    !kvcache.paged<i4, #[[$KV]], page_size = 64, scale = bf16, granularity = 1, zero_point = bf16, token_granularity = 32, scale_layout = [token = 256, head = 512], table = csr>,
+// CHECK-SAME:    !kvcache.paged<i8, #[[$KV]], page_size = 64, scale = f32, granularity = 1, token_granularity = 64>,
+// CHECK-SAME:    !kvcache.paged<i8, #[[$KV]], page_size = 64, scale = f32, granularity = 1>)
+func.func private @groups(
+  !kvcache.paged_collection<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>,
+  !kvcache.paged<i4, #kv, page_size = ?, zero_point = f32, scale = f32, granularity = 128>,
+  !kvcache.paged<i4, #kv, page_size = 64, token_granularity = 32, scale = bf16, zero_point = bf16, scale_layout = hnd, table = csr>,
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f32, token_granularity = 64>,
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f32, token_granularity = 1>)
+
 // CHECK-LABEL: func.func private @paged_cache(
 // CHECK-SAME:    !kvcache.paged<bf16, #[[$KV]], page_size = 64>,
 // CHECK-SAME:    !kvcache.paged<f8E4M3FN, #[[$MLA]], page_size = 64, scale = f32, granularity = 64>)

@@ -171,3 +171,26 @@ func.func @copy_integers_to_floats(%k: !integers, %to: !floats) {
   kvcache.copy %k to %to : !integers, !floats
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+func.func @c8_power_of_two_with_zero_points(%k: memref<?x8x128xbf16>, %cache: !int4, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'power_of_two' only for a cache without zero points, got '!kvcache.paged<i4,}}
+  kvcache.append %k to %cache rows %n {power_of_two} : memref<?x8x128xbf16>, !int4, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+
+// (C9) of append
+func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, %n: memref<?xi32>) {
+  // expected-error @below {{expects tokens with scales of their own, because groups of tokens are not full at every row, got '!kvcache.paged<i4,}}
+  kvcache.append %k to %cache rows %n : memref<?x8x128xbf16>, !kivi, memref<?xi32>
+  return
+}

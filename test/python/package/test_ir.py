@@ -119,6 +119,12 @@ VALUES = [
         {"layout": LayoutAttr(128, 8192), "scale_layout": None, "table": Table.CSR},
     ),
     (
+        PagedCacheType("i4", KV, 64, "f16", zero_point="f16", token_granularity=32),
+        f"!kvcache.paged<i4, {KV_TEXT}, page_size = 64, scale = f16, granularity = 1, zero_point = f16, "
+        "token_granularity = 32>",
+        {"dtype": "i4", "zero_point": "f16", "token_granularity": 32},
+    ),
+    (
         PagedCollectionType("i8", KV, 64, "f32", 128, scale_layout=LayoutAttr(1, 64)),
         f"!kvcache.paged_collection<i8, {KV_TEXT}, page_size = 64, scale = f32, granularity = 128, "
         "scale_layout = [token = 1, head = 64]>",
@@ -317,6 +323,8 @@ def test_what_caches_have_in_common():
         (lambda: PagedCollectionType("i64", KV, 64), "expects an element type of f64"),
         (lambda: PagedCacheType("bf16", KV, -1), "page_size.*positive, got -1"),
         (lambda: PagedCacheType("i8", KV, 64, granularity=8), "scale"),
+        (lambda: PagedCacheType("i4", KV, 64, "f32", 8), "expects zero_point for elements of type i4"),
+        (lambda: PagedCacheType("i8", KV, 64, "f32", token_granularity=0), "token_granularity to be positive"),
         (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(128, 8192, 4)), "only in scale_layout"),
         (lambda: PagedCacheType("i8", KV, 64, "f64", 8), "scale"),
         (lambda: PagedCacheType("bf16", KV, 64, layout=LayoutAttr(64, 8192)), "token stride"),

@@ -1,0 +1,136 @@
+//===- ZeroPoints.cpp - Pairs of 4-bit integers with zero points ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "F32Builder.h"
+#include "Quantization.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The largest element.
+static constexpr int64_t kMax = 15;
+/// The smallest scale, whose reciprocal is a normal number.
+static constexpr float kSmallestScale = 0x1p-126f;
+static constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+//===----------------------------------------------------------------------===//
+// Pairs in bytes
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a value like `like`.
+static Value splat(OpBuilder &builder, Location loc, Value like,
+                   int64_t number) {
+  auto type = cast<VectorType>(like.getType());
+  return arith::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(type,
+                             Attribute(builder.getI8IntegerAttr(number))));
+}
+
+/// The elements in bytes, in bytes of their own.
+static Value unpack(OpBuilder &builder, Location loc, Value bytes) {
+  Value low = arith::AndIOp::create(builder, loc, bytes,
+                                    splat(builder, loc, bytes, kMax));
+  Value high = arith::ShRUIOp::create(builder, loc, bytes,
+                                      splat(builder, loc, bytes, 4));
+  return vector::InterleaveOp::create(builder, loc, low, high);
+}
+
+static Value pack(OpBuilder &builder, Location loc, Value elements) {
+  auto pairs = vector::DeinterleaveOp::create(builder, loc, elements);
+  Value high = arith::ShLIOp::create(builder, loc, pairs.getRes2(),
+                                     splat(builder, loc, pairs.getRes2(), 4));
+  return arith::OrIOp::create(builder, loc, pairs.getRes1(), high);
+}
+
+//===----------------------------------------------------------------------===//
+// Dequantization
+//===----------------------------------------------------------------------===//
+
+Value kvcache::dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
+                               Value scale, Value zeroPoint,
+                               int64_t granularity, Type lane) {
+  F32Builder b(builder, loc);
+  Value elements = unpack(builder, loc, bytes);
+  Value numbers = arith::UIToFPOp::create(
+      builder, loc, withLane(elements.getType(), b.f32), elements);
+  auto spread = [&](Value ofGroups) {
+    return b.spread(convertFloat(builder, loc, ofGroups, b.f32), numbers,
+                    granularity);
+  };
+  Value values = math::FmaOp::create(builder, loc, numbers, spread(scale),
+                                     spread(zeroPoint));
+  return convertFloat(builder, loc, values, lane);
+}
+
+//===----------------------------------------------------------------------===//
+// Quantization
+//===----------------------------------------------------------------------===//
+
+/// Rounds f32 numbers to a type of scales, away from its infinities.
+static Value roundFinite(const F32Builder &b, Value values, FloatType type) {
+  float largest = getLargest(type);
+  values = b.op<arith::MinNumFOp>(values, largest);
+  values = b.op<arith::MaxNumFOp>(values, -largest);
+  return convertFloat(b.builder, b.loc, values, type);
+}
+
+/// `numbers`, but NaNs for groups with infinities or NaNs.
+static Value keepFinite(const F32Builder &b, Value numbers, Value magnitudes) {
+  auto type = cast<FloatType>(getLaneType(numbers.getType()));
+  auto nan =
+      FloatAttr::get(type, llvm::APFloat::getQNaN(type.getFloatSemantics()));
+  TypedAttr attr = nan;
+  if (auto vector = dyn_cast<VectorType>(numbers.getType()))
+    attr = DenseElementsAttr::get(vector, Attribute(nan));
+  return b.select(arith::CmpFPredicate::OLT, magnitudes, kInfinity, numbers,
+                  arith::ConstantOp::create(b.builder, b.loc, attr));
+}
+
+Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
+                                   ValueRange rows, int64_t granularity,
+                                   FloatType scaleType) {
+  F32Builder b(builder, loc);
+  Value smallest = reduceGroups(builder, loc, rows, granularity,
+                                vector::CombiningKind::MINIMUMF);
+  Value largest = reduceGroups(builder, loc, rows, granularity,
+                               vector::CombiningKind::MAXIMUMF);
+  Value magnitudes = b.op<arith::MaximumFOp>(
+      math::AbsFOp::create(builder, loc, smallest),
+      math::AbsFOp::create(builder, loc, largest).getResult());
+  // Chips do not agree on the smallest of zeros of both signs: take 0.
+  Value zeroPoints =
+      roundFinite(b, b.op<arith::AddFOp>(smallest, 0.0f), scaleType);
+  Value offsets = convertFloat(builder, loc, zeroPoints, b.f32);
+  Value scales = b.op<arith::DivFOp>(b.op<arith::SubFOp>(largest, offsets),
+                                     static_cast<float>(kMax));
+  scales = b.op<arith::MaxNumFOp>(
+      scales, std::max(getSmallest(scaleType), kSmallestScale));
+  scales = roundFinite(b, scales, scaleType);
+  Value widths = convertFloat(builder, loc, scales, b.f32);
+  Value factors = b.op<arith::DivFOp>(b.constant(widths, 1.0f), widths);
+
+  Quantized result{{},
+                   keepFinite(b, scales, magnitudes),
+                   keepFinite(b, zeroPoints, magnitudes)};
+  for (Value row : rows) {
+    Value values = convertFloat(builder, loc, row, b.f32);
+    values =
+        b.op<arith::SubFOp>(values, b.spread(offsets, values, granularity));
+    values =
+        b.op<arith::MulFOp>(values, b.spread(factors, values, granularity));
+    // A NaN becomes 0.
+    values = b.op<arith::MaxNumFOp>(values, 0.0f);
+    values = b.op<arith::MinNumFOp>(values, static_cast<float>(kMax));
+    result.rows.push_back(
+        pack(builder, loc, roundToBytes(builder, loc, values)));
+  }
+  return result;
+}

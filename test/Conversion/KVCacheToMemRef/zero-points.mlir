@@ -1,0 +1,80 @@
+// RUN: kvcache-opt %s --convert-kvcache-to-memref --canonicalize --cse | FileCheck %s
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+!kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
+!channels = !kvcache.paged<i8, #kv, page_size = 64, scale = f32, token_granularity = 2>
+
+// Zero points follow the scales of a head, at the address of the scales plus 4.
+// CHECK-LABEL: func.func @load(
+// CHECK:         %[[BYTES:.*]] = vector.load %{{.*}} {alignment = 8 : i64} : memref<?xi8, {{.*}}>, vector<8xi8>
+// CHECK:         %[[SCALE:.*]] = memref.load %[[SCALES:.*]][%[[AT:.*]]] : memref<?xf16, {{.*}}>
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[AT]], %c4
+// CHECK:         %[[ZERO:.*]] = memref.load %[[SCALES]][%[[NEXT]]] : memref<?xf16, {{.*}}>
+// CHECK:         %[[LOW:.*]] = arith.andi %[[BYTES]], %{{.*}} : vector<8xi8>
+// CHECK:         %[[HIGH:.*]] = arith.shrui %[[BYTES]], %{{.*}} : vector<8xi8>
+// CHECK:         %[[ELEMENTS:.*]] = vector.interleave %[[LOW]], %[[HIGH]]
+// CHECK:         %[[NUMBERS:.*]] = arith.uitofp %[[ELEMENTS]] : vector<16xi8> to vector<16xf32>
+// CHECK:         %[[S:.*]] = arith.extf %[[SCALE]] : f16 to f32
+// CHECK:         %[[SS:.*]] = vector.broadcast %[[S]]
+// CHECK:         %[[Z:.*]] = arith.extf %[[ZERO]] : f16 to f32
+// CHECK:         %[[ZZ:.*]] = vector.broadcast %[[Z]]
+// CHECK:         %[[X:.*]] = math.fma %[[NUMBERS]], %[[SS]], %[[ZZ]] : vector<16xf32>
+// CHECK:         arith.truncf %[[X]] : vector<16xf32> to vector<16xbf16>
+func.func @load(%k: !int4, %b: index, %h: index, %t: index, %d: index) -> vector<16xbf16> {
+  %v = kvcache.load %k[%b, %h, %t, %d] : !int4 -> vector<16xbf16>
+  return %v : vector<16xbf16>
+}
+
+// CHECK-LABEL: func.func @store(
+// CHECK-SAME:    %[[V:[^:]*]]: vector<32xf32>
+// CHECK-DAG:     %[[LEAST:.*]] = arith.constant 5.96046448E-8 : f32
+// CHECK-DAG:     %[[FIFTEEN:.*]] = arith.constant 1.500000e+01 : f32
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:         %[[MIN:.*]] = vector.reduction <minimumf>, %[[V]]
+// CHECK:         %[[MAX:.*]] = vector.reduction <maximumf>, %[[V]]
+// CHECK:         %[[ZERO:.*]] = arith.truncf %{{.*}} : f32 to f16
+// CHECK:         %[[OFFSET:.*]] = arith.extf %[[ZERO]] : f16 to f32
+// CHECK:         %[[SPAN:.*]] = arith.subf %[[MAX]], %[[OFFSET]] : f32
+// CHECK:         %[[STEP:.*]] = arith.divf %[[SPAN]], %[[FIFTEEN]] : f32
+// CHECK:         arith.maxnumf %[[STEP]], %[[LEAST]] : f32
+// CHECK:         %[[SCALE:.*]] = arith.truncf %{{.*}} : f32 to f16
+// CHECK:         %[[WIDTH:.*]] = arith.extf %[[SCALE]] : f16 to f32
+// CHECK:         arith.divf %[[ONE]], %[[WIDTH]] : f32
+// CHECK:         arith.shli %{{.*}} : vector<16xi8>
+// CHECK:         %[[BYTES:.*]] = arith.ori %{{.*}} : vector<16xi8>
+// CHECK:         vector.store %[[BYTES]], %{{.*}} {alignment = 16 : i64} : memref<?xi8, {{.*}}>, vector<16xi8>
+// CHECK:         memref.store %{{.*}}, %{{.*}} : memref<?xf16, {{.*}}>
+// CHECK:         memref.store %{{.*}}, %{{.*}} : memref<?xf16, {{.*}}>
+func.func @store(%v: vector<32xf32>, %k: !int4, %b: index, %h: index, %t: index, %d: index) {
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<32xf32>, !int4
+  return
+}
+
+// The zero points of channels, behind the scales of a head.
+// CHECK-LABEL: func.func @scales_of_channels(
+// CHECK:         %[[ROW:.*]] = arith.remui %{{.*}}, %c64_i32 : i32
+// CHECK:         %[[GROUP:.*]] = arith.divui %[[ROW]], %c32_i32 : i32
+// CHECK:         arith.muli %[[GROUP]], %c2048_i32
+// CHECK:         arith.addi %{{.*}}, %c128 {{.*}} : index
+// CHECK:         vector.load %{{.*}} {alignment = 16 : i64} : memref<?xf16, {{.*}}>, vector<8xf16>
+func.func @scales_of_channels(%k: !kivi, %b: index, %h: index, %t: index, %d: index) -> vector<8xf16> {
+  %z = kvcache.load_scale %k[%b, %h, %t, %d] {zero_point} : !kivi -> vector<8xf16>
+  return %z : vector<8xf16>
+}
+
+// One lookup for the tokens of a group, whose rows are a row apart.
+// CHECK-LABEL: func.func @store_group(
+// CHECK-SAME:    %[[V:[^:]*]]: vector<2x4xbf16>
+// CHECK-DAG:     %[[FIRST:.*]] = vector.extract %{{.*}}[0]
+// CHECK-DAG:     %[[SECOND:.*]] = vector.extract %{{.*}}[1]
+// CHECK:         arith.maximumf %{{.*}} : vector<4xf32>
+// CHECK:         %[[ENTRY:.*]] = memref.load %{{.*}} : memref<?xi32, {{.*}}>
+// CHECK:         vector.store %{{.*}}, %[[MEMORY:.*]][%[[AT:.*]]] {alignment = 4 : i64} : memref<?xi8, {{.*}}>, vector<4xi8>
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[AT]], %c1024
+// CHECK:         vector.store %{{.*}}, %[[MEMORY]][%[[NEXT]]] {alignment = 4 : i64}
+// CHECK:         vector.store %{{.*}} : memref<?xf32, {{.*}}>, vector<4xf32>
+func.func @store_group(%v: vector<2x4xbf16>, %k: !channels, %b: index, %h: index, %t: index, %d: index) {
+  kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<2x4xbf16>, !channels
+  return
+}
