@@ -54,8 +54,11 @@ _MLIR_NAMES: dict[np.dtype, str] = {
     **{np.dtype(dtype): f"i{bits}" for bits, dtype in _SIGNED.items()},
     **{np.dtype(dtype): f"i{bits}" for bits, dtype in _UNSIGNED.items()},
     np.dtype(np.bool_): "i1",
+    # Of caches, whose memory is bytes of two such numbers.
+    np.dtype(ml_dtypes.uint4): "i4",
 }
 _BY_NAME = {
+    "i4": np.dtype(ml_dtypes.uint4),
     **{name: dtypes[0] for name, dtypes in _ARRAY_DTYPES.items()},
     **{dtype.name: dtype for dtype in _MLIR_NAMES},
 }

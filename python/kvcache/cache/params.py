@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -48,7 +48,8 @@ class KVCacheParams:
     all heads of some of the layers, on its own device.
 
     Attributes:
-        dtype: The dtype of keys and values; a byte has two values of float4_e2m1fn.
+        dtype: The dtype of keys and values; a byte has two values of float4_e2m1fn or
+            uint4.
         n_kv_heads: Heads of keys and values, over all devices.
         head_dim: Elements of a head; for MLA those of the latent row of a token.
         enable_prefix_caching: Whether sequences with a common prefix share pages.
@@ -158,7 +159,12 @@ class KVCacheParams:
             strategy = KVCacheStrategy.CONTINUOUS
         config = None
         if said.scale_dtype and said.granularity:
-            config = KVCacheQuantizationConfig(said.scale_dtype, said.granularity)
+            config = KVCacheQuantizationConfig(
+                said.scale_dtype,
+                said.granularity,
+                said.zero_point_dtype,
+                said.token_granularity,
+            )
         result = cls(
             **{
                 "dtype": said.dtype,
@@ -353,7 +359,7 @@ class KVCacheParams:
 
     @property
     def storage_dtype(self) -> np.dtype:
-        """The dtype of the blocks in memory: ``dtype``, or bytes of two fp4 values."""
+        """The dtype of the blocks in memory: ``dtype``, or bytes of two values."""
         return self._type.storage_dtype
 
     @property
@@ -365,22 +371,23 @@ class KVCacheParams:
     def shape_per_block(self) -> list[int]:
         """The shape of one page on one device: [2, layers, page_size, heads, head_dim].
 
-        The first is 1 for MLA. Two values of float4_e2m1fn count as one: see
+        The first is 1 for MLA. Two values of 4 bits count as one: see
         ``storage_dtype``. The layers are those of ``stage_id`` if it is given, and at
         least 1. Raises ``ValueError`` without a page size or layers.
         """
-        return self._get_shape(self._type.stored_head_dim)
+        return self._get_shape(self.page_size, self._type.stored_head_dim)
 
     @property
     def shape_per_scale_block(self) -> list[int]:
         """The shape of the scales of one page; the last size is the scales of a head.
 
-        Raises ``ValueError`` for a cache without scales.
+        Zero points follow the scales of a head. Tokens that share their scales count as
+        one. Raises ``ValueError`` for a cache without scales.
         """
-        return self._get_shape(self._type.n_groups)
+        return self._get_shape(self._type.scale_page_size, self._type.n_scales)
 
-    def _get_shape(self, width: int) -> list[int]:
-        if self.page_size is None:
+    def _get_shape(self, rows: int | None, width: int) -> list[int]:
+        if rows is None:
             raise ValueError("the shape of a page needs 'page_size'")
         if self.n_layers_per_stage is None:
             raise ValueError("the shape of a page needs 'total_num_layers'")
@@ -388,7 +395,7 @@ class KVCacheParams:
         if self.stage_id is not None:
             layers = max(len(self.layers), 1)
         heads = self.n_kv_heads_per_device
-        return [self._type.n_kinds, layers, self.page_size, heads, width]
+        return [self._type.n_kinds, layers, rows, heads, width]
 
     @property
     def bytes_per_block(self) -> int:
@@ -431,38 +438,46 @@ class KVCacheParams:
             page_size=None if is_continuous else self.page_size,
             scale_dtype=dtypes.mlir_name(config.scale_dtype) if config else None,
             granularity=config.quantization_granularity if config else None,
+            zero_point_dtype=(
+                dtypes.mlir_name(config.zero_point_dtype)
+                if config and config.zero_point_dtype is not None
+                else None
+            ),
+            token_granularity=config.token_granularity if config else 1,
         )
         layout = scale_layout = None
         if self.layout is not None:
-            layout = self._get_distances(self.layout, packed, packed.stored_head_dim)
+            layout = self._get_distances(
+                self.layout, packed, packed.page_size, packed.stored_head_dim
+            )
         if self.scale_layout is not None:
             scale_layout = self._get_distances(
-                self.scale_layout, packed, packed.n_groups
+                self.scale_layout, packed, packed.scale_page_size, packed.n_scales
             )
         return replace(packed, layout=layout, scale_layout=scale_layout)
 
-    def order_of(self, layout: Layout | None, width: int) -> tuple[str, ...]:
+    @staticmethod
+    def order_of(layout: Layout | None, shape: Sequence[int]) -> tuple[str, ...]:
         """The order in memory of the dimensions of ``layouts.DIMS``.
 
         Args:
             layout: That of the elements or of the scales.
-            width: Stored elements, or scales, of a head.
+            shape: ``shape_per_block``, or ``shape_per_scale_block``.
 
         Raises:
             ValueError: No named layout has the distances of ``layout``.
         """
         if layout is None:
             return DIMS
-        kinds, _, tokens, heads, _ = self.shape_per_block
+        kinds, _, tokens, heads, width = shape
         sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
         return layout.find_order(sizes)
 
     @staticmethod
     def _get_distances(
-        layout: Layout, format: CacheFormat, width: int
+        layout: Layout, format: CacheFormat, rows: int | None, width: int
     ) -> Distances | None:
-        tokens = format.page_size or 1
-        return layout.of_rows(format.n_kinds, tokens, format.n_kv_heads, width)
+        return layout.of_rows(format.n_kinds, rows or 1, format.n_kv_heads, width)
 
     @property
     def _decided_type(self) -> CacheFormat:

@@ -24,6 +24,10 @@ class KVCacheQuantizationConfig:
         scale_dtype: The dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu
             or float8_e4m3fn.
         quantization_granularity: Elements of a head that share a scale.
+        zero_point_dtype: The dtype of zero points, which is that of the scales; None
+            without. Caches of uint4 have zero points, and no others.
+        token_granularity: Consecutive tokens that share a scale, channel by channel:
+            the granularity is then 1.
 
     Raises:
         ValueError: The scales are not supported.
@@ -32,15 +36,12 @@ class KVCacheQuantizationConfig:
 
     scale_dtype: DTypeLike = np.float32
     quantization_granularity: int = 128
+    zero_point_dtype: DTypeLike | None = None
+    token_granularity: int = 1
 
     def __post_init__(self) -> None:
-        check_positive(quantization_granularity=self.quantization_granularity)
-        granularity = int(self.quantization_granularity)
-        if granularity >= _MAX_GRANULARITY:
-            raise ValueError(
-                "expects 'quantization_granularity' to be below 2^63, got "
-                f"{granularity}"
-            )
+        for name in ("quantization_granularity", "token_granularity"):
+            self._normalize_granularity(name)
         scale_dtype = dtypes.cached_dtype("scale_dtype", self.scale_dtype)
         if (scale_name := dtypes.mlir_name(scale_dtype)) not in _SCALES:
             raise ValueError(
@@ -49,4 +50,13 @@ class KVCacheQuantizationConfig:
             )
         # The dataclass is frozen for those who use it.
         object.__setattr__(self, "scale_dtype", scale_dtype)
-        object.__setattr__(self, "quantization_granularity", granularity)
+        if self.zero_point_dtype is not None:
+            zero_point = dtypes.cached_dtype("zero_point_dtype", self.zero_point_dtype)
+            object.__setattr__(self, "zero_point_dtype", zero_point)
+
+    def _normalize_granularity(self, name: str) -> None:
+        check_positive(**{name: getattr(self, name)})
+        granularity = int(getattr(self, name))
+        if granularity >= _MAX_GRANULARITY:
+            raise ValueError(f"expects {name!r} to be below 2^63, got {granularity}")
+        object.__setattr__(self, name, granularity)

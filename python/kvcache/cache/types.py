@@ -11,7 +11,9 @@ from .. import dtypes, ir
 from .layouts import Distances, Layout
 
 _PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32")
-_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN")
+_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4")
+_PACKED = ("f4E2M1FN", "i4")  # Two elements share a byte.
+_ZERO_POINTS = ("f32", "f16", "bf16")
 _FP4_GRANULARITIES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
 
 # Offsets in a page take 32 bits.
@@ -32,6 +34,8 @@ class CacheFormat:
         granularity: Elements of a head that share a scale; None without scales.
         layout: Distances of tokens and heads; None for packed rows.
         scale_layout: The same of the scales.
+        zero_point_dtype: MLIR's name of the zero points' type; None without.
+        token_granularity: Consecutive tokens that share a scale.
 
     Raises:
         ValueError: The dialect has no such type.
@@ -46,12 +50,16 @@ class CacheFormat:
     granularity: int | None
     layout: Distances | None = None
     scale_layout: Distances | None = None
+    zero_point_dtype: str | None = None
+    token_granularity: int = 1
 
     def __post_init__(self) -> None:
         self._check_sizes()
         self._check_dtype()
         if self._is_packed:
-            self._check_fp4()
+            self._check_pairs()
+        self._check_zero_points()
+        self._check_token_granularity()
         self._check_interleave()
 
     @classmethod
@@ -74,6 +82,8 @@ class CacheFormat:
             granularity=type.granularity,
             layout=_to_distances(type.layout),
             scale_layout=_to_distances(type.scale_layout),
+            zero_point_dtype=type.zero_point,
+            token_granularity=type.token_granularity,
         )
 
     def _check_sizes(self) -> None:
@@ -102,8 +112,11 @@ class CacheFormat:
                 f"{', '.join(known)}, got {self.dtype}{hint}"
             )
 
-    def _check_fp4(self) -> None:
-        if self.granularity != _FP4_GRANULARITIES.get(self.scale_dtype or ""):
+    def _check_pairs(self) -> None:
+        is_fp4 = self.dtype == "f4E2M1FN"
+        if is_fp4 and self.granularity != _FP4_GRANULARITIES.get(
+            self.scale_dtype or ""
+        ):
             raise ValueError(
                 "expects f4E2M1FN with a granularity of 16 and scales of f8E4M3FN "
                 "(NVFP4), or 32 and f8E8M0FNU (MX), got "
@@ -111,13 +124,52 @@ class CacheFormat:
             )
         if self.head_dim % 2:
             raise ValueError(
-                f"expects 'head_dim' to be even for f4E2M1FN, got {self.head_dim}"
+                f"expects 'head_dim' to be even for {self.dtype}, got {self.head_dim}"
+            )
+
+    def _check_zero_points(self) -> None:
+        if (self.zero_point_dtype is not None) != (self.dtype == "i4"):
+            raise ValueError(
+                "expects 'zero_point_dtype' for i4, and for no other 'dtype', got "
+                f"{self.zero_point_dtype} for {self.dtype}"
+            )
+        if self.zero_point_dtype is None:
+            return
+        if self.zero_point_dtype != self.scale_dtype:
+            raise ValueError(
+                f"expects 'zero_point_dtype' to be 'scale_dtype' ({self.scale_dtype}), "
+                f"got {self.zero_point_dtype}"
+            )
+        if self.scale_dtype not in _ZERO_POINTS:
+            raise ValueError(
+                "expects 'scale_dtype' and 'zero_point_dtype' to be one of "
+                f"{', '.join(_ZERO_POINTS)}, got {self.scale_dtype}"
+            )
+
+    def _check_token_granularity(self) -> None:
+        tokens = self.token_granularity
+        if tokens == 1:
+            return
+        if self.granularity != 1:
+            raise ValueError(
+                "expects 'quantization_granularity' to be 1 with 'token_granularity', "
+                f"got {self.granularity}"
+            )
+        if self.page_size is not None and self.page_size % tokens:
+            raise ValueError(
+                f"expects 'token_granularity' to divide 'page_size' ({self.page_size}), "
+                f"got {tokens}"
             )
 
     def _check_interleave(self) -> None:
         if self.layout is not None and self.layout.interleave != 1:
             raise ValueError("only a 'scale_layout' is interleaved")
         tokens = self.scale_layout.interleave if self.scale_layout is not None else 1
+        has_own = self.zero_point_dtype is None and self.token_granularity == 1
+        if tokens != 1 and not has_own:
+            raise ValueError(
+                "expects 'interleave' only without zero points and 'token_granularity'"
+            )
         if tokens != 1 and ((self.page_size or 1) % tokens or self.n_groups % tokens):
             raise ValueError(
                 f"expects 'interleave' to divide 'page_size' ({self.page_size}) and the "
@@ -133,7 +185,7 @@ class CacheFormat:
 
     @property
     def storage_dtype(self) -> np.dtype:
-        """The dtype of the blocks in memory: bytes of two values for fp4."""
+        """The dtype of the blocks in memory: bytes of two values of 4 bits."""
         return dtypes.dtype("i8" if self._is_packed else self.dtype)
 
     @property
@@ -143,14 +195,26 @@ class CacheFormat:
 
     @property
     def n_groups(self) -> int:
-        """Scales of a head. Raises ``ValueError`` for a cache without."""
+        """Groups of a head. Raises ``ValueError`` for a cache without scales."""
         if self.granularity is None:
             raise ValueError("a cache without 'kvcache_quant_config' has no scales")
         return -(-self.head_dim // self.granularity)
 
     @property
+    def n_scales(self) -> int:
+        """Scales and zero points of a head. Raises ``ValueError`` like ``n_groups``."""
+        return self.n_groups * (1 if self.zero_point_dtype is None else 2)
+
+    @property
+    def scale_page_size(self) -> int | None:
+        """Rows of scales in a page; None for a continuous cache."""
+        if self.page_size is None:
+            return None
+        return self.page_size // self.token_granularity
+
+    @property
     def _is_packed(self) -> bool:
-        return self.dtype == "f4E2M1FN"
+        return self.dtype in _PACKED
 
     # --- Text ---------------------------------------------------------------------
 
@@ -178,16 +242,26 @@ class CacheFormat:
         said += f", page_size = {self.page_size}"
         if self.scale_dtype is not None:
             said += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
-        said += self._get_layout("layout", self.layout, self.stored_head_dim)
+        if self.zero_point_dtype is not None:
+            said += f", zero_point = {self.zero_point_dtype}"
+        if self.token_granularity != 1:
+            said += f", token_granularity = {self.token_granularity}"
+        said += self._get_layout(
+            "layout", self.layout, self.page_size, self.stored_head_dim
+        )
         if self.scale_layout is not None:
-            said += self._get_layout("scale_layout", self.scale_layout, self.n_groups)
+            said += self._get_layout(
+                "scale_layout", self.scale_layout, self.scale_page_size, self.n_scales
+            )
         return f"!kvcache.paged{suffix}<{said}>"
 
-    def _get_layout(self, name: str, distances: Distances | None, width: int) -> str:
+    def _get_layout(
+        self, name: str, distances: Distances | None, rows: int | None, width: int
+    ) -> str:
         if distances is None:
             return ""
         token, head, interleave = distances
-        if distances == (width, (self.page_size or 0) * width, 1):
+        if distances == (width, (rows or 0) * width, 1):
             return f", {name} = hnd"
         said = f"token = {token}"
         if self.n_kv_heads > 1:
@@ -200,18 +274,26 @@ class CacheFormat:
     def blocks(self) -> str:
         """The memref type of the blocks of a collection."""
         return self._get_memref(
-            self.stored_head_dim, dtypes.mlir_name(self.storage_dtype), self.layout
+            self.page_size,
+            self.stored_head_dim,
+            dtypes.mlir_name(self.storage_dtype),
+            self.layout,
         )
 
     @property
     def scales(self) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
         return self._get_memref(
-            self.n_groups, self.scale_dtype or "", self.scale_layout
+            self.scale_page_size,
+            self.n_scales,
+            self.scale_dtype or "",
+            self.scale_layout,
         )
 
-    def _get_memref(self, width: int, dtype: str, layout: Distances | None) -> str:
-        tokens = "?" if self.page_size is None else self.page_size
+    def _get_memref(
+        self, rows: int | None, width: int, dtype: str, layout: Distances | None
+    ) -> str:
+        tokens = "?" if rows is None else rows
         said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
         if layout is None:
             return f"memref<{said}>"

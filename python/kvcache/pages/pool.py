@@ -85,7 +85,7 @@ def allocate_stores(
         shape: list[int], dtype: Any, layout: Layout | None
     ) -> list[PageStore]:
         element = dtypes.dtype(dtype)
-        order = params.order_of(layout, shape[-1])
+        order = params.order_of(layout, shape)
         return [
             PageStore(memory, tuple(shape), element, num_pages, num_host_pages, order)
             for _ in range(params.n_devices_per_stage)

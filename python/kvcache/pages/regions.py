@@ -111,7 +111,7 @@ def list_regions(
             device,
             tensor,
             num_pages,
-            params.order_of(layout, shape[-1]),
+            params.order_of(layout, shape),
             dtype,
             fingerprint,
         )
@@ -182,11 +182,11 @@ def make_fingerprint(params: KVCacheParams) -> str:
         str(params.storage_dtype),
         params.n_devices_per_stage,
         [params.layers.start, params.layers.stop],
-        params.order_of(params.layout, params.shape_per_block[-1]),
+        params.order_of(params.layout, params.shape_per_block),
     ]
     if params.kvcache_quant_config:
         shape = params.shape_per_scale_block
-        fields += [shape, params.order_of(params.scale_layout, shape[-1])]
+        fields += [shape, params.order_of(params.scale_layout, shape)]
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
 
 

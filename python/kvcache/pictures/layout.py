@@ -62,12 +62,12 @@ def draw_page(params: KVCacheParams) -> Picture:
         title, f"layout = {said}; bytes from the first key of the layer in this page"
     )
     kinds = ("row",) if params.is_mla else ("key", "value")
-    order = params.order_of(params.layout, params.shape_per_block[-1])
+    order = params.order_of(params.layout, params.shape_per_block)
     size = params.storage_dtype.itemsize
     _draw_lines(canvas, _list_lines(params.shape_per_block, order, size, kinds))
     if config := params.kvcache_quant_config:
         shape = params.shape_per_scale_block
-        order = params.order_of(params.scale_layout, shape[-1])
+        order = params.order_of(params.scale_layout, shape)
         name = dtypes.mlir_name(config.scale_dtype)
         canvas.y += 14
         canvas.heading("its scales", f"{name}, a tensor of their own")

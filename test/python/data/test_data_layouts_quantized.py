@@ -9,8 +9,19 @@ from bodies import give, lanes, take
 from devices import TARGETS, jit
 from model import FORMATS
 from programs import DTYPES, place
-from quantization import ELEMENTS, SCALES, VALUES, check_encodings, dequantize, pack, quantize, unpack
-from quantized_programs import QUANTIZED_DTYPES, SCALE_DTYPES, give_elements
+from quantization import (
+    ELEMENTS,
+    SCALES,
+    VALUES,
+    check_encodings,
+    dequantize,
+    dequantize_with_zero_points,
+    pack,
+    quantize,
+    quantize_with_zero_points,
+    unpack,
+)
+from quantized_programs import PACKED, QUANTIZED_DTYPES, SCALE_DTYPES, give_elements
 
 HEADS, BATCH, COLUMNS = 3, 2, 2
 PAGES = BATCH * COLUMNS + 1
@@ -65,13 +76,14 @@ class Case:
     is_page_open: bool = False
     interleave: int = 1
     head_size: int = 16
+    token_granularity: int = 1
 
     def __str__(self):
         return f"{self.name}-p{self.page_size}{'-open' if self.is_page_open else ''}"
 
     @property
     def per_byte(self):
-        return 2 if self.dtype == "f4E2M1FN" else 1
+        return 2 if self.dtype in PACKED else 1
 
     @property
     def scale_bytes(self):
@@ -80,6 +92,25 @@ class Case:
     @property
     def groups(self):
         return self.head_size // self.granularity
+
+    @property
+    def has_zero_points(self):
+        return self.dtype == "i4"
+
+    @property
+    def numbers(self):
+        """Scales of a head, and the zero points behind them."""
+        return self.groups * (2 if self.has_zero_points else 1)
+
+    @property
+    def scale_rows(self):
+        """Rows of scales in a page."""
+        return self.page_size // self.token_granularity
+
+    @property
+    def has_scale_rows(self):
+        """Whether ops on rows take the scales."""
+        return self.interleave == 1 and self.token_granularity == 1
 
     @property
     def stored_dtype(self):
@@ -97,18 +128,21 @@ class Case:
 
         page_size = "?" if self.is_page_open else self.page_size
         interleave = f", interleave = {self.interleave}" if self.interleave > 1 else ""
+        more = f", zero_point = {self.scale}" if self.has_zero_points else ""
+        if self.token_granularity > 1:
+            more += f", token_granularity = {self.token_granularity}"
 
-        def memref(distances, width, dtype):
+        def memref(distances, width, dtype, rows=page_size):
             token, head = distances
-            sizes = f"?x{page_size}x{HEADS}x{width}x{dtype}"
+            sizes = f"?x{rows}x{HEADS}x{width}x{dtype}"
             return f"memref<{sizes}, strided<[?, {token}, {head}, 1], offset: ?>>"
 
         return f"""!cache = !kvcache.paged<{self.dtype}, {kv}, page_size = {page_size},
-    scale = {self.scale}, granularity = {self.granularity},
+    scale = {self.scale}, granularity = {self.granularity}{more},
     layout = [token = {elements[0]}, head = {elements[1]}],
     scale_layout = [token = {scales[0]}, head = {scales[1]}{interleave}]>
 !elements = {memref(elements, self.head_size // self.per_byte, self.stored_dtype)}
-!scales = {memref(scales, self.groups, self.scale)}
+!scales = {memref(scales, self.numbers, self.scale, "?" if self.is_page_open else self.scale_rows)}
 """
 
     def read_elements(self, memory):
@@ -117,10 +151,10 @@ class Case:
 
     def view_scales(self, memory):
         """The memory of the scales, of which ``interleave`` tokens may share their rows."""
-        return self.scales.view(memory, SCALES[self.scale].uint, self.groups, self.page_size)
+        return self.scales.view(memory, SCALES[self.scale].uint, self.numbers, self.scale_rows)
 
     def read_scales(self, memory):
-        """A copy of the scales: ``[page, token, head, group]``."""
+        """A copy of the scales: ``[page, token, head, group]``, zero points behind them."""
         return deinterleave(self.view_scales(memory), self.interleave)
 
     def write_scales(self, memory, scales):
@@ -143,8 +177,34 @@ class Case:
             self.read_elements(memory)[...] &= 0x77  # Not a NaN.
         scales = self.read_scales(memory)
         values = np.exp2(rng.integers(-7, 4, scales.shape))
+        if self.has_zero_points:
+            values[..., self.groups :] = rng.normal(0, 3, values[..., self.groups :].shape)
         self.write_scales(memory, SCALES[self.scale].encode(values))
         return memory
+
+    def dequantize(self, encodings, numbers):
+        """The f32 values of a head from its encodings and scales."""
+        elements, format = ELEMENTS[self.dtype].decode(encodings), SCALES[self.scale]
+        numbers = np.repeat(format.decode(numbers), self.granularity)
+        if not self.has_zero_points:
+            return dequantize(elements, numbers, format, VALUES["f32"])
+        scales, zero_points = np.split(numbers, 2)
+        return dequantize_with_zero_points(elements, scales, zero_points, VALUES["f32"])
+
+    def quantize(self, values):
+        """Stored elements ``[tokens, head]`` of f32 values, and their scales."""
+        element, scale = ELEMENTS[self.dtype], SCALES[self.scale]
+        if self.has_zero_points:
+            elements, *numbers = quantize_with_zero_points(values, self.granularity, scale)
+            numbers = np.concatenate(numbers)
+        elif self.token_granularity > 1:
+            elements, numbers = quantize(values.T, self.token_granularity, element, scale)
+            elements, numbers = elements.T, numbers.ravel()
+        else:
+            elements, numbers = quantize(values[0], self.granularity, element, scale)
+            elements = elements[np.newaxis]
+        encoded = element.encode(elements).astype(np.uint8)
+        return pack(encoded) if self.per_byte == 2 else encoded, scale.encode(numbers)
 
 
 def behind_heads(token, head, page, scales_at):
@@ -179,6 +239,34 @@ def make_interleaved(page_size):
     ]  # fmt: skip
 
 
+def make_with_zero_points(page_size):
+    """Pairs of i4, whose zero points follow the scales of a head."""
+    space = PAGES * 64 * page_size * HEADS + 32
+    inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, 16)
+    rows = Window(0, 8 * HEADS, 8, -(-8 * HEADS * page_size // 16) * 16), heads_first(8, page_size, space)
+    wide = heads_first(24, page_size), heads_first(24, page_size, start=space)
+    return [
+        Case("i4-inline", *inline, space, "i4", "f16", 8, head_size=32),
+        Case("i4-rows", *rows, 2 * space, "i4", "bf16", 8),
+        Case("i4-token-open", *wide, 2 * space, "i4", "f32", 48, is_open=True, head_size=48),
+        Case("i4-ragged", *wide, 2 * space, "i4", "f16", 8, head_size=48),
+    ]  # fmt: skip
+
+
+def make_shared_by_tokens(page_size):
+    """Scales of channels: of four tokens, or of a page."""
+    space = PAGES * 64 * page_size * HEADS + 32
+    half = page_size // 4
+    kivi = heads_first(8, page_size), heads_first(64, half, start=space)
+    rows = Window(0, 16 * HEADS, 16, 16 * HEADS * page_size), Window(space, 64 * HEADS, 64, 64 * HEADS)
+    return [
+        Case("kivi", *kivi, 3 * space, "i4", "f16", 1, token_granularity=4),
+        Case("kivi-open", *kivi, 3 * space, "i4", "bf16", 1, is_open=True, token_granularity=4),
+        Case("channels-of-page", *rows, 3 * space, "i8", "f32", 1, token_granularity=page_size),
+        Case("channels", *(heads_first(16, page_size), kivi[1]), 3 * space, "f8E4M3FN", "f32", 1, token_granularity=4),
+    ]  # fmt: skip
+
+
 def make_cases(page_size, is_page_open=False):
     """Scales behind each head, or in an allocation of their own, for every element type."""
     inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, scales_at=16)
@@ -200,8 +288,10 @@ def make_cases(page_size, is_page_open=False):
         ),
         Case("mx", *inline, space, "f8E5M2", "f8E8M0FNU", 4),
     ]  # fmt: skip
+    cases += make_with_zero_points(page_size)
     if page_size % 4 == 0 and not is_page_open:
         cases += make_interleaved(page_size)
+        cases += make_shared_by_tokens(page_size)
     return [replace(case, page_size=page_size, is_page_open=is_page_open) for case in cases]
 
 
@@ -236,6 +326,23 @@ QUERIES = {
 }
 
 
+def take_tokens(case):
+    """Text that reads the values of the tokens that share scales, and their type."""
+    row = lanes(case.head_size, "f32")
+    if case.token_granularity == 1:
+        return take("%v", ("%io", "memref<?xf32>"), row), row
+    type = f"vector<{case.token_granularity}x{case.head_size}xf32>"
+    text = f"  %v_0 = arith.constant dense<0.0> : {type}\n"
+    for token in range(case.token_granularity):
+        last = "%v" if token == case.token_granularity - 1 else f"%v_{token + 1}"
+        text += (
+            f"  %at_{token} = arith.constant {token * case.head_size} : index\n"
+            + take(f"%row_{token}", ("%io", "memref<?xf32>"), row, f"%at_{token}")
+            + f"  {last} = vector.insert %row_{token}, %v_{token} [{token}] : {row} into {type}\n"
+        )
+    return text, type
+
+
 def program_of(case):
     """An access of each kind, to a whole head."""
     text = case.aliases
@@ -247,6 +354,17 @@ def program_of(case):
     io = lambda lane: ("%io", f"memref<?x{lane}>")
     wide, stored = lanes(case.head_size, "f32"), lanes(case.head_size, case.dtype)
     scales = lanes(case.groups, case.scale)
+    for name, more in {"scale": "", **({"zero_point": " {zero_point}"} if case.has_zero_points else {})}.items():
+        add(
+            f"load_{name}",
+            case.scale,
+            f"  %v = kvcache.load_scale {AT}{more} : !cache -> {scales}\n{give('%v', io(case.scale), scales)}",
+        )
+        add(
+            f"store_{name}",
+            case.scale,
+            f"{take('%v', io(case.scale), scales)}  kvcache.store_scale %v, {AT}{more} : {scales}, !cache\n",
+        )
     add("load", "f32", f"  %v = kvcache.load {AT} : !cache -> {wide}\n{give('%v', io('f32'), wide)}")
     add(
         "load_quantized",
@@ -254,27 +372,14 @@ def program_of(case):
         f"  %v = kvcache.load_quantized {AT} : !cache -> {stored}\n"
         + give_elements("%v", io(case.stored_dtype), case.head_size, case.dtype),
     )
-    add(
-        "load_scale",
-        case.scale,
-        f"  %v = kvcache.load_scale {AT} : !cache -> {scales}\n{give('%v', io(case.scale), scales)}",
-    )
-    add(
-        "store_scale",
-        case.scale,
-        f"{take('%v', io(case.scale), scales)}  kvcache.store_scale %v, {AT} : {scales}, !cache\n",
-    )
-    add(
-        "store_quantized",
-        "f32",
-        f"{take('%v', io('f32'), wide)}  kvcache.store_quantized %v, {AT} : {wide}, !cache\n",
-    )
+    values, type = take_tokens(case)
+    add("store_quantized", "f32", f"{values}  kvcache.store_quantized %v, {AT} : {type}, !cache\n")
     width = case.head_size // case.per_byte
     tiles = {
         "tile": (case.elements.token, width, case.stored_dtype, "block_tile"),
         "scales_tile": (case.scales.token // case.scale_bytes, case.groups, case.scale, "scales_block_tile"),
     }
-    if case.interleave > 1:
+    if not case.has_scale_rows:
         del tiles["scales_tile"]
     for name, (token, columns, dtype, op) in tiles.items():
         tile = f"memref<{case.page_size}x{columns}x{dtype}, strided<[{token}, 1], offset: ?>>"
@@ -287,7 +392,7 @@ def program_of(case):
             f"  vector.store %v, %io[%c0] : memref<?x{dtype}>, vector<{columns}x{dtype}>\n",
         )
     for name, op in QUERIES.items():
-        if case.interleave == 1 or "scale" not in name:
+        if case.has_scale_rows or "scale" not in name:
             text += HEADER_OF_QUERY.format(name=name, op=op)
     return text
 
@@ -299,44 +404,65 @@ def compiled(case, target):
 
 def check(case, target, places):
     program = compiled(case, target)
-    element, scale = ELEMENTS[case.dtype], SCALES[case.scale]
     rng = np.random.default_rng(9)
     for b, h, token in places:
         t = token % (COLUMNS * case.page_size)
         memory = case.make_memory()
-        arguments = (*case.arguments(memory), b, h, t, 0)
-        at = (int(case.table[b, t // case.page_size]), t % case.page_size, h)
-        stored = case.read_elements(memory)[at].copy()
-        encodings = unpack(stored) if case.per_byte == 2 else stored
-        scales = case.read_scales(memory)[at].copy()
-
-        out = np.zeros(case.head_size // case.per_byte, np.uint8)
-        program.call("load_quantized", *arguments, out.view(QUANTIZED_DTYPES[case.dtype]))
-        np.testing.assert_array_equal(out, stored)
-        found = np.zeros(case.groups, scale.uint)
-        program.call("load_scale", *arguments, found.view(SCALE_DTYPES[case.scale]))
-        np.testing.assert_array_equal(found, scales)
-        values = np.zeros(case.head_size, np.float32)
-        program.call("load", *arguments, values)
-        of_lanes = np.repeat(scale.decode(scales), case.granularity)
-        expected = dequantize(element.decode(encodings), of_lanes, scale, VALUES["f32"])
-        np.testing.assert_array_equal(values, expected.astype(np.float32))
-
         model = memory.copy()
-        all_scales = case.read_scales(model)
-        all_scales[at] = scales[::-1]
-        case.write_scales(model, all_scales)
-        program.call("store_scale", *arguments, scales[::-1].copy().view(SCALE_DTYPES[case.scale]))
+        arguments = (*case.arguments(memory), b, h, t, 0)
+        check_loads(case, program, arguments, memory)
+        store_scales(case, program, arguments, model)
+        np.testing.assert_array_equal(memory, model)
+        values = rng.normal(0, 3, (case.token_granularity, case.head_size)).astype(np.float32)
+        first = t - t % case.token_granularity
+        store_tokens(case, model, b, h, first, values)
+        program.call("store_quantized", *arguments[:-2], first, 0, values.ravel())
         np.testing.assert_array_equal(memory, model)
 
-        values = rng.normal(0, 3, case.head_size).astype(np.float32)
-        numbers, of_groups = quantize(values, case.granularity, element, scale)
-        encoded = element.encode(numbers).astype(np.uint8)
-        case.read_elements(model)[at] = pack(encoded) if case.per_byte == 2 else encoded
-        all_scales[at] = scale.encode(of_groups)
-        case.write_scales(model, all_scales)
-        program.call("store_quantized", *arguments, values)
-        np.testing.assert_array_equal(memory, model)
+
+def find_rows(case, b, h, t):
+    """Where the elements and the scales of a token are."""
+    page, row = int(case.table[b, t // case.page_size]), t % case.page_size
+    return (page, row, h), (page, row // case.token_granularity, h)
+
+
+def check_loads(case, program, arguments, memory):
+    at, at_scales = find_rows(case, *arguments[-4:-1])
+    stored = case.read_elements(memory)[at].copy()
+    encodings = unpack(stored) if case.per_byte == 2 else stored
+    numbers = case.read_scales(memory)[at_scales].copy()
+    out = np.zeros(case.head_size // case.per_byte, np.uint8)
+    program.call("load_quantized", *arguments, out.view(QUANTIZED_DTYPES[case.dtype]))
+    np.testing.assert_array_equal(out, stored)
+    for name, expected in zip(("load_scale", "load_zero_point"), np.split(numbers, case.numbers // case.groups)):
+        found = np.zeros_like(expected)
+        program.call(name, *arguments, found.view(SCALE_DTYPES[case.scale]))
+        np.testing.assert_array_equal(found, expected)
+    values = np.zeros(case.head_size, np.float32)
+    program.call("load", *arguments, values)
+    expected = case.dequantize(encodings, numbers)
+    np.testing.assert_array_equal(values, expected.astype(np.float32))
+
+
+def store_scales(case, program, arguments, model):
+    """Stores the scales of a token the other way round, and its zero points."""
+    _, at = find_rows(case, *arguments[-4:-1])
+    all_scales = case.read_scales(model)
+    parts = np.split(all_scales[at].copy(), case.numbers // case.groups)
+    for name, part in zip(("store_scale", "store_zero_point"), parts):
+        program.call(name, *arguments, part[::-1].copy().view(SCALE_DTYPES[case.scale]))
+    all_scales[at] = np.concatenate([part[::-1] for part in parts])
+    case.write_scales(model, all_scales)
+
+
+def store_tokens(case, model, b, h, t, values):
+    """Writes the values of the tokens that share scales, from token t on."""
+    (page, row, _), at = find_rows(case, b, h, t)
+    elements, numbers = case.quantize(values)
+    case.read_elements(model)[page, row : row + len(values), h] = elements
+    all_scales = case.read_scales(model)
+    all_scales[at] = numbers
+    case.write_scales(model, all_scales)
 
 
 PLACES = [(0, 0, 0), (1, 2, 5), (0, 1, 127), (1, 0, 66)]
@@ -349,9 +475,11 @@ def check_tiles(case, target):
     dtypes = {"tile": QUANTIZED_DTYPES[case.dtype], "scales_tile": SCALE_DTYPES[case.scale]}
     for b, h in ((0, 2), (1, 1)):
         for name, all_rows in (("tile", case.read_elements(memory)), ("scales_tile", case.read_scales(memory))):
-            if case.interleave > 1 and name == "scales_tile":
+            if name == "scales_tile" and not case.has_scale_rows:
                 continue
             expected = all_rows[case.table[b, 1], case.page_size - 1, h]
+            if name == "scales_tile":
+                expected = expected[: case.groups].copy()
             out = np.zeros_like(expected)
             arguments = (*case.arguments(memory), b, h, case.page_size, 0)
             program.call(name, *arguments, out.view(dtypes[name]))
@@ -372,7 +500,7 @@ def test_rows_of_elements_and_scales(case):
         (case.elements, "row_index", "num_kv_rows"),
         (case.scales, "scale_row_index", "num_scale_rows"),
     ):
-        if window.page % window.token or (case.interleave > 1 and window is case.scales):
+        if window.page % window.token or (window is case.scales and not case.has_scale_rows):
             continue
         distance = window.page // window.token
         for b, t in ((0, 0), (1, 2 * case.page_size - 1)):

@@ -7,7 +7,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 from model import FORMATS
-from quantization import ELEMENTS, SCALES, quantize
+from quantization import (
+    ELEMENTS,
+    SCALES,
+    VALUES,
+    dequantize_with_zero_points,
+    pack,
+    quantize,
+    quantize_with_zero_points,
+    unpack,
+)
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
@@ -16,7 +25,7 @@ CPU = "cpu"
 TARGETS = [CPU, "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
 LAYERS = 2
 
-# dtype, scale dtype, granularity, heads, head size, page size
+# dtype, scale dtype, granularity, heads, head size, page size, tokens that share scales
 FORMATS_OF_CACHES = {
     "bf16": ("bf16", None, None, 2, 64, 16),
     "f16": ("f16", None, None, 3, 40, 3),
@@ -28,14 +37,27 @@ FORMATS_OF_CACHES = {
     "int8": ("i8", "bf16", 32, 2, 128, 16),
     "nvfp4": ("f4E2M1FN", "f8E4M3FN", 16, 2, 64, 16),
     "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32, 2, 64, 4),
+    "int4-token": ("i4", "f16", 64, 2, 64, 16),
+    "int4-group": ("i4", "bf16", 8, 2, 32, 4),
+    "int4-uneven": ("i4", "f32", 24, 2, 40, 16),
     "mla": ("bf16", None, None, 1, 576, 16),
     "mla-fp8": ("f8E4M3FN", "f32", 64, 1, 576, 16),
 }
 
 
+# Their tokens are not appended one by one.
+SHARED_BY_TOKENS = {
+    "kivi": ("i4", "f16", 1, 2, 64, 16, 8),
+    "kivi-page": ("i4", "bf16", 1, 3, 40, 4, 4),
+    "channels": ("i8", "f32", 1, 2, 32, 16, 4),
+}
+
+
 def make_params(name):
-    dtype, scale, granularity, heads, size, page_size = FORMATS_OF_CACHES[name]
-    config = KVCacheQuantizationConfig(scale, granularity) if scale else None
+    formats = FORMATS_OF_CACHES | SHARED_BY_TOKENS
+    dtype, scale, granularity, heads, size, page_size, *tokens = formats[name]
+    zero_point = scale if dtype == "i4" else None
+    config = KVCacheQuantizationConfig(scale, granularity, zero_point, *tokens) if scale else None
     return KVCacheParams(
         dtype, heads, size, page_size=page_size, total_num_layers=LAYERS,
         kvcache_quant_config=config, is_mla=name.startswith("mla"),
@@ -85,6 +107,12 @@ def encode_rows(params, rows, power_of_two=False):
              "float8_e4m3fn": "f8E4M3FN", "float8_e8m0fnu": "f8E8M0FNU"}[
         np.dtype(config.scale_dtype).name]
     granularity, element = config.quantization_granularity, ELEMENTS[name]
+    if name == "i4":
+        heads = rows.reshape(-1, 1, rows.shape[-1])
+        parts = [quantize_with_zero_points(head, granularity, SCALES[scale]) for head in heads]
+        elements = np.stack([part[0][0] for part in parts]).reshape(rows.shape)
+        numbers = np.stack([np.concatenate(part[1:]) for part in parts])
+        return pack(elements.astype(np.uint8)), SCALES[scale].encode(numbers).reshape(*rows.shape[:-1], -1)
     elements, scales = quantize(rows, granularity, element, SCALES[scale], power_of_two=power_of_two)
     encoded = ELEMENTS[name].encode(elements)
     if name == "f4E2M1FN":
@@ -139,7 +167,7 @@ def test_append(name, power_of_two, target):
 
 
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
-@pytest.mark.parametrize("name", FORMATS_OF_CACHES)
+@pytest.mark.parametrize("name", FORMATS_OF_CACHES | SHARED_BY_TOKENS)
 def test_gather(name, target):
     manager, inputs, tokens_of = make_cache(name)
     params = manager.params
@@ -160,8 +188,15 @@ def test_gather(name, target):
                 elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
             values = elements.astype(np.float32)
             if config is not None:
-                scales = manager.scales[0][pages, role, 1, offsets]
+                scales = manager.scales[0][pages, role, 1, offsets // config.token_granularity]
                 group = np.arange(params.head_dim) // config.quantization_granularity
+                if params.dtype_shorthand == "i4":
+                    elements = unpack(elements.view(np.uint8)).astype(np.float64)
+                    parts = np.split(scales.astype(np.float64), 2, axis=-1)
+                    parts = [part[..., group] for part in parts]
+                    values = dequantize_with_zero_points(elements, *parts, VALUES["f32"])
+                    np.testing.assert_array_equal(out[b, : length + new], values)
+                    continue
                 wide = scales.dtype if scales.dtype.itemsize > 1 else np.dtype(np.float32)
                 factors = scales.astype(wide)[..., group]
                 values = (values.astype(wide) * factors).astype(wide).astype(np.float32)
@@ -170,7 +205,7 @@ def test_gather(name, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", ["bf16", "f16", "fp8-uneven", "nvfp4", "mla-fp8"])
+@pytest.mark.parametrize("name", ["bf16", "f16", "fp8-uneven", "nvfp4", "int4-group", "kivi", "mla-fp8"])
 def test_copy_pages(name, target):
     manager, inputs, _ = make_cache(name)
     before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
@@ -435,6 +470,62 @@ def test_copy(to, ranged, target):
             values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]]
             expected[lut2[s, t // 4], 0, 0, t % 4, heads[1]] = values.astype(np.float32).astype(b.dtype)
     np.testing.assert_array_equal(as_uint(b), as_uint(expected))
+
+
+COPY_GROUPS = """
+#kv = #kvcache.params<num_heads = 2, head_size = 8>
+!from = !kvcache.paged<{source}, #kv, page_size = 12{of_source}>
+!to = !kvcache.paged<i4, #kv, page_size = 8, scale = f16, zero_point = f16, token_granularity = 4>
+func.func @f(%a: memref<?x12x2x{width}x{stored}>, %sa: memref<?x3x2x16xf16>, %b: memref<?x8x2x4xi8>,
+             %sb: memref<?x2x2x16xf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+             %begin: memref<?xi32>, %end: memref<?xi32>, %m: i32) {{
+  %from = kvcache.paged_cache %a, %lengths, %lut, %m, %m{scales} : memref<?x12x2x{width}x{stored}>, memref<?xi32>, memref<?x?xi32>{scales_type} -> !from
+  %to = kvcache.paged_cache %b, %lengths, %lut, %m, %m scales %sb : memref<?x8x2x4xi8>, memref<?xi32>, memref<?x?xi32>, memref<?x2x2x16xf16> -> !to
+  kvcache.copy %from to %to begin %begin end %end : !from, !to, memref<?xi32>, memref<?xi32>
+  return
+}}
+"""
+PLAIN = {"source": "bf16", "width": 8, "stored": "bf16", "of_source": "", "scales": "", "scales_type": ""}
+KIVI = {
+    "source": "i4", "width": 4, "stored": "i8", "scales": " scales %sa",
+    "of_source": ", scale = f16, zero_point = f16, token_granularity = 4",
+    "scales_type": ", memref<?x3x2x16xf16>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", [PLAIN, KIVI], ids=["quantized", "bits"])
+def test_copy_of_groups_of_tokens(source, target):
+    """Only groups that lie in the range with all of their tokens are written."""
+    program = kvcache.jit(COPY_GROUPS.format(**source), target=target)
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal((8, 12, 2, 8)) * 3 + 9 * (np.arange(8) == 5)
+    a = a.astype(ml_dtypes.bfloat16) if source is PLAIN else rng.integers(-128, 128, (8, 12, 2, 4), np.int8)
+    scales = rng.standard_normal((8, 3, 2, 16)).astype(np.float16)
+    b = rng.integers(-128, 128, (12, 8, 2, 4), np.int8)
+    scales_of_b = rng.standard_normal((12, 2, 2, 16)).astype(np.float16)
+    expected, expected_scales = b.copy(), scales_of_b.copy()
+    lut = np.pad(np.array([[5, 1, 4], [7, 6, 0]], np.uint32), ((0, 0), (0, 21)))
+    begin, end = np.array([3, 8], np.int32), np.array([23, 11], np.int32)
+    for s, first in [(0, 4), (0, 8), (0, 12), (0, 16)]:
+        at = [(lut[s, t // 8], t % 8) for t in range(first, first + 4)]
+        of = [(lut[s, t // 12], t % 12) for t in range(first, first + 4)]
+        for h in range(2):
+            page, row = at[0]
+            if source is KIVI:
+                numbers = scales[of[0][0], of[0][1] // 4, h]
+                elements = np.stack([a[p, t, h] for p, t in of])
+            else:
+                values = np.stack([a[p, t, h] for p, t in of]).astype(np.float32)
+                elements, *numbers = quantize_with_zero_points(values, 1, SCALES["f16"])
+                elements = pack(elements.astype(np.uint8)).view(np.int8)
+                numbers = np.concatenate(numbers).astype(np.float16)
+            expected[page, row : row + 4, h] = elements
+            expected_scales[page, row // 4, h] = numbers
+    lengths = np.zeros(2, np.uint32)
+    program.call("f", a, scales, b, scales_of_b, lengths, lut, begin, end, 24)
+    np.testing.assert_array_equal(b, expected)
+    np.testing.assert_array_equal(as_uint(scales_of_b), as_uint(expected_scales))
 
 
 REMAP = """

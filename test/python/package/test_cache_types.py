@@ -33,7 +33,13 @@ def write_type(kind, dtype, heads, head_dim, page_size=None, scales=None, is_mla
     if page_size is not None:
         text += f", page_size = {page_size}"
     if scales:
-        text += f", scale = {scales[0]}, granularity = {scales[1]}"
+        scale, granularity, *more = scales
+        zero_point, tokens = (*more, *(None, 1)[len(more) :])
+        text += f", scale = {scale}, granularity = {granularity}"
+        if zero_point:
+            text += f", zero_point = {zero_point}"
+        if tokens != 1:
+            text += f", token_granularity = {tokens}"
     return f"!kvcache.{kind}<{text}>"
 
 
@@ -52,6 +58,9 @@ ELEMENTS = ["i1", "i8", "i16", "i32", "i64", *FLOATS]
 SCALES = [
     *itertools.product(ELEMENTS, (16, 32)),
     *itertools.product(("f32", "f64"), (-1, 0, 1, 33, 2**63 - 1, 2**63)),
+    *itertools.product(
+        ("f32", "f16", "f8E4M3FN"), (1, 16), (None, "f32", "f8E4M3FN"), (0, 1, 2, 3)
+    ),
 ]
 PAGES = [
     (8, 128, 64),
@@ -115,6 +124,9 @@ def list_valid_types():
     ):
         elements += [(dtype, (scale, granularity)) for granularity in (1, 32, 128)]
     elements += [("f4E2M1FN", ("f8E4M3FN", 16)), ("f4E2M1FN", ("f8E8M0FNU", 32))]
+    for scale in ("f32", "f16", "bf16"):
+        elements += [("i4", (scale, 32, scale)), ("i4", (scale, 1, scale, 16))]
+    elements += [("i8", ("f32", 1, None, 48)), ("f8E4M3FN", ("bf16", 1, None, 2))]
     for (dtype, scales), (heads, is_mla) in itertools.product(
         elements, [(1, False), (8, False), (1, True)]
     ):
@@ -346,9 +358,11 @@ def write_reader(params):
 
 def as_floats(bits, params):
     """The elements that bytes of blocks stand for."""
-    if params.dtype_shorthand != "f4E2M1FN":
+    if params.dtype_shorthand not in ("f4E2M1FN", "i4"):
         return bits.view(params.dtype).astype(np.float32)
     nibbles = np.stack([bits & 15, bits >> 4], axis=-1).astype(np.uint8)
+    if params.dtype_shorthand == "i4":
+        return nibbles.reshape(*bits.shape[:-1], -1).astype(np.float32)
     values = nibbles.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
     return values.reshape(*bits.shape[:-1], -1)
 
@@ -363,6 +377,9 @@ def as_floats(bits, params):
         scaled("i8", "f16", 4),
         {**NVFP4, "head_dim": 32},
         MX,
+        scaled("i4", "f16", 4, "f16"),
+        scaled("i4", "bf16", 1, "bf16", 2),
+        scaled("i8", "f32", 1, None, 4),
     ],
     ids=str,
 )
@@ -381,8 +398,12 @@ def test_kernels_take_the_types(fields):
         scales = np.exp2(exponents).astype(config.scale_dtype)
         args.append(scales)
         group = config.quantization_granularity
-        factors = scales.astype(np.float32).repeat(group, axis=-1)
-        expected = expected * factors[..., : params.head_dim]
+        numbers = scales.astype(np.float32).repeat(config.token_granularity, axis=3)
+        has_zero_points = config.zero_point_dtype is not None
+        factors, *zero_points = np.split(numbers, 1 + has_zero_points, axis=-1)
+        expected = expected * factors.repeat(group, axis=-1)[..., : params.head_dim]
+        for offsets in zero_points:
+            expected += offsets.repeat(group, axis=-1)[..., : params.head_dim]
     program = kvcache.jit(write_reader(params))
     last_head, last = params.n_kv_heads_per_device - 1, params.head_dim - 2
     for b, h, t, d in [(0, 0, 0, 0), (1, last_head, 3, last), (0, last_head, 2, 4)]:

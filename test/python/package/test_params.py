@@ -289,11 +289,41 @@ def test_quantization_is_a_configuration(value):
             ValueError,
             r"to be below 2\^63, got 9223",
         ),
+        ({"token_granularity": 0}, ValueError, "'token_granularity' to be positive, got 0"),
+        ({"zero_point_dtype": 3}, TypeError, "'zero_point_dtype': expects a dtype"),
     ],
 )
 def test_rules_of_scales(fields, error, message):
     with pytest.raises(error, match=message):
         KVCacheQuantizationConfig(**fields)
+
+
+@pytest.mark.parametrize(
+    "dtype, groups, message",
+    [
+        ("i4", ("f16", 32), "'zero_point_dtype' for i4, and for no other 'dtype', got None"),
+        ("i8", ("f16", 32, "f16"), "for no other 'dtype', got f16 for i8"),
+        ("i4", ("f16", 32, "f32"), r"to be 'scale_dtype' \(f16\), got f32"),
+        ("i4", ("f8E4M3FN", 32, "f8E4M3FN"), "one of f32, f16, bf16, got f8E4M3FN"),
+        ("i8", ("f16", 32, None, 4), "'quantization_granularity' to be 1 .*, got 32"),
+        ("i8", ("f16", 1, None, 5), "to divide 'page_size' .*, got 5"),
+    ],
+)
+def test_rules_of_groups(dtype, groups, message):
+    with pytest.raises(ValueError, match=message):
+        make(dtype=dtype, kvcache_quant_config=KVCacheQuantizationConfig(*groups))
+
+
+def test_zero_points_follow_the_scales_of_shared_tokens():
+    config = KVCacheQuantizationConfig("f16", 1, "f16", token_granularity=32)
+    params = make(
+        dtype="i4", page_size=64, head_dim=128, total_num_layers=2, kvcache_quant_config=config
+    )
+    heads = params.n_kv_heads
+    assert params.shape_per_block == [2, 2, 64, heads, 64]
+    assert params.shape_per_scale_block == [2, 2, 2, heads, 256]
+    assert params.bytes_per_block == 2 * 2 * heads * (64 * 64 + 2 * 256 * 2)
+    assert KVCacheParams.from_type(params.collection_type, total_num_layers=2) == params
 
 
 # --- Form -------------------------------------------------------------------------

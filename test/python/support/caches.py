@@ -21,9 +21,9 @@ SWAPPING = {
 }
 
 
-def scaled(dtype, scale_dtype="f32", granularity=128):
+def scaled(dtype, scale_dtype="f32", granularity=128, *groups):
     """Fields of a quantized cache."""
-    config = KVCacheQuantizationConfig(scale_dtype, granularity)
+    config = KVCacheQuantizationConfig(scale_dtype, granularity, *groups)
     return {"dtype": dtype, "kvcache_quant_config": config}
 
 

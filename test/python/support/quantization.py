@@ -59,6 +59,23 @@ class Int8:
     round = Format.round
 
 
+class UInt4:
+    """i4 of caches with zero points: numbers from 0 to 15."""
+
+    bits = 4
+    nans = False
+    uint = np.dtype(np.uint8)
+
+    def decode(self, encodings):
+        return np.asarray(encodings).astype(np.float64)
+
+    def encode(self, values):
+        return np.asarray(values).astype(np.uint8)
+
+    def largest(self):
+        return 15.0
+
+
 F32 = FORMATS["f32"]
 F8E4M3FN, F8E5M2 = FORMATS["f8E4M3FN"], FORMATS["f8E5M2"]
 F4E2M1FN = Format(4, 1, 1, infinities=False, saturates=True, nans=False)
@@ -67,6 +84,7 @@ ELEMENTS = {
     "f8E5M2": F8E5M2,
     "i8": Int8(),
     "f4E2M1FN": F4E2M1FN,
+    "i4": UInt4(),
 }
 SCALES = {
     "f32": F32,
@@ -144,6 +162,57 @@ def quantize(
     return element_format.round(quotients), scales
 
 
+# Zero points
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def fma_f32(left, right, addend):
+    """``left * right + addend`` of f32 numbers, rounded once; the product is one of f64."""
+    product = np.asarray(left, np.float64) * right
+    total = product + addend
+    # What the sum lost goes into its last place, which decides ties of f32.
+    part = total - product
+    lost = (product - (total - part)) + (addend - part)
+    is_even = total.view(np.int64) % 2 == 0
+    towards = np.where(lost > 0, np.inf, -np.inf)
+    sticky = is_even & (lost != 0) & np.isfinite(total)
+    return F32.round(np.where(sticky, np.nextafter(total, towards), total))
+
+
+def dequantize_with_zero_points(elements, scales, zero_points, result_format):
+    """Values of elements whose scales and zero points are lanes of their own."""
+    return result_format.round(fma_f32(elements, scales, zero_points))
+
+
+@np.errstate(all="ignore")
+def quantize_with_zero_points(values, granularity, scale_format):
+    """Elements, scales and zero points of f32 values ``[tokens, lanes]``.
+
+    The tokens share the groups along their lanes. The formulas are those of the
+    documentation of ``store_quantized``.
+    """
+    values = np.asarray(values, np.float32)
+    starts = np.arange(0, values.shape[-1], granularity)
+    lanes = group_of_lanes(values.shape[-1], granularity)
+    low = np.minimum.reduceat(values.min(axis=0), starts) + np.float32(0)  # no negative 0
+    high = np.maximum.reduceat(values.max(axis=0), starts)
+    finite = np.isfinite(low) & np.isfinite(high)
+    limit = np.float32(scale_format.largest())
+    zero_points = scale_format.round(np.clip(low, -limit, limit)).astype(np.float32)
+    scales = (high - zero_points) / np.float32(15)
+    least = max(scale_format.smallest(), 2.0**-126)
+    scales = np.clip(scales, np.float32(least), limit)
+    scales = scale_format.round(scales).astype(np.float32)
+    factors = np.float32(1) / scales
+    steps = (values - zero_points[lanes]) * factors[lanes]
+    elements = np.rint(np.clip(np.where(np.isnan(steps), 0, steps), 0, 15))
+    return (
+        elements.astype(np.float64),
+        np.where(finite, scales, np.nan).astype(np.float64),
+        np.where(finite, zero_points, np.nan).astype(np.float64),
+    )
+
+
 # Caches
 
 
@@ -202,9 +271,7 @@ class QuantizedView:
         lanes = np.asarray(d)[..., np.newaxis] + np.arange(width)
         b, h, t = (np.asarray(index)[..., np.newaxis] for index in (b, h, t))
         scales = self.scale_format.decode(self.read_scales(b, h, t, lanes)[..., 0])
-        return dequantize(
-            elements, scales, self.scale_format, result_format, tensor_scale
-        )
+        return dequantize(elements, scales, self.scale_format, result_format, tensor_scale)
 
     def store_quantized(self, b, h, t, d, values, tensor_scale=None):
         elements, scales = quantize(

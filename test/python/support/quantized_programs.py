@@ -20,7 +20,9 @@ QUANTIZED_DTYPES = {
     "f8E5M2": DTYPES["f8E5M2"],
     "i8": np.dtype(np.int8),
     "f4E2M1FN": np.dtype(np.int8),
+    "i4": np.dtype(np.int8),
 }
+PACKED = ("f4E2M1FN", "i4")  # Two elements share a byte.
 SCALE_DTYPES = {
     "f32": DTYPES["f32"],
     "f16": DTYPES["f16"],
@@ -76,7 +78,9 @@ class QuantizedShape(Shape):
         return self._packed(dtype, self.groups)
 
     def _packed(self, dtype, size):
-        return Shape(dtype, self.heads, size, self.page_size, self.mla, is_open=self.is_open)
+        return Shape(
+            dtype, self.heads, size, self.page_size, self.mla, is_open=self.is_open
+        )
 
     @property
     def stored_dtype(self):
@@ -139,7 +143,7 @@ def _blocks_type(shape, dtype, packed):
 
 def take_elements(value, memref, width, dtype, at="%c0"):
     """`take` of quantized elements, of which 4-bit ones come as pairs in bytes."""
-    if dtype != "f4E2M1FN":
+    if dtype not in PACKED:
         return take(value, memref, lanes(width, dtype), at)
     bytes = f"vector<{width // 2}xi8>"
     return (
@@ -149,7 +153,7 @@ def take_elements(value, memref, width, dtype, at="%c0"):
 
 
 def give_elements(value, memref, width, dtype, at="%c0"):
-    if dtype != "f4E2M1FN":
+    if dtype not in PACKED:
         return give(value, memref, lanes(width, dtype), at)
     bytes = f"vector<{width // 2}xi8>"
     return (
