@@ -5,7 +5,8 @@ Queries, keys and values are those of a sentence encoder (encoder.py) on a few
 paragraphs (text.txt). Keys and values go through a paged cache of each format, by
 kernels that quantize and dequantize: `kvcache.store_quantized` and `kvcache.load`, on
 the CPU. Attention over what comes back is compared with attention over what went in.
-Exits with 2 where it cannot run.
+With --outliers, the keys get what those of decoders have: channels far from zero, which
+all keys share. Exits with 2 where it cannot run.
 """
 
 import argparse
@@ -31,7 +32,9 @@ import cache_source
 from encoder import Attention, Encoder, attend_within_texts, join_texts, paragraphs
 
 EXAMPLE = "example: accuracy.py --markdown > accuracy.md"
-PAGE_SIZE = 16
+PAGE_SIZE = 32
+KIVI_TOKENS = 32  # that share the scales of a channel
+OUTLIER = 10.0  # standard deviations of the keys of a layer
 FLOATS = ("bf16", "f16", "f8E4M3FN", "f8E5M2")  # without scales
 SCALES = {
     "f8E4M3FN": ("f32", "bf16", "f8E8M0FNU"),
@@ -50,12 +53,14 @@ COLUMNS = (
 class Format:
     """How a cache of one layer holds its values.
 
-    With ``tensor_scale`` the scales are relative to one f32 for a whole array.
+    With ``tensor_scale`` the scales are relative to one f32 for a whole array. Keys may
+    have parameters of their own.
     """
 
     params: kvcache.KVCacheParams
     known_as: str = ""
     tensor_scale: bool = False
+    keys: kvcache.KVCacheParams | None = None
 
     def labels(self):
         """What the table says: values, scales, granularity."""
@@ -68,11 +73,21 @@ class Format:
         scales = dtypes.mlir_name(config.scale_dtype)
         if self.tensor_scale:
             scales += " and one f32"
-        return values, scales, config.quantization_granularity
+        if config.zero_point_dtype is not None:
+            scales += ", zero points"
+        if self.keys is None:
+            return values, scales, config.quantization_granularity
+        tokens = self.keys.kvcache_quant_config.token_granularity
+        return values, scales, f"{tokens} tokens"
 
     def bytes_per_token(self):
         """Keys and values of one layer, with their scales."""
-        return self.params.bytes_per_block // PAGE_SIZE
+        both = self.params, self.keys or self.params
+        return sum(params.bytes_per_block for params in both) // (2 * PAGE_SIZE)
+
+    def of_keys(self):
+        """The format of the keys alone."""
+        return Format(self.keys) if self.keys else self
 
 
 def all_formats(heads, head_size):
@@ -85,8 +100,8 @@ def all_formats(heads, head_size):
         total_num_layers=1,
     )
 
-    def scaled(dtype, scale, granularity):
-        config = kvcache.KVCacheQuantizationConfig(scale, granularity)
+    def scaled(dtype, scale, granularity, *groups):
+        config = kvcache.KVCacheQuantizationConfig(scale, granularity, *groups)
         return cache(dtype, kvcache_quant_config=config)
 
     formats = [Format(cache(dtype)) for dtype in FLOATS]
@@ -99,38 +114,48 @@ def all_formats(heads, head_size):
     nvfp4 = scaled("f4E2M1FN", "f8E4M3FN", 16)
     mxfp4 = scaled("f4E2M1FN", "f8E8M0FNU", 32)
     formats += [Format(nvfp4, "NVFP4"), Format(nvfp4, "NVFP4", tensor_scale=True)]
-    return [*formats, Format(mxfp4, "MXFP4")]
+    formats.append(Format(mxfp4, "MXFP4"))
+    for scale, granularity in itertools.product(("f32", "f16"), granularities):
+        formats.append(Format(scaled("i4", scale, granularity, scale)))
+    keys = scaled("i4", "f16", 1, "f16", KIVI_TOKENS)
+    values = scaled("i4", "f16", head_size, "f16")
+    return [*formats, Format(values, "KIVI", keys=keys)]
 
 
 # --- Through the cache ------------------------------------------------------------
 
 
 def source(fmt):
-    """MLIR of `append`, which writes an array into a cache, and of `read_back`."""
+    """MLIR of `append`, which writes an array into a cache, and of `read_back`.
+
+    Of tokens that share scales, `append` writes whole groups.
+    """
     element = "%keys[%c0, %h, %t, %c0]"
     scale = " tensor_scale %tensor_scale" if fmt.tensor_scale else ""
+    tokens = cache_source.tokens_per_scale(fmt.params)
     append = f"""
-      %v = vector.load %array[%t, %h, %c0] : !array, !head
+      {cache_source.load_tokens(fmt.params, "%v")}
       {cache_source.store(fmt.params, "%v", element, scale)}"""
     read_back = f"""
       %v = kvcache.load {element}{scale} : !cache -> !head
       vector.store %v, %array[%t, %h, %c0] : !array, !head"""
     return cache_source.module(
         fmt.params,
-        for_each_head(fmt.params, "append", append),
+        for_each_head(fmt.params, "append", append, tokens),
         for_each_head(fmt.params, "read_back", read_back),
     )
 
 
-def for_each_head(params, name, body):
-    """A function that does something for every token and head of an array.
+def for_each_head(params, name, body, step=1):
+    """A function that does something for every token, or group, and head of an array.
 
     The body finds the token in `%t` and the head in `%h`. The array is, or becomes, the
     keys of sequence `%c0`.
     """
     loops = f"""
   %tokens = memref.dim %array, %c0 : !array
-  scf.for %t = %c0 to %tokens step %c1 {{
+  %step = arith.constant {step} : index
+  scf.for %t = %c0 to %tokens step %step {{
     scf.for %h = %c0 to %heads step %c1 {{{body}
     }}
   }}"""
@@ -154,8 +179,11 @@ def scale_of_array(fmt, array):
 def through_cache(array, fmt):
     """Writes an array into a cache of a format, and returns what the cache gives back.
 
-    Both are f32 [tokens, heads, head_size].
+    Both are f32 [tokens, heads, head_size]. Tokens that do not fill a group are not in
+    the cache, and come back as they are.
     """
+    whole = len(array) - len(array) % cache_source.tokens_per_scale(fmt.params)
+    array, rest = array[:whole], array[whole:]
     tokens = len(array)
     manager = kvcache.PagedKVCacheManager(
         fmt.params,
@@ -169,7 +197,7 @@ def through_cache(array, fmt):
     result = np.empty_like(array)
     compiled(fmt).call("append", *layer, array, scale)
     compiled(fmt).call("read_back", *layer, result, scale)
-    return result
+    return np.concatenate([result, rest])
 
 
 # --- Errors -----------------------------------------------------------------------
@@ -191,13 +219,25 @@ def relative_errors(fmt, layers, row_offsets, exact):
     """
     results = []
     for queries, keys, values in layers:
-        keys, values = through_cache(keys, fmt), through_cache(values, fmt)
+        keys, values = through_cache(keys, fmt.of_keys()), through_cache(values, fmt)
         results.append(layer_results(Attention(queries, keys, values), row_offsets))
     difference = np.linalg.norm(np.stack(results) - exact, axis=-1)
     return difference / np.linalg.norm(exact, axis=-1)
 
 
-def measure(encoder, texts):
+def add_outliers(layer):
+    """The layer with a channel of each head of the keys moved away from zero.
+
+    The softmax of a query's scores does not change when all of its keys are moved by the
+    same vector, so that the results are those of the layer without outliers.
+    """
+    keys = layer.keys.copy()
+    for head in range(keys.shape[1]):
+        keys[:, head, head % keys.shape[2]] += OUTLIER * keys.std()
+    return layer._replace(keys=keys)
+
+
+def measure(encoder, texts, outliers=False):
     """The texts' lengths in tokens, and the rows of the table, as ``COLUMNS`` says."""
     tokens, row_offsets = join_texts(map(encoder.tokenize, texts))
     layers = []
@@ -208,13 +248,26 @@ def measure(encoder, texts):
 
     encoder.encode(tokens, row_offsets, attend)
     exact = np.stack([layer_results(layer, row_offsets) for layer in layers])
+    formats = all_formats(encoder.heads, encoder.head_size)
+    if outliers:
+        layers = [add_outliers(layer) for layer in layers]
+        formats = [fmt for fmt in formats if is_per_token(fmt)]
     rows = []
-    for fmt in progress("formats", all_formats(encoder.heads, encoder.head_size)):
+    for fmt in progress("formats", formats):
         errors = 100 * relative_errors(fmt, layers, row_offsets, exact)
         numbers = errors.mean(), np.percentile(errors, 99), errors.max()
         numbers = (f"{number:.2f}" for number in numbers)
         rows.append((*fmt.labels(), fmt.bytes_per_token(), *numbers))
     return np.diff(row_offsets), rows
+
+
+def is_per_token(fmt):
+    """Whether values have f16 scales, or none, for a whole head of a token."""
+    config = fmt.params.kvcache_quant_config
+    if config is None:
+        return fmt.params.dtype_shorthand == "bf16"
+    is_head = config.quantization_granularity == fmt.params.head_dim
+    return is_head and dtypes.mlir_name(config.scale_dtype) in ("f16", "bf16")
 
 
 def main():
@@ -227,10 +280,15 @@ def main():
         epilog=EXAMPLE,
     )
     parser.add_argument("--markdown", action="store_true", help="a Markdown table")
+    parser.add_argument(
+        "--outliers",
+        action="store_true",
+        help="the formats with scales of 16 bits, and keys with a channel far from zero",
+    )
     options = parser.parse_args()
     try:
         encoder = Encoder.load()
-        lengths, rows = measure(encoder, paragraphs())
+        lengths, rows = measure(encoder, paragraphs(), options.outliers)
     except (kvcache.Error, ImportError, OSError) as error:
         fail(error)
     if not options.markdown:

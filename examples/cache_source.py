@@ -56,17 +56,39 @@ func.func @{name}(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi3
 }}"""
 
 
+def tokens_per_scale(params):
+    """The number of tokens that share their scales, and are stored at once."""
+    config = params.kvcache_quant_config
+    return config.token_granularity if config else 1
+
+
+def load_tokens(params, value):
+    """Loads a `!head` of token `%t` of `%array`, or a row for each token of a group."""
+    if tokens_per_scale(params) == 1:
+        return f"{value} = vector.load %array[%t, %h, %c0] : !array, !head"
+    return f"""{value}_padding = arith.constant 0.0 : f32
+      {value} = vector.transfer_read %array[%t, %h, %c0], {value}_padding
+        {{permutation_map = affine_map<(t, h, d) -> (t, d)>, in_bounds = [true, true]}}
+        : !array, {stored_type(params)}"""
+
+
+def stored_type(params):
+    """The type of the values that are stored at once."""
+    tokens = tokens_per_scale(params)
+    return "!head" if tokens == 1 else f"vector<{tokens}x{params.head_dim}xf32>"
+
+
 def store(params, value, element, tensor_scale=""):
-    """Stores a `!head`, rounded or quantized to what the cache holds.
+    """Stores values, rounded or quantized to what the cache holds.
 
     Args:
-        value: Its name, such as `"%key"`.
+        value: Their name, such as `"%key"`: a `!head`, or a group of tokens.
         element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
         tensor_scale: `" tensor_scale %s"`, where the whole array has a scale `%s`.
     """
     if params.kvcache_quant_config:
         place = f"{element}{tensor_scale}"
-        return f"kvcache.store_quantized {value}, {place} : !head, !cache"
+        return f"kvcache.store_quantized {value}, {place} : {stored_type(params)}, !cache"
     if params.dtype_shorthand == "f32":
         return f"kvcache.store {value}, {element} : !head, !cache"
     return f"""{value}_narrow = arith.truncf {value} : !head to !narrow

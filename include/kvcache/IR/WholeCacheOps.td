@@ -193,8 +193,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     If tokens of the target share their scales, only those groups are written
     that lie in `[begin, end)` with all of their tokens: the source keeps the
     others until their group is full. So one op seals the groups that new tokens
-    have filled, with the previous length as `begin` and the new one as `end`,
-    both rounded down to whole groups or not.
+    have filled: `begin` is the length before, rounded down to whole groups, and
+    `end` the length now.
 
     Constraints:
     - (C1) both caches have the same head size.

@@ -286,7 +286,7 @@ func.func @row_of_scales_that_tokens_share(%k: !kivi, %i: index) {
 !scales = !kvcache.scales<!kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>>
 
 func.func @coordinates_of_scales_that_tokens_share(%s: !scales, %i: index) {
-  // expected-error @below {{operand #0 must be view of a paged cache or of its scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
+  // expected-error @below {{operand #0 must be view of a paged cache or of its existing scales, which are neither interleaved nor shared by tokens, but got '!kvcache.scales<}}
   %r, %p = kvcache.tma_coords %s[%i, %i] : !scales
   return
 }

