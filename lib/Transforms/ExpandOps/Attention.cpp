@@ -127,8 +127,12 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
 
 int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
   auto type = cast<CacheTypeInterface>(cache.getType());
-  int64_t granularity = type.isQuantized() ? type.getGranularity() : most;
-  return std::gcd(std::gcd(most, size), granularity);
+  // Groups of one element do not limit loads.
+  int64_t granularity = type.isQuantized() && type.getGranularity() > 1
+                            ? type.getGranularity()
+                            : most;
+  return std::max(std::gcd(std::gcd(most, size), granularity),
+                  type.getLanesPerStored());
 }
 
 void kvcache::expand(AttentionOp op, const Frame &frame) {

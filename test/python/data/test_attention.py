@@ -20,13 +20,15 @@ FORMATS = {
     "fp8": ("f8E4M3FN", None, "f32"),
     "fp8-scaled": ("f8E4M3FN", 16, "bf16"),
     "int8": ("i8", 16, "f32"),
+    "int4": ("i4", 16, "bf16"),
 }
 ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
 
 
 def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
     dtype, granularity, _ = FORMATS[format_]
-    config = KVCacheQuantizationConfig("f32", granularity) if granularity else None
+    zero_point = "f32" if dtype == "i4" else None
+    config = KVCacheQuantizationConfig("f32", granularity, zero_point) if granularity else None
     return KVCacheParams(
         dtype, heads, head_dim, page_size=page_size, total_num_layers=LAYERS,
         kvcache_quant_config=config, is_mla=mla,
