@@ -29,7 +29,6 @@ try:
 except ImportError as error:
     fail_to_import(error)
 
-import encoder_kernels
 from encoder import MAX_TOKENS, Encoder, embeddings
 
 SENTENCES = Path(__file__).resolve().with_name("sentences.txt")
@@ -93,7 +92,11 @@ class PagedEncoder:
             max_seq_len=MAX_TOKENS,
             num_pages=BATCH * -(-MAX_TOKENS // PAGE_SIZE),
         )
-        self._program = kvcache.jit(encoder_kernels.source(params), target="cpu")
+        self._append = kvcache.ops.append(params, dtype="f32")
+        # Encoders let every token attend to its whole sentence.
+        self._attention = kvcache.ops.attention(
+            params, params.n_kv_heads, causal=False, dtype="f32"
+        )
 
     def embed(self, texts):
         """The texts' embeddings, f32 [texts, hidden_size], each of length 1."""
@@ -113,11 +116,10 @@ class PagedEncoder:
 
     def _attend(self, inputs, layer, qkv):
         """A layer's attention, as ``Encoder.encode`` wants it, for a step's inputs."""
-        cache = *inputs.collection(), layer
         result = np.empty_like(qkv.queries)
-        new = qkv.keys, qkv.values
-        self._program.call("append", *cache, *new, inputs.row_offsets)
-        self._program.call("attend", *cache, qkv.queries, result, inputs.row_offsets)
+        self._append(inputs, layer, qkv.keys, qkv.values)
+        scale = qkv.queries.shape[-1] ** -0.5
+        self._attention(inputs, layer, qkv.queries, out=result, scale=scale)
         return result
 
 

@@ -17,7 +17,6 @@ import kvcache
 
 sys.path.insert(0, str(ROOT / "examples"))
 
-import encoder_kernels
 import sentences
 from encoder import Encoder, attention
 
@@ -137,36 +136,6 @@ def test_pages_are_not_shared(encoder):
         paged.manager.step([request])
     pages = [set(state.pages) for state in paged.manager.snapshot().sequences]
     assert all(len(of_one) > 1 for of_one in pages) and not pages[0] & pages[1]
-
-
-@pytest.mark.parametrize("fmt", sentences.FORMATS, ids=str)
-def test_later_tokens_attend_to_earlier_steps(encoder, fmt):
-    """Of two sequences, 11 and 3 tokens come first, then 6 and 9."""
-    rng = np.random.default_rng(2)
-    params = sentences.cache_params(encoder, fmt)
-    program = kvcache.jit(encoder_kernels.source(params), target="cpu")
-    manager = kvcache.PagedKVCacheManager(params, max_batch_size=2, max_seq_len=20, num_pages=8)
-    steps, layer = [], 1
-    for counts in (11, 3), (6, 9):
-        for request, count in enumerate(counts):
-            claim_or_grow = manager.grow if request in manager else manager.claim
-            claim_or_grow(request, np.zeros(count, np.int64))
-        inputs = manager.inputs([0, 1])
-        queries, keys, values = rng.standard_normal((3, sum(counts), HEADS, HEAD_SIZE), np.float32)
-        out = np.full_like(queries, np.nan)
-        cache = *inputs.collection(), layer
-        program.call("append", *cache, keys, values, inputs.row_offsets)
-        program.call("attend", *cache, queries, out, inputs.row_offsets)
-        manager.step([0, 1])
-        steps.append([np.split(x, [counts[0]]) for x in (keys, values)])
-    for request, rows in enumerate(np.split(np.arange(15), [6])):
-        keys, values = (np.concatenate([step[i][request] for step in steps]) for i in range(2))
-        everything = np.zeros_like(keys)
-        everything[-len(rows) :] = queries[rows]
-        expected = attention(everything, keys, values)[-len(rows) :]
-        assert cosines(out[rows].reshape(1, -1), expected.reshape(1, -1)) >= fmt.least_cosine
-        if fmt.dtype == "f32":
-            np.testing.assert_allclose(out[rows], expected, atol=1e-6)
 
 
 # --- The comparison ---------------------------------------------------------------
