@@ -111,6 +111,26 @@ static LogicalResult verifyResults(DestinationStyleOpInterface op) {
          << "expects a result for each of 'outs' that is a tensor";
 }
 
+/// Checks that a static scale suits its cache.
+static LogicalResult verifyStaticScale(Operation *op, StringRef name,
+                                       Value scale, Value cache) {
+  if (!scale)
+    return success();
+  if (!cache)
+    return op->emitOpError() << "expects values for '" << name << "'";
+  auto type = cast<CacheTypeInterface>(cache.getType());
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (type.isQuantized() ? type.hasZeroPoints()
+                         : !element || element.getWidth() != 8)
+    return op->emitOpError() << "expects '" << name << "' only for a cache "
+                             << "with scales and no zero points, or of fp8";
+  auto perHead = dyn_cast<ShapedType>(scale.getType());
+  if (perHead && perHead.getDimSize(0) != type.getNumHeads())
+    return op->emitOpError() << "expects '" << name << "' to have the "
+                             << type.getNumHeads() << " heads of its cache";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // append
 //===----------------------------------------------------------------------===//
@@ -219,6 +239,12 @@ LogicalResult AppendOp::verify() {
       return emitOpError("expects tokens with scales of their own, because "
                          "groups of tokens are not full at every row, got ")
              << of.getType() << "; 'kvcache.copy' writes whole groups";
+  // (C10)
+  if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
+                               getKeyCache())) ||
+      failed(verifyStaticScale(*this, "value_scale", getValueScale(),
+                               getValueCache())))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -234,13 +260,23 @@ MutableOperandRange GatherOp::getDpsInitsMutable() {
 LogicalResult GatherOp::verify() {
   if (!getValues() != !getValueCache())
     return emitOpError("expects 'values' and 'value_cache' together");
-  auto verify = [&](StringRef name, Value out, Value cache) {
+  int64_t rank = getOutputOffsets() ? 3 : 4;
+  auto verify = [&](StringRef name, Value out, Value cache) -> LogicalResult {
+    if (cast<ShapedType>(out.getType()).getRank() != rank)
+      return emitOpError() << "expects '" << name << "' to have " << rank
+                           << " dimensions, "
+                           << (rank == 3 ? "because there are 'output_offsets'"
+                                         : "or 'output_offsets'");
     auto type = cast<CacheTypeInterface>(cache.getType());
     return verifyDense(*this, name, out.getType(), type.getNumHeads(),
                        type.getHeadSize());
   };
   if (failed(verify("keys", getKeys(), getKeyCache())) ||
-      (getValues() && failed(verify("values", getValues(), getValueCache()))))
+      (getValues() && failed(verify("values", getValues(), getValueCache()))) ||
+      failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
+                               getKeyCache())) ||
+      failed(verifyStaticScale(*this, "value_scale", getValueScale(),
+                               getValueCache())))
     return failure();
   return verifyResults(*this);
 }

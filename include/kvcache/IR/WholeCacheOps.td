@@ -26,9 +26,14 @@ class KVCache_DenseOf<list<Type> elements, int rank>
 
 /// Rows of heads, such as new keys: [total, heads, elements].
 def KVCache_DenseRows : KVCache_DenseOf<[F32, F16, BF16], 3>;
+/// Gathered tokens, by sequences or ragged.
+def KVCache_GatheredRows
+    : AnyTypeOf<[KVCache_DenseOf<[F32, F16, BF16], 4>, KVCache_DenseRows]>;
 /// Offsets, ids or positions: unsigned, unless an op says otherwise.
 def KVCache_Numbers : KVCache_DenseOf<[I32], 1>;
 def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
+/// A factor of all elements of a cache, or one for each head.
+def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 
 class KVCache_WholeCacheOp<string mnemonic, list<Trait> traits = []>
     : KVCache_Op<mnemonic, !listconcat([
@@ -53,7 +58,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
       elements j and `j + R/2` of these, or `2j` and `2j + 1` if `interleaved`.
       The position is `positions[r]`, or the token's number.
     - quantization, as the type of the cache says; `power_of_two` is that of
-      `quantize`.
+      `quantize`. `key_scale` and `value_scale` are static scales, the
+      `tensor_scale` of `store_quantized`: one, or one for each head.
 
     `queries` are normed by `query_norm`, roped and written back in place.
     `latent_rope` are the last elements of the rows of a latent cache (MLA),
@@ -75,6 +81,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU,
       and no zero points.
     - (C9) tokens have scales of their own.
+    - (C10) `key_scale` and `value_scale` are for caches with scales and no zero
+      points, or of fp8, and have one factor or the heads of the cache.
 
     Example:
 
@@ -109,6 +117,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     Arg<Optional<KVCache_WideNumbers>, "position of each row, [total]">
         :$positions,
     Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
     DefaultValuedOptionalAttr<F32Attr, "1.0e-6f">:$epsilon,
     DefaultValuedOptionalAttr<I64Attr, "0">:$rope_begin,
     UnitAttr:$interleaved,
@@ -119,7 +129,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     $keys (`,` $values^)? (`with` $latent_rope^)? `to` $key_cache
     (`,` $value_cache^)? `rows` $row_offsets (`slots` $slots^)?
     (`norm` $norm^)? (`query_norm` $query_norm^)? (`rope` $rope^)?
-    (`positions` $positions^)? (`queries` $queries^)? attr-dict
+    (`positions` $positions^)? (`queries` $queries^)?
+    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)? attr-dict
     `:` type(operands) (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
@@ -137,10 +148,20 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
     tokens: `cache_length(b) + n_b`. Tokens that an output has no room for are
     left out.
 
+    Ragged outputs have no dimension of sequences: with `output_offsets`, the
+    rows of sequence b are those from `output_offsets[b]` up to
+    `output_offsets[b + 1]`, and rows from `output_offsets[batch]` on stay as
+    they are.
+
+    `key_scale` and `value_scale` are static scales, the `tensor_scale` of `load`:
+    one, or one for each head.
+
     Constraints:
-    - (C1) the outputs have four dimensions, [batch, tokens, H, E], with the
-      static sizes of the caches.
+    - (C1) the outputs have the static sizes of the caches, and four dimensions,
+      [batch, tokens, H, E], or with `output_offsets` three, [total, H, E].
     - (C2) `value_cache` and `values` are given together.
+    - (C3) `key_scale` and `value_scale` are for caches with scales and no zero
+      points, or of fp8, and have one factor or the heads of the cache.
 
     Example:
 
@@ -161,15 +182,19 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
         :$row_offsets,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
     Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
-    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "the keys, [batch, tokens, H, E]">
+    Arg<Optional<KVCache_Numbers>,
+        "first output row of each sequence, [batch + 1]">:$output_offsets,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
+    Arg<KVCache_GatheredRows, "the keys, [batch, tokens, H, E] or [total, H, E]">
         :$keys,
-    Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 4>>,
-        "the values, [batch, tokens, H, E]">:$values
+    Arg<Optional<KVCache_GatheredRows>, "the values, as the keys">:$values
   );
-  let results = (outs Variadic<KVCache_DenseOf<[F32, F16, BF16], 4>>:$results);
+  let results = (outs Variadic<KVCache_GatheredRows>:$results);
   let assemblyFormat = [{
     $key_cache (`,` $value_cache^)? (`rows` $row_offsets^)? (`begin` $begin^)?
-    (`end` $end^)? `outs` `(` $keys (`,` $values^)? `)` attr-dict
+    (`end` $end^)? (`output_offsets` $output_offsets^)?
+    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)? `outs` `(` $keys (`,` $values^)? `)` attr-dict
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{

@@ -287,7 +287,8 @@ private:
       auto load = [&](Value d, int64_t count) {
         return loadKey(row, share.head, d, count);
       };
-      appendHead(load, norm, rope, op.getKeyCache(), keyPart, place, share);
+      appendHead(load, norm, rope, op.getKeyCache(), op.getKeyScale(), keyPart,
+                 place, share);
     });
     if (!op.getValues())
       return;
@@ -295,20 +296,21 @@ private:
       auto load = [&](Value d, int64_t count) {
         return loadDense(frame, op.getValues(), {row, share.head}, d, count);
       };
-      appendHead(load, Norm{}, Rope{}, op.getValueCache(), valuePart, place,
-                 share);
+      appendHead(load, Norm{}, Rope{}, op.getValueCache(), op.getValueScale(),
+                 valuePart, place, share);
     });
   }
 
   void appendHead(LoadHead load, const Norm &norm, const Rope &rope,
-                  Value cache, const Part &part, const Place &place,
-                  const Share &share) {
+                  Value cache, Value scale, const Part &part,
+                  const Place &place, const Share &share) {
     int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
     HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
+    StoreOptions options{share.hasOwn, op.getPowerOfTwo(),
+                         loadStaticScale(frame, scale, share.head)};
     forUnits(part, share.lane, [&](Value d) {
       storeElements(frame, computeUnit(math, d, part.split), cache, place,
-                    share.head, d, part.split, share.hasOwn,
-                    op.getPowerOfTwo());
+                    share.head, d, part.split, options);
     });
   }
 

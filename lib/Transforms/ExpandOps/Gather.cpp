@@ -16,9 +16,17 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// A cache and where its tokens go.
+/// A cache, its static scale, and where its tokens go.
 struct Pair {
-  Value cache, out;
+  Value cache, scale, out;
+};
+
+/// A token, and where it goes.
+struct Row {
+  Value batch, token;
+  /// Whether the token is one that the op reads. Zeros go there otherwise.
+  Value isUsed;
+  SmallVector<Value> output;
 };
 
 /// Heads of a thread whose loads are in flight together.
@@ -47,8 +55,8 @@ Plan makePlan(GatherOp op, const Frame &frame) {
 
 /// Loads the heads of a thread, or zeros, and then stores them all.
 void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
-                 Value batch, Value token, Value isUsed, Value row,
-                 Value isInside, ArrayRef<Value> heads, Value lane) {
+                 const Row &row, Value isInside, ArrayRef<Value> heads,
+                 Value lane) {
   OpBuilder &builder = frame.builder;
   Value d = frame.mul(lane, frame.index(plan.split.unit));
   auto laneOf = [](const Pair &pair) {
@@ -58,9 +66,10 @@ void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
     SmallVector<Value> values;
     for (const Pair &pair : pairs)
       for (Value head : heads)
-        values.push_back(loadElements(frame, pair.cache,
-                                      {batch, token, Value()}, head, d,
-                                      plan.split.unit, laneOf(pair)));
+        values.push_back(
+            loadElements(frame, pair.cache, {row.batch, row.token, Value()},
+                         head, d, plan.split.unit, laneOf(pair),
+                         loadStaticScale(frame, pair.scale, head)));
     scf::YieldOp::create(builder, frame.loc, values);
   };
   auto clear = [&](OpBuilder &, Location) {
@@ -73,13 +82,15 @@ void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
     }
     scf::YieldOp::create(builder, frame.loc, values);
   };
-  auto branch = scf::IfOp::create(builder, frame.loc, isUsed, load, clear);
+  auto branch = scf::IfOp::create(builder, frame.loc, row.isUsed, load, clear);
   runIfGiven(frame, isInside, [&] {
     unsigned next = 0;
     for (const Pair &pair : pairs)
-      for (Value head : heads)
-        storeDense(frame, branch.getResult(next++), pair.out,
-                   {batch, row, head}, d);
+      for (Value head : heads) {
+        SmallVector<Value> indices(row.output);
+        indices.push_back(head);
+        storeDense(frame, branch.getResult(next++), pair.out, indices, d);
+      }
   });
 }
 
@@ -98,38 +109,74 @@ std::pair<Value, Value> getRange(GatherOp op, const Frame &frame, Value b) {
   return {begin, end};
 }
 
+/// Gathers the heads of a thread for one row.
+void gatherRow(GatherOp op, const Frame &frame, const Plan &plan,
+               const Row &row, Value isInside, Value headThread, Value lane) {
+  SmallVector<Pair> pairs = {
+      {op.getKeyCache(), op.getKeyScale(), op.getKeys()}};
+  if (op.getValues())
+    pairs.push_back({op.getValueCache(), op.getValueScale(), op.getValues()});
+  int64_t shares =
+      cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads() /
+      plan.headsPerThread;
+  frame.forEach(headThread, shares, plan.headThreads, [&](Value first) {
+    SmallVector<Value> heads;
+    for (int64_t i = 0; i < plan.headsPerThread; ++i)
+      heads.push_back(frame.add(first, frame.index(i * shares)));
+    gatherHeads(frame, pairs, plan, row, isInside, heads, lane);
+  });
+}
+
+/// Outputs with rows for each sequence.
+void expandDense(GatherOp op, const Frame &frame, const Plan &plan) {
+  Value batch = frame.dim(op.getKeys(), 0), tokens = frame.dim(op.getKeys(), 1);
+  frame.forBlocks({batch, tokens}, {1, plan.tokens}, [&](ValueRange block) {
+    frame.forThreads({plan.tokens, plan.headThreads, plan.split.lanes},
+                     [&](ValueRange thread) {
+                       Value b = block[0], row = frame.add(block[1], thread[0]);
+                       auto [begin, end] = getRange(op, frame, b);
+                       Value token = frame.add(begin, row);
+                       Value isUsed = frame.below(token, end);
+                       Value isInside;
+                       if (plan.tokens > 1) {
+                         isInside = frame.below(row, tokens);
+                         isUsed = arith::AndIOp::create(
+                             frame.builder, frame.loc, isUsed, isInside);
+                       }
+                       gatherRow(op, frame, plan, {b, token, isUsed, {b, row}},
+                                 isInside, thread[1], thread[2]);
+                     });
+  });
+}
+
+/// Outputs whose rows are those of all sequences, one after the other.
+void expandRagged(GatherOp op, const Frame &frame, const Plan &plan) {
+  Value offsets = op.getOutputOffsets();
+  Value total = frame.dim(op.getKeys(), 0);
+  frame.forBlocks({total}, {plan.tokens}, [&](ValueRange block) {
+    frame.forThreads({plan.tokens, plan.headThreads, plan.split.lanes},
+                     [&](ValueRange thread) {
+                       Value row = frame.add(block[0], thread[0]);
+                       Value rows = frame.min(frame.countRows(offsets), total);
+                       frame.runIf(frame.below(row, rows), [&] {
+                         Value b = frame.findSequence(offsets, row);
+                         auto [begin, end] = getRange(op, frame, b);
+                         Value i = frame.sub(row, frame.loadNumber(offsets, b));
+                         Value token = frame.add(begin, i);
+                         Value isUsed = frame.below(token, end);
+                         gatherRow(op, frame, plan, {b, token, isUsed, {row}},
+                                   Value(), thread[1], thread[2]);
+                       });
+                     });
+  });
+}
+
 } // namespace
 
 void kvcache::expand(GatherOp op, const Frame &frame) {
   Plan plan = makePlan(op, frame);
-  SmallVector<Pair> pairs = {{op.getKeyCache(), op.getKeys()}};
-  if (op.getValues())
-    pairs.push_back({op.getValueCache(), op.getValues()});
-  int64_t shares =
-      cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads() /
-      plan.headsPerThread;
-  Value batch = frame.dim(op.getKeys(), 0), tokens = frame.dim(op.getKeys(), 1);
-  frame.forBlocks({batch, tokens}, {1, plan.tokens}, [&](ValueRange block) {
-    frame.forThreads(
-        {plan.tokens, plan.headThreads, plan.split.lanes},
-        [&](ValueRange thread) {
-          Value b = block[0], row = frame.add(block[1], thread[0]);
-          auto [begin, end] = getRange(op, frame, b);
-          Value token = frame.add(begin, row);
-          Value isUsed = frame.below(token, end);
-          Value isInside;
-          if (plan.tokens > 1) {
-            isInside = frame.below(row, tokens);
-            isUsed = arith::AndIOp::create(frame.builder, frame.loc, isUsed,
-                                           isInside);
-          }
-          frame.forEach(thread[1], shares, plan.headThreads, [&](Value first) {
-            SmallVector<Value> heads;
-            for (int64_t i = 0; i < plan.headsPerThread; ++i)
-              heads.push_back(frame.add(first, frame.index(i * shares)));
-            gatherHeads(frame, pairs, plan, b, token, isUsed, row, isInside,
-                        heads, thread[2]);
-          });
-        });
-  });
+  if (op.getOutputOffsets())
+    expandRagged(op, frame, plan);
+  else
+    expandDense(op, frame, plan);
 }

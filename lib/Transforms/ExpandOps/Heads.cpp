@@ -8,6 +8,7 @@
 
 #include "Heads.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -82,25 +83,32 @@ static Value getScalePage(Value cache, const Place &place) {
   return getCacheType(cache).isQuantized() ? place.page : Value();
 }
 
+Value kvcache::loadStaticScale(const Frame &frame, Value scale, Value head) {
+  if (!scale || !isa<MemRefType>(scale.getType()))
+    return scale;
+  return memref::LoadOp::create(frame.builder, frame.loc, scale, head);
+}
+
 Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
-                            Value head, Value d, int64_t count, Type lane) {
+                            Value head, Value d, int64_t count, Type lane,
+                            Value factor) {
   auto vector = VectorType::get(count, lane);
   return LoadOp::create(frame.builder, frame.loc, vector, cache, place.batch,
                         head, place.token, d, place.page,
-                        getScalePage(cache, place), Value());
+                        getScalePage(cache, place), factor);
 }
 
 /// Quantizes a group that several threads share, and stores it with its scale.
 static void storeShared(const Frame &frame, Value values, Value cache,
                         const Place &place, Value head, Value d,
-                        const Split &split, Value condition, bool powerOfTwo) {
+                        const Split &split, const StoreOptions &options) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
-      type.getScale(), values, Value(),
-      builder.getI64IntegerAttr(split.lanesPerGroup), powerOfTwo);
-  runIfGiven(frame, condition, [&] {
+      type.getScale(), values, options.factor,
+      builder.getI64IntegerAttr(split.lanesPerGroup), options.powerOfTwo);
+  runIfGiven(frame, options.condition, [&] {
     StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
                     place.batch, head, place.token, d, place.page);
     Value isFirst = frame.equal(
@@ -115,13 +123,14 @@ static void storeShared(const Frame &frame, Value values, Value cache,
 /// Stores what a thread needs no other for.
 static void storeAlone(const Frame &frame, Value values, Value cache,
                        const Place &place, Value head, Value d,
-                       bool powerOfTwo) {
+                       const StoreOptions &options) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
-  if (type.isQuantized()) {
+  if (type.isQuantized() || options.factor) {
     StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch,
-                             head, place.token, d, place.page, place.page,
-                             Value(), /*nontemporal=*/false, powerOfTwo);
+                             head, place.token, d, place.page,
+                             getScalePage(cache, place), options.factor,
+                             /*nontemporal=*/false, options.powerOfTwo);
     return;
   }
   values = convertLanes(frame, values, type.getElementType());
@@ -146,13 +155,11 @@ void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
 
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
                             const Place &place, Value head, Value d,
-                            const Split &split, Value condition,
-                            bool powerOfTwo) {
+                            const Split &split, const StoreOptions &options) {
   if (split.lanesPerGroup > 1)
-    return storeShared(frame, values, cache, place, head, d, split, condition,
-                       powerOfTwo);
-  runIfGiven(frame, condition, [&] {
-    storeAlone(frame, values, cache, place, head, d, powerOfTwo);
+    return storeShared(frame, values, cache, place, head, d, split, options);
+  runIfGiven(frame, options.condition, [&] {
+    storeAlone(frame, values, cache, place, head, d, options);
   });
 }
 

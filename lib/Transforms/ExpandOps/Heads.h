@@ -33,16 +33,29 @@ Value loadDense(const Frame &frame, Value memref, ValueRange indices, Value d,
 void storeDense(const Frame &frame, Value values, Value memref,
                 ValueRange indices, Value d);
 
-/// Loads elements of a cache, dequantized, as `lane`.
-Value loadElements(const Frame &frame, Value cache, const Place &place,
-                   Value head, Value d, int64_t count, Type lane);
+/// The factor of a head: a static scale of the cache or of each head, or null.
+Value loadStaticScale(const Frame &frame, Value scale, Value head);
 
+/// Loads elements of a cache, dequantized, as `lane`, with a factor unless
+/// null.
+Value loadElements(const Frame &frame, Value cache, const Place &place,
+                   Value head, Value d, int64_t count, Type lane,
+                   Value factor = {});
+
+/// How elements are stored.
+struct StoreOptions {
+  /// Threads for which it does not hold store nothing; null for all of them.
+  Value condition;
+  /// Whether scales are powers of two.
+  bool powerOfTwo = false;
+  /// What elements are divided by, or null.
+  Value factor;
+};
 /// Stores a unit of a head in the format of the cache: rounded, or quantized
-/// with the scales of its groups, which may be powers of two. Threads for which
-/// `condition`, where given, does not hold store nothing.
+/// with the scales of its groups.
 void storeElements(const Frame &frame, Value values, Value cache,
                    const Place &place, Value head, Value d, const Split &split,
-                   Value condition = {}, bool powerOfTwo = false);
+                   const StoreOptions &options = {});
 
 /// Stores elements from `d` on of the tokens that share their scales, a row of
 /// values for each; `place` is the first.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,20 @@ _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
 _POWERS = ("f32", "bf16", "f8E8M0FNU")
 _CACHE = ("blocks", "scales")
+
+
+Scale = float | Array | None
+"""A static scale: a number, or float32 [heads]."""
+
+
+@dataclass(frozen=True)
+class _LayerSpec:
+    """What an operation on the keys and values of a layer is made for."""
+
+    params: KVCacheParams
+    power_of_two: bool = False
+    ragged: bool = False
+    static_scales: bool = False
 
 
 class Operation:
@@ -56,7 +71,33 @@ class Operation:
         self.program.call(self.functions[0], *arguments)
 
 
-class _Append(Operation):
+class _OnLayer(Operation):
+    """An operation on the keys and values of a layer, maybe with static scales."""
+
+    def __init__(self, source: str, target: str, spec: _LayerSpec) -> None:
+        super().__init__(source, target)
+        self._spec = spec
+
+    def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
+        """The static scales as arguments: f32 [heads] each."""
+        spec = self._spec
+        given: list[tuple[str, Scale]] = [("key_scale", key_scale)]
+        if not spec.params.is_mla:
+            given.append(("value_scale", value_scale))
+        elif value_scale is not None:
+            raise ValueError("a latent cache takes no 'value_scale'")
+        for name, scale in given:
+            _check_given(name, scale, spec.static_scales)
+        if not spec.static_scales:
+            return ()
+        heads = spec.params.n_kv_heads_per_device
+        return tuple(
+            np.full(heads, scale, np.float32) if np.ndim(scale) == 0 else scale
+            for _, scale in given
+        )
+
+
+class _Append(_OnLayer):
     functions = ("append",)
     mutates = _CACHE
 
@@ -68,6 +109,9 @@ class _Append(Operation):
         values: Array | None = None,
         queries: Array | None = None,
         device: int = 0,
+        *,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
     ) -> None:
         """Writes the pending tokens of a step to a layer.
 
@@ -78,14 +122,20 @@ class _Append(Operation):
             values: The same; None for a latent cache.
             queries: None: queries need a norm or a rope, which this operation lacks.
             device: Whose tensors it writes.
+            key_scale: What keys are divided by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
         """
         if queries is not None:
             raise ValueError("this operation changes no queries")
         dense = (keys,) if values is None else (keys, values)
-        self._call(*_collection(inputs, device), layer, *dense, _offsets(inputs))
+        scales = self._scales(key_scale, value_scale)
+        self._call(
+            *_collection(inputs, device), layer, *dense, _offsets(inputs), *scales
+        )
 
 
-class _Gather(Operation):
+class _Gather(_OnLayer):
     functions = ("gather",)
     mutates = ("keys", "values")
 
@@ -96,6 +146,10 @@ class _Gather(Operation):
         keys_out: Array,
         values_out: Array | None = None,
         device: int = 0,
+        *,
+        output_offsets: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
     ) -> None:
         """Copies all tokens, those of this step included, to dense arrays.
 
@@ -103,11 +157,28 @@ class _Gather(Operation):
             inputs: As for ``append``.
             layer: In the cache.
             keys_out: [batch, longest, heads, head_dim]; zeros behind a sequence's end.
+                Ragged: [total, heads, head_dim].
             values_out: The same; None for a latent cache.
             device: Whose tensors it reads.
+            output_offsets: Ragged: int32 [batch + 1], where the rows of each sequence
+                begin in the outputs, and where the last ones end. Zeros follow a
+                sequence that has fewer tokens.
+            key_scale: What keys are multiplied by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
         """
+        _check_given("output_offsets", output_offsets, self._spec.ragged)
+        ragged = () if output_offsets is None else (output_offsets,)
+        scales = self._scales(key_scale, value_scale)
         dense = (keys_out,) if values_out is None else (keys_out, values_out)
-        self._call(*_collection(inputs, device), layer, *dense, _offsets(inputs))
+        self._call(
+            *_collection(inputs, device),
+            layer,
+            *dense,
+            _offsets(inputs),
+            *ragged,
+            *scales,
+        )
 
 
 class _CopyPages(Operation):
@@ -202,6 +273,7 @@ def append(
     target: str = "cpu",
     dtype: DTypeLike | None = None,
     power_of_two: bool = False,
+    static_scales: bool = False,
 ) -> _Append:
     """The operation that writes new keys and values.
 
@@ -212,24 +284,45 @@ def append(
             for one of 8 bits or less.
         power_of_two: Whether scales are powers of two from 1e-4 on, as in FlashMLA's
             caches.
+        static_scales: Whether calls give ``key_scale`` and ``value_scale``.
 
     Raises:
         ValueError: The cache is not paged or has elements that are not converted, the
-            dtype is another one, or the cache has no scales of f32, bf16 or f8E8M0FNU
-            that could be powers of two.
+            dtype is another one, the cache has no scales of f32, bf16 or f8E8M0FNU
+            that could be powers of two, or neither scales nor fp8 for static ones.
     """
-    check_flag(power_of_two=power_of_two)
+    check_flag(power_of_two=power_of_two, static_scales=static_scales)
     name = _dense_dtype(params, dtype)
     if power_of_two:
         _check_powers(params)
-    return _make(_Append, (params, bool(power_of_two)), target, name)
+    _check_static(params, static_scales)
+    spec = _LayerSpec(
+        params, power_of_two=bool(power_of_two), static_scales=bool(static_scales)
+    )
+    return _make(_Append, spec, target, name)
 
 
 def gather(
-    params: KVCacheParams, target: str = "cpu", dtype: DTypeLike | None = None
+    params: KVCacheParams,
+    target: str = "cpu",
+    dtype: DTypeLike | None = None,
+    ragged: bool = False,
+    static_scales: bool = False,
 ) -> _Gather:
-    """The operation that copies sequences to dense arrays, with ``append``'s arguments."""
-    return _make(_Gather, params, target, _dense_dtype(params, dtype))
+    """The operation that copies sequences to dense arrays, with ``append``'s arguments.
+
+    Args:
+        params: As for ``append``.
+        target: As in ``jit``.
+        dtype: Of the outputs, as for ``append``.
+        ragged: Whether the outputs have the tokens of all sequences in a row.
+        static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+    """
+    check_flag(ragged=ragged, static_scales=static_scales)
+    name = _dense_dtype(params, dtype)
+    _check_static(params, static_scales)
+    spec = _LayerSpec(params, ragged=bool(ragged), static_scales=bool(static_scales))
+    return _make(_Gather, spec, target, name)
 
 
 def copy_pages(params: KVCacheParams, target: str = "cpu") -> _CopyPages:
@@ -313,39 +406,73 @@ def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
     source = _SOURCES[kind](subject, dtype)
     if kind is _Attention:
         return kind(source, target, subject[1])
+    if issubclass(kind, _OnLayer):
+        return kind(source, target, subject)
     return kind(source, target)
 
 
-def _append_source(subject: tuple[KVCacheParams, bool], dtype: str) -> str:
-    params, power_of_two = subject
+def _append_source(spec: _LayerSpec, dtype: str) -> str:
+    params = spec.params
     dense = _dense_type(params, dtype, "?")
     operands = ["%keys", *(() if params.is_mla else ("%values",))]
     views = [view for _, view in _views(params)]
+    scales, scale_type, scale_text = _static_scales(spec)
     types = ", ".join(
-        [*[dense] * len(operands), *[params.cache_type] * len(views), "memref<?xi32>"]
+        [
+            *[dense] * len(operands),
+            *[params.cache_type] * len(views),
+            "memref<?xi32>",
+            *[scale_type] * len(scales),
+        ]
     )
     arguments = ", ".join(
-        [*(f"{name}: {dense}" for name in operands), "%rows: memref<?xi32>"]
+        [
+            *(f"{name}: {dense}" for name in operands),
+            "%rows: memref<?xi32>",
+            *(f"{name}: {scale_type}" for name in scales),
+        ]
     )
-    powers = " {power_of_two}" if power_of_two else ""
-    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows{powers}
+    powers = " {power_of_two}" if spec.power_of_two else ""
+    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows{scale_text}{powers}
       : {types}"""
     return _function("append", params, f"%layer: index, {arguments}", body, views=True)
 
 
-def _gather_source(params: KVCacheParams, dtype: str) -> str:
-    dense = _dense_type(params, dtype, "?x?")
+def _gather_source(spec: _LayerSpec, dtype: str) -> str:
+    params = spec.params
+    dense = _dense_type(params, dtype, "?" if spec.ragged else "?x?")
     operands = ["%keys", *(() if params.is_mla else ("%values",))]
     views = [view for _, view in _views(params)]
+    offsets = ["%offsets"] if spec.ragged else []
+    scales, scale_type, scale_text = _static_scales(spec)
     types = ", ".join(
-        [*[params.cache_type] * len(views), "memref<?xi32>", *[dense] * len(operands)]
+        [
+            *[params.cache_type] * len(views),
+            *["memref<?xi32>"] * (1 + len(offsets)),
+            *[scale_type] * len(scales),
+            *[dense] * len(operands),
+        ]
     )
     arguments = ", ".join(
-        [*(f"{name}: {dense}" for name in operands), "%rows: memref<?xi32>"]
+        [
+            *(f"{name}: {dense}" for name in operands),
+            *(f"{name}: memref<?xi32>" for name in ["%rows", *offsets]),
+            *(f"{name}: {scale_type}" for name in scales),
+        ]
     )
-    body = f"""kvcache.gather {', '.join(views)} rows %rows outs({', '.join(operands)})
+    ragged = " output_offsets %offsets" if spec.ragged else ""
+    body = f"""kvcache.gather {', '.join(views)} rows %rows{ragged}{scale_text} outs({', '.join(operands)})
       : {types}"""
     return _function("gather", params, f"%layer: index, {arguments}", body, views=True)
+
+
+def _static_scales(spec: _LayerSpec) -> tuple[list[str], str, str]:
+    """The names of the static scales, their type, and how an op spells them."""
+    params = spec.params
+    roles = [role for role, _ in _views(params)] if spec.static_scales else []
+    names = [f"%{role}_scale" for role in roles]
+    text = "".join(f" {role}_scale {name}" for role, name in zip(roles, names))
+    return names, f"memref<{params.n_kv_heads_per_device}xf32>", text
 
 
 def _copy_pages_source(params: KVCacheParams, dtype: str) -> str:
@@ -443,6 +570,21 @@ def _check_powers(params: KVCacheParams) -> None:
     if scale not in _POWERS:
         raise ValueError(
             f"expects scales of {', '.join(_POWERS)} with 'power_of_two', got {scale}"
+        )
+
+
+def _check_static(params: KVCacheParams, wanted: bool) -> None:
+    own = params.dtype_shorthand
+    if wanted and params.kvcache_quant_config is None and not own.startswith("f8"):
+        raise ValueError(
+            f"expects a cache with scales or of fp8 with 'static_scales', got {own}"
+        )
+
+
+def _check_given(name: str, value: object, wanted: bool) -> None:
+    if (value is not None) != wanted:
+        raise ValueError(
+            f"this operation {'needs' if wanted else 'takes no'} {name!r}, as it was made"
         )
 
 

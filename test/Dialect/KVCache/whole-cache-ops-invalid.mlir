@@ -194,3 +194,88 @@ func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, 
   kvcache.append %k to %cache rows %n : memref<?x8x128xbf16>, !kivi, memref<?xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C10) of append
+func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  kvcache.append %k to %cache rows %n key_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+
+// (C10) of append
+func.func @c10_static_scales_of_other_heads(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: memref<7xf32>) {
+  // expected-error @below {{expects 'value_scale' to have the 8 heads of its cache}}
+  kvcache.append %k, %k to %cache, %cache rows %n value_scale %s
+      : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, memref<7xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+
+// (C10) of append
+func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
+  // expected-error @below {{expects values for 'value_scale'}}
+  kvcache.append %k to %cache rows %n value_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C3) of gather
+func.func @c3_static_scale_of_bf16(%cache: !cache, %out: memref<?x?x8x128xbf16>, %s: f32) {
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  kvcache.gather %cache key_scale %s outs(%out) : !cache, f32, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C1) of gather
+func.func @c1_ragged_without_offsets(%cache: !cache, %out: memref<?x8x128xbf16>) {
+  // expected-error @below {{expects 'keys' to have 4 dimensions, or 'output_offsets'}}
+  kvcache.gather %cache outs(%out) : !cache, memref<?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C1) of gather
+func.func @c1_dense_with_offsets(%cache: !cache, %out: memref<?x?x8x128xbf16>, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'keys' to have 3 dimensions, because there are 'output_offsets'}}
+  kvcache.gather %cache output_offsets %n outs(%out) : !cache, memref<?xi32>, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+// (C3) of gather
+func.func @c3_static_scale_with_zero_points(%cache: !int4, %out: memref<?x?x8x128xbf16>, %s: f32) {
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  kvcache.gather %cache key_scale %s outs(%out) : !int4, f32, memref<?x?x8x128xbf16>
+  return
+}

@@ -12,6 +12,7 @@ from quantization import (
     SCALES,
     VALUES,
     dequantize_with_zero_points,
+    divide_f32,
     pack,
     quantize,
     quantize_with_zero_points,
@@ -96,10 +97,17 @@ def rows_of(inputs, tokens_of):
     return places
 
 
-def encode_rows(params, rows, power_of_two=False):
-    """What rows [.., head size] of f32 look like in the cache: elements and scales."""
+# A factor for each head.
+STATIC_SCALES = np.array([0.3, 1.7, 0.9], np.float32)
+
+
+def encode_rows(params, rows, power_of_two=False, static=None):
+    """What rows [.., heads, head size] of f32 look like in the cache: elements and scales."""
     config = params.kvcache_quant_config
     name = params.dtype_shorthand
+    factor = None if static is None else static[:, None]
+    if config is None and static is not None:
+        return ELEMENTS[name].encode(ELEMENTS[name].round(divide_f32(rows, factor))), None
     if config is None:
         encoded = FORMATS[name].encode(rows.astype(np.float64))
         return encoded, None
@@ -113,7 +121,7 @@ def encode_rows(params, rows, power_of_two=False):
         elements = np.stack([part[0][0] for part in parts]).reshape(rows.shape)
         numbers = np.stack([np.concatenate(part[1:]) for part in parts])
         return pack(elements.astype(np.uint8)), SCALES[scale].encode(numbers).reshape(*rows.shape[:-1], -1)
-    elements, scales = quantize(rows, granularity, element, SCALES[scale], power_of_two=power_of_two)
+    elements, scales = quantize(rows, granularity, element, SCALES[scale], factor, power_of_two)
     encoded = ELEMENTS[name].encode(elements)
     if name == "f4E2M1FN":
         encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
@@ -130,11 +138,11 @@ def random_rows(params, total, dtype, seed=1):
     return rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
 
 
-def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False):
+def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False, statics=(None, None)):
     params = manager.params
     expected = [as_uint(tensor.copy()) for tensor in before]
     for role, rows in enumerate(rows_by_role):
-        elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two)
+        elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two, statics[role])
         for row, (b, t) in enumerate(rows_of(inputs, tokens_of)):
             page, offset = inputs.lut[b, t // params.page_size], t % params.page_size
             expected[0][page, role, layer, offset] = elements[row]
@@ -146,15 +154,18 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, powe
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    ("name", "power_of_two"),
+    ("name", "power_of_two", "static"),
     [
-        *((name, False) for name in FORMATS_OF_CACHES),
-        *((name, True) for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
+        *((name, False, False) for name in FORMATS_OF_CACHES),
+        *((name, True, False) for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
+        *((name, False, True) for name in ("fp8", "fp8-uneven", "int8", "nvfp4", "mla-fp8")),
     ],
 )
-def test_append(name, power_of_two, target):
+def test_append(name, power_of_two, static, target):
     manager, inputs, tokens_of = make_cache(name)
-    append = kvcache.ops.append(manager.params, target=target, power_of_two=power_of_two)
+    append = kvcache.ops.append(
+        manager.params, target=target, power_of_two=power_of_two, static_scales=static
+    )
     total = sum(new for _, new in tokens_of)
     dtype = manager.params.dtype_shorthand
     dtype = dtype if dtype in ("bf16", "f16", "f32") else "bf16"
@@ -162,46 +173,82 @@ def test_append(name, power_of_two, target):
     if manager.params.is_mla:
         rows = rows[:1]
     before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
-    append(inputs, 1, *rows)
-    check_appended(manager, inputs, tokens_of, 1, [r[:total] for r in rows], before, power_of_two)
+    statics = static_scales(manager.params) if static else {}
+    append(inputs, 1, *rows, **statics)
+    check_appended(
+        manager, inputs, tokens_of, 1, [r[:total] for r in rows], before, power_of_two,
+        [*statics.values(), None, None],
+    )
+
+
+def static_scales(params):
+    """Arguments of an operation: a factor for each head of keys, and of values."""
+    heads = params.n_kv_heads_per_device
+    roles = ("key",) if params.is_mla else ("key", "value")
+    return {f"{role}_scale": STATIC_SCALES[i : i + heads] for i, role in enumerate(roles)}
 
 
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
-@pytest.mark.parametrize("name", FORMATS_OF_CACHES | SHARED_BY_TOKENS)
-def test_gather(name, target):
+@pytest.mark.parametrize(
+    ("name", "ragged", "static"),
+    [
+        *((name, False, False) for name in FORMATS_OF_CACHES | SHARED_BY_TOKENS),
+        *((name, True, False) for name in ("bf16", "f16", "fp8-uneven", "nvfp4", "mla")),
+        *((name, True, True) for name in ("fp8", "fp8-uneven", "int8", "nvfp4", "mla-fp8")),
+    ],
+)
+def test_gather(name, ragged, static, target):
     manager, inputs, tokens_of = make_cache(name)
     params = manager.params
-    gather = kvcache.ops.gather(params, target=target, dtype="f32")
-    shape = len(tokens_of), 40, params.n_kv_heads_per_device, params.head_dim
+    gather = kvcache.ops.gather(params, target, "f32", ragged=ragged, static_scales=static)
+    longest = 40
+    # Ragged: too little room for a sequence, too much, and three rows of padding.
+    offsets = np.array([0, 4, 4 + longest, 4 + longest + 5], np.int32)
+    rows = (offsets[-1] + 3,) if ragged else (len(tokens_of), longest)
+    shape = *rows, params.n_kv_heads_per_device, params.head_dim
     outs = [np.full(shape, 7, np.float32) for _ in range(1 if params.is_mla else 2)]
-    gather(inputs, 1, *outs)
-    # Reading what append wrote is the inverse of it, so elements come from the bytes.
-    config = params.kvcache_quant_config
+    statics = static_scales(params) if static else {}
+    gather(inputs, 1, *outs, output_offsets=offsets if ragged else None, **statics)
+    factors = [*statics.values(), None, None]
     for role, out in enumerate(outs):
+        if ragged:
+            assert (out[offsets[-1] :] == 7).all()
         for b, (length, new) in enumerate(tokens_of):
-            t = np.arange(length + new)
-            pages, offsets = inputs.lut[b, t // params.page_size], t % params.page_size
-            elements = manager.blocks[0][pages, role, 1, offsets]
-            if params.dtype_shorthand == "f4E2M1FN":
-                bytes = elements.view(np.uint8)
-                nibbles = np.stack([bytes & 15, bytes >> 4], -1).reshape(*bytes.shape[:-1], -1)
-                elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
-            values = elements.astype(np.float32)
-            if config is not None:
-                scales = manager.scales[0][pages, role, 1, offsets // config.token_granularity]
-                group = np.arange(params.head_dim) // config.quantization_granularity
-                if params.dtype_shorthand == "i4":
-                    elements = unpack(elements.view(np.uint8)).astype(np.float64)
-                    parts = np.split(scales.astype(np.float64), 2, axis=-1)
-                    parts = [part[..., group] for part in parts]
-                    values = dequantize_with_zero_points(elements, *parts, VALUES["f32"])
-                    np.testing.assert_array_equal(out[b, : length + new], values)
-                    continue
-                wide = scales.dtype if scales.dtype.itemsize > 1 else np.dtype(np.float32)
-                factors = scales.astype(wide)[..., group]
-                values = (values.astype(wide) * factors).astype(wide).astype(np.float32)
-            np.testing.assert_array_equal(out[b, : length + new], values)
-            assert not out[b, length + new :].any()
+            got = out[offsets[b] : offsets[b + 1]] if ragged else out[b]
+            wanted = read_tokens(manager, inputs.lut[b], length + new, role, factors[role])
+            shown = min(len(wanted), len(got))
+            np.testing.assert_array_equal(got[:shown], wanted[:shown])
+            assert not got[shown:].any()
+
+
+def read_tokens(manager, table, count, role, static):
+    """The tokens of a sequence in layer 1, f32 [count, heads, head size].
+
+    Reading what append wrote is the inverse of it, so elements come from the bytes.
+    """
+    params = manager.params
+    config = params.kvcache_quant_config
+    t = np.arange(count)
+    pages, offsets = table[t // params.page_size], t % params.page_size
+    elements = manager.blocks[0][pages, role, 1, offsets]
+    if params.dtype_shorthand == "f4E2M1FN":
+        bytes = elements.view(np.uint8)
+        nibbles = np.stack([bytes & 15, bytes >> 4], -1).reshape(*bytes.shape[:-1], -1)
+        elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
+    values = elements.astype(np.float32)
+    if config is None:
+        return values if static is None else values * static[:, None]
+    scales = manager.scales[0][pages, role, 1, offsets // config.token_granularity]
+    group = np.arange(params.head_dim) // config.quantization_granularity
+    if params.dtype_shorthand == "i4":
+        elements = unpack(elements.view(np.uint8)).astype(np.float64)
+        parts = [part[..., group] for part in np.split(scales.astype(np.float64), 2, axis=-1)]
+        return dequantize_with_zero_points(elements, *parts, VALUES["f32"])
+    wide = scales.dtype if scales.dtype.itemsize > 1 and static is None else np.dtype(np.float32)
+    factors = scales.astype(wide)
+    if static is not None:
+        factors = factors * static[:, None]
+    return (values.astype(wide) * factors[..., group]).astype(wide).astype(np.float32)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -569,6 +616,29 @@ def test_one_operation_for_equal_arguments():
     assert kvcache.ops.append(params).functions == ("append",)
     kernels = kvcache.ops.append(params).compile("sm_90a").kernels
     assert len(kernels) == 1
+
+
+def test_static_scales_are_numbers_or_arrays_and_given_as_made():
+    params = make_params("fp8")
+    manager, inputs, tokens_of = make_cache("fp8")
+    rows = [random_rows(params, sum(new for _, new in tokens_of), "bf16", seed) for seed in (1, 2)]
+    append = kvcache.ops.append(params, static_scales=True)
+    append(inputs, 0, *rows, key_scale=0.5, value_scale=np.float32(2))
+    of_numbers = manager.blocks[0].copy()
+    append(inputs, 0, *rows, key_scale=np.full(2, 0.5, np.float32), value_scale=np.full(2, 2, np.float32))
+    np.testing.assert_array_equal(as_uint(of_numbers), as_uint(manager.blocks[0]))
+    with pytest.raises(ValueError, match="needs 'value_scale'"):
+        append(inputs, 0, *rows, key_scale=0.5)
+    with pytest.raises(ValueError, match="takes no 'key_scale'"):
+        kvcache.ops.append(params)(inputs, 0, *rows, key_scale=0.5)
+    with pytest.raises(ValueError, match="latent cache takes no 'value_scale'"):
+        kvcache.ops.append(make_params("mla-fp8"), static_scales=True)(
+            inputs, 0, rows[0], key_scale=1, value_scale=1
+        )
+    with pytest.raises(ValueError, match="with scales or of fp8"):
+        kvcache.ops.gather(make_params("bf16"), static_scales=True)
+    with pytest.raises(ValueError, match="takes no 'output_offsets'"):
+        kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))
 
 
 def test_wrong_operations():
