@@ -92,7 +92,11 @@ class _OnLayer(Operation):
             return ()
         heads = spec.params.n_kv_heads_per_device
         return tuple(
-            np.full(heads, scale, np.float32) if np.ndim(scale) == 0 else scale
+            (
+                np.full(heads, scale, np.float32)
+                if isinstance(scale, int | float | np.number)
+                else scale
+            )
             for _, scale in given
         )
 
