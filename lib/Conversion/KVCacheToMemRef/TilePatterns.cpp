@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -124,22 +125,31 @@ struct LowerAllocTile : OpConversionPattern<AllocTileOp> {
   }
 
 private:
-  StringAttr createVariable(OpBuilder &builder, Location loc,
-                            gpu::GPUModuleOp module, TileType type,
-                            IntegerAttr alignment) const {
+  static StringAttr createVariable(OpBuilder &builder, Location loc,
+                                   gpu::GPUModuleOp module, TileType type,
+                                   IntegerAttr alignment) {
+    StringAttr name = findFreeName(module);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
-    auto variable = memref::GlobalOp::create(
-        builder, loc, "kvcache_tile", builder.getStringAttr("private"),
-        type.getMemoryType(), builder.getUnitAttr(), /*constant=*/false,
-        alignment);
-    return symbolTables.try_emplace(module, module)
-        .first->second.insert(variable);
+    memref::GlobalOp::create(builder, loc, name,
+                             builder.getStringAttr("private"),
+                             type.getMemoryType(), builder.getUnitAttr(),
+                             /*constant=*/false, alignment);
+    return name;
   }
 
-  /// A table for each gpu.module, since without one, finding a free name takes
-  /// a walk over the module.
-  mutable DenseMap<Operation *, SymbolTable> symbolTables;
+  /// `kvcache_tile`, or with the next free number: a symbol table would go
+  /// stale when the driver rolls the pattern back.
+  static StringAttr findFreeName(gpu::GPUModuleOp module) {
+    constexpr StringLiteral base = "kvcache_tile";
+    llvm::StringSet<> taken;
+    for (auto symbol : module.getOps<SymbolOpInterface>())
+      taken.insert(symbol.getName());
+    std::string name = base.str();
+    for (size_t number = 0; taken.contains(name); ++number)
+      name = (base + "_" + Twine(number)).str();
+    return StringAttr::get(module.getContext(), name);
+  }
 };
 
 /// A tile is its memory.
