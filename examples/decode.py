@@ -3,7 +3,7 @@
 
 The model is NumPy (transformer.py), with random weights. Its keys and values go into
 pages that `kvcache.PagedKVCacheManager` hands out, and attention reads them there, by
-the compiled functions of decode.mlir. Prompts begin alike and share the pages of that;
+`kvcache.ops.append` and `kvcache.ops.attention`. Prompts begin alike and share the pages of that;
 requests join and leave at every step (batching.py). Every token and its logits are
 compared with what the model gives without a cache. Exits with 1 where they disagree,
 with 2 where it cannot run.
@@ -12,12 +12,10 @@ with 2 where it cannot run.
 import argparse
 import dataclasses
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from console import fail, fail_to_import, print_table, progress
 
@@ -28,6 +26,7 @@ try:
     import kvcache
     import numpy as np
     from kvcache import dtypes
+    from kvcache.ops import Operation
 except ImportError as error:
     fail_to_import(error)
 
@@ -35,7 +34,6 @@ import reference
 from batching import Batcher, Request
 from transformer import Attention, Sizes, Transformer, causal_attention
 
-SOURCE = Path(__file__).resolve().with_suffix(".mlir")
 SEED = 2026
 PAGE_SIZE = 16
 BATCH_SIZE = 8  # sequences that take part in a step
@@ -99,44 +97,35 @@ def row_dtype(params: kvcache.KVCacheParams) -> np.dtype:
     return np.dtype(np.float32) if params.kvcache_quant_config else params.dtype
 
 
-def kernels(params: kvcache.KVCacheParams, query_heads: int) -> str:
-    """decode.mlir for a cache and its model: with their types, and scales if any."""
-    row = f"{params.head_dim}x{dtypes.mlir_name(row_dtype(params))}"
-    aliases = {
-        "#kv": params.params_attribute,
-        "!collection": params.collection_type,
-        "!cache": params.cache_type,
-        "!blocks": params.blocks_type,
-        "!new_rows": f"memref<?x{params.n_kv_heads_per_device}x{row}>",
-        "!new_row": f"vector<{row}>",
-        "!queries": f"memref<?x{query_heads}x{params.head_dim}xf32>",
-        "!head": f"vector<{params.head_dim}xf32>",
-    }
-    text = SOURCE.read_text()
-    if params.kvcache_quant_config:
-        aliases["!scales"] = params.scales_type
-    else:
-        scales = "!scales = .*\n|%scales: !scales, | scales %scales|, !scales"
-        text = re.sub(f"{scales}|_quantized", "", text)
-    for name, definition in aliases.items():
-        text = re.sub(rf"(?m)^{name} = .*", f"{name} = {definition}", text)
-    return text
+@dataclass(frozen=True)
+class Kernels:
+    """What a model calls for its cache."""
+
+    append: Operation
+    attention: Operation
+
+    @classmethod
+    def of(
+        cls, params: kvcache.KVCacheParams, query_heads: int, target: str
+    ) -> "Kernels":
+        return cls(
+            kvcache.ops.append(params, target, row_dtype(params)),
+            kvcache.ops.attention(params, query_heads, target=target, dtype="f32"),
+        )
 
 
 def paged_attention(
-    program: kvcache.JitModule, inputs: kvcache.StepInputs, dtype: np.dtype
+    kernels: Kernels, inputs: kvcache.StepInputs, dtype: np.dtype
 ) -> Attention:
     """Attention to what is in the pages, after the new keys and values went there."""
 
     def attention(
         layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
-        cache = *inputs.collection(), layer
-        new = keys.astype(dtype), values.astype(dtype)
-        program.call("append", *cache, *new, inputs.row_offsets)
+        kernels.append(inputs, layer, keys.astype(dtype), values.astype(dtype))
         out = np.empty_like(queries)
         scale = queries.shape[-1] ** -0.5
-        program.call("attention", *cache, scale, queries, inputs.row_offsets, out)
+        kernels.attention(inputs, layer, queries, out=out, scale=scale)
         return out
 
     return attention
@@ -184,7 +173,7 @@ class Server:
 
     model: Transformer
     cache: kvcache.PagedKVCacheManager
-    program: kvcache.JitModule
+    kernels: Kernels
     batcher: Batcher
     logits: dict[str, list[np.ndarray]] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -195,7 +184,7 @@ class Server:
             self.usage.note(self.cache.snapshot())
             inputs = self.cache.inputs([request.name for request in batch])
             dtype = row_dtype(self.cache.params)
-            attention = paged_attention(self.program, inputs, dtype)
+            attention = paged_attention(self.kernels, inputs, dtype)
             logits = self.model.logits(inputs.tokens, inputs.positions, attention)
             last = logits[inputs.row_offsets[1:] - 1]
             for request, row in zip(batch, last):
@@ -321,7 +310,9 @@ def print_sharing(work: Workload, dtype: str) -> None:
     """Serves once more on the CPU, with pages for all: no request waits for others."""
     pages = work.prompts * -(-work.longest // PAGE_SIZE)
     params = cache_params(work.sizes, dtype)
-    server, requests = make_server(dataclasses.replace(work, pages=pages), params, "cpu")
+    server, requests = make_server(
+        dataclasses.replace(work, pages=pages), params, "cpu"
+    )
     for _ in progress("serving again", server.serve(), total=len(requests)):
         pass
     usage = server.usage
@@ -341,7 +332,9 @@ def print_time_without_cache(server: Server, request: Request) -> None:
         tokens = request.tokens[:i]
         server.model.logits(tokens, np.arange(i), causal_attention(unchanged))
     seconds = time.perf_counter() - start
-    print(f"without a cache, alone, a request has {round(count / seconds)} new tokens/s\n")
+    print(
+        f"without a cache, alone, a request has {round(count / seconds)} new tokens/s\n"
+    )
 
 
 def print_speed(server: Server, seconds: float) -> None:
@@ -375,11 +368,10 @@ def make_server(
         max_seq_len=work.longest,
         num_pages=work.pages,
     )
-    source = kernels(params, work.sizes.query_heads)
-    program = kvcache.jit(source, target=target, filename=SOURCE.name)
+    kernels = Kernels.of(params, work.sizes.query_heads, target)
     requests = make_requests(np.random.default_rng(SEED), work)
     batcher = Batcher(cache, requests, PROMPT_TOKENS)
-    return Server(Transformer(work.sizes, SEED), cache, program, batcher), requests
+    return Server(Transformer(work.sizes, SEED), cache, kernels, batcher), requests
 
 
 def run(work: Workload, dtype: str, target: str) -> bool:

@@ -635,7 +635,7 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
         kvcache.ops.append(make_params("mla-fp8"), static_scales=True)(
             inputs, 0, rows[0], key_scale=1, value_scale=1
         )
-    with pytest.raises(ValueError, match="with scales or of fp8"):
+    with pytest.raises(ValueError, match="with scales and no zero points, or of fp8"):
         kvcache.ops.gather(make_params("bf16"), static_scales=True)
     with pytest.raises(ValueError, match="takes no 'output_offsets'"):
         kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))

@@ -186,26 +186,17 @@ def test_requests_start_again_where_the_host_is_full_as_well(pages):
     assert agrees(server, requests)
 
 
-# --- Kernels and model ------------------------------------------------------------
+# --- Operations and model ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", decode.TOLERANCES)
-def test_kernels_of_other_caches_compile_for_chips(dtype):
+def test_operations_compile_for_chips(dtype):
     sizes = transformer.Sizes()
-    source = decode.kernels(decode.cache_params(sizes, dtype), sizes.query_heads)
-    kernels = kvcache.compile(source, target="sm_90a").kernels
-    assert list(kernels) == ["append_kernel", "attention_kernel"]
-    assert ("scales" in {each.name for each in kernels["append_kernel"].parameters}) == (dtype == "f8E4M3FN")
-
-
-def test_file_has_the_kernels_of_an_fp8_cache():
-    sizes = transformer.Sizes()
-    source = decode.kernels(decode.cache_params(sizes, "f8E4M3FN"), sizes.query_heads)
-    of_source, of_file = (
-        {name: kernel.ptx for name, kernel in kvcache.compile(text, target="sm_90a").kernels.items()}
-        for text in (source, decode.SOURCE)
-    )
-    assert of_source == of_file
+    operations = decode.Kernels.of(decode.cache_params(sizes, dtype), sizes.query_heads, "cpu")
+    for name in "append", "attention":
+        (kernel,) = getattr(operations, name).compile("sm_90a").kernels.values()
+        scales = [each for each in kernel.parameters if each.name == "key.scales"]
+        assert bool(scales) == (dtype == "f8E4M3FN")
 
 
 def test_rotated_products_depend_on_distances_only():
