@@ -146,7 +146,12 @@ enum {
   KVCacheAccessVolatile = 128,
   /// Bytes may be read that nobody has written: the thread's `poison` tells
   /// which. Without it, that is an error.
-  KVCacheAccessPoisons = 256
+  KVCacheAccessPoisons = 256,
+  /// Of a variable that has been declared.
+  KVCacheAccessDeclared = 512,
+  /// By a copy: of a thread's variables, `kvcacheEmulatorCopyVariable` tells
+  /// which bytes nobody has written.
+  KVCacheAccessCopied = 1024
 };
 
 /// The bytes of an access that the thread's `poison` has.
@@ -167,11 +172,19 @@ void kvcacheEmulatorReserveStack(KVCacheThread *thread, const KVCacheSite *site,
                                  int64_t count, int64_t bytes);
 
 /// Lets the thread access a variable of its own through any pointer, as long as
-/// the function runs that has made it. Only in modules that are sanitized, like
+/// the function runs that has made it, or until it is declared again. Nobody
+/// has written it, unless `isWritten`. Only in modules that are sanitized, like
 /// what follows.
 void kvcacheEmulatorDeclareVariable(KVCacheThread *thread,
                                     const KVCacheSite *site,
-                                    const void *pointer, int64_t bytes);
+                                    const void *pointer, int64_t bytes,
+                                    int32_t isWritten);
+
+/// A copy that the thread has announced takes along what nobody has written
+/// from one variable to another. Ends the launch if other memory gets it.
+void kvcacheEmulatorCopyVariable(KVCacheThread *thread, const KVCacheSite *site,
+                                 const void *to, const void *from,
+                                 int64_t bytes);
 
 /// Announces an access of the variable at `variable` of `size` bytes.
 void kvcacheEmulatorAccessVariable(KVCacheThread *thread,

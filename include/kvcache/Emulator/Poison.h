@@ -38,6 +38,14 @@ enum {
 void kvcacheEmulatorUse(KVCacheThread *thread, const KVCacheSite *site,
                         uint32_t origin, uint32_t use);
 
+/// The thread reads `bytes` at `offset` of a variable of its own of `size`
+/// bytes, for each of which `unwritten` has a byte that is not 0 if nobody has
+/// written it. Returns the origin of those, or 0 if there are none.
+uint32_t kvcacheEmulatorReadUnwritten(KVCacheThread *thread,
+                                      const KVCacheSite *site,
+                                      const void *unwritten, int64_t bytes,
+                                      int64_t offset, int64_t size);
+
 /// The thread has announced a store of `bytes` at `pointer`. Unless `origin` is
 /// 0, those are poisoned for which `poison` has a byte that is not 0: in shared
 /// memory they stay as if nobody had written them, elsewhere this is a use.

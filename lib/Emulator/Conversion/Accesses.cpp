@@ -42,8 +42,7 @@ template <typename OpT> static uint32_t getAtomicFlags(OpT op) {
   return op.getVolatile_() ? KVCacheAccessVolatile | KVCacheAccessDevice : 0;
 }
 
-/// What an instruction reads or writes of a value in memory.
-static int64_t getStoreBytes(Type type, const DataLayout &layout) {
+int64_t kvcache::getStoreBytes(Type type, const DataLayout &layout) {
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
     return layout.getTypeSize(type);
@@ -77,17 +76,18 @@ bool kvcache::isPrivate(Value base) {
   return base.getDefiningOp<LLVM::AllocaOp>() || getByValue(base);
 }
 
-/// Whether an address may be used where it can't be told what it points to.
-static bool escapes(Value address) {
-  return llvm::any_of(address.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
-      return use.getOperandNumber() > 0 || escapes(user->getResult(0));
-    if (isa<LLVM::StoreOp>(user))
-      return use.getOperandNumber() == 0;
-    return !isa<LLVM::LoadOp, LLVM::MemcpyOp, LLVM::MemmoveOp, LLVM::MemsetOp,
-                LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(user);
-  });
+/// Whether an op may write through a pointer, and nobody announces it.
+static bool isUnknownWrite(Operation *op) {
+  if (!isa_and_present<LLVM::LLVMDialect>(op->getDialect()) ||
+      isa<LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp,
+          LLVM::MemcpyOp, LLVM::MemmoveOp, LLVM::MemsetOp, LLVM::MaskedLoadOp,
+          LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter,
+          LLVM::CallOp, LLVM::LifetimeStartOp, LLVM::LifetimeEndOp,
+          LLVM::Prefetch>(op) ||
+      op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op))
+    return false;
+  return llvm::any_of(op->getOperandTypes(),
+                      llvm::IsaPred<LLVM::LLVMPointerType>);
 }
 
 namespace {
@@ -96,15 +96,22 @@ class Announcer {
 public:
   Announcer(gpu::GPUModuleOp module, EmulatorCalls &calls)
       : layout(module), calls(calls) {
-    if (calls.isSanitized)
-      poisoned = trackPoison(module, calls);
+    if (!calls.isSanitized)
+      return;
+    hasUnknownWrites = module
+                           .walk([](Operation *op) {
+                             return isUnknownWrite(op) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+                           })
+                           .wasInterrupted();
+    tracked = trackPoison(module, calls);
   }
 
   void announceLoad(LLVM::LoadOp op) {
     uint32_t flags = KVCacheAccessRead | getAtomicFlags(op);
     if (isInvariant(op))
       flags |= KVCacheAccessInvariant;
-    if (poisoned.contains(op))
+    if (tracked.loads.contains(op))
       flags |= KVCacheAccessPoisons;
     announceAligned(op, op.getAddr(), op.getType(), flags);
   }
@@ -121,17 +128,39 @@ public:
                       orderFlags);
   }
 
-  /// A copy or fill of any number of bytes, by single ones.
+  /// A fill of any number of bytes, by single ones.
   void announceBytes(Operation *op, Value pointer, Value bytes,
                      uint32_t flags) {
     announce(op, pointer, toI64(op, bytes), 1, flags);
   }
 
-  /// A variable that may be used where it can't be told what it is.
-  void declareVariable(Value base, Operation *before) {
-    if (calls.isSanitized && escapes(base))
-      calls.call(before, "kvcacheEmulatorDeclareVariable", Type(),
-                 {base, getSize(base, before)});
+  /// A copy, which may take bytes along that nobody has written.
+  void announceCopy(Operation *op, Value to, Value from, Value bytes) {
+    announceBytes(op, from, bytes, KVCacheAccessRead | KVCacheAccessCopied);
+    announceBytes(op, to, bytes, KVCacheAccessWrite | KVCacheAccessCopied);
+    if (calls.isSanitized)
+      calls.call(op, "kvcacheEmulatorCopyVariable", Type(),
+                 {to, from, toI64(op, bytes)});
+  }
+
+  /// What the math library writes through the pointers that it is given.
+  void announceResults(LLVM::CallOp op) {
+    if (!op.getCallee() || !op.getCallee()->starts_with("__nv_"))
+      return;
+    for (Value operand : op.getCalleeOperands())
+      if (isa<LLVM::LLVMPointerType>(operand.getType()))
+        announceValue(op, operand, op.getCalleeOperands().front().getType(),
+                      std::nullopt, KVCacheAccessWrite);
+  }
+
+  /// A variable or a parameter whose accesses are not all known.
+  void declare(Value base, Operation *before) {
+    Operation *variable = base.getDefiningOp();
+    if (!calls.isSanitized || tracked.followed.contains(variable))
+      return;
+    bool isWritten = !variable || hasUnknownWrites;
+    calls.call(before, "kvcacheEmulatorDeclareVariable", Type(),
+               {base, getSize(base, before), calls.getI32(before, isWritten)});
   }
 
   /// The lanes of a vector whose mask is set: `pointers` is one pointer to all,
@@ -174,7 +203,7 @@ private:
   void announceValue(Operation *op, Value pointer, Type type,
                      std::optional<uint64_t> alignment, uint32_t flags) {
     int64_t bytes = getStoreBytes(type, layout);
-    if (!isInBounds(pointer, bytes))
+    if (!isInBounds(pointer, bytes) || isDeclared(getBasePointer(pointer)))
       announce(op, pointer, calls.getI64(op, bytes),
                getAlignment(alignment, type, layout), flags);
   }
@@ -217,9 +246,16 @@ private:
     return isPrivate(base) && pointer == base && bytes <= getKnownSize(base);
   }
 
+  bool isDeclared(Value base) {
+    return calls.isSanitized &&
+           !tracked.followed.contains(base.getDefiningOp());
+  }
+
   void announce(Operation *op, Value pointer, Value bytes, int64_t alignment,
                 uint32_t flags) {
     if (Value base = getBasePointer(pointer); isPrivate(base)) {
+      if (isDeclared(base))
+        flags |= KVCacheAccessDeclared;
       if (calls.isSanitized)
         calls.call(
             op, "kvcacheEmulatorAccessVariable", Type(),
@@ -237,8 +273,8 @@ private:
 
   DataLayout layout;
   EmulatorCalls &calls;
-  /// The loads of bytes that may be unwritten.
-  llvm::DenseSet<Operation *> poisoned;
+  TrackedPoison tracked;
+  bool hasUnknownWrites = false;
 };
 
 } // namespace
@@ -268,8 +304,7 @@ static LogicalResult announceOp(Operation *op, Announcer &announcer) {
         return success();
       })
       .Case<LLVM::MemcpyOp, LLVM::MemmoveOp>([&](auto op) {
-        announcer.announceBytes(op, op.getSrc(), op.getLen(), reads);
-        announcer.announceBytes(op, op.getDst(), op.getLen(), writes);
+        announcer.announceCopy(op, op.getDst(), op.getSrc(), op.getLen());
         return success();
       })
       .Case([&](LLVM::MemsetOp op) {
@@ -300,6 +335,16 @@ static LogicalResult announceOp(Operation *op, Announcer &announcer) {
                                 op.getAlignment(), writes);
         return success();
       })
+      .Case([&](LLVM::CallOp op) {
+        announcer.announceResults(op);
+        return success();
+      })
+      .Case<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>([&](auto op) {
+        if (auto variable =
+                op.getPtr().template getDefiningOp<LLVM::AllocaOp>())
+          announcer.declare(variable, op);
+        return success();
+      })
       .Case<LLVM::MemcpyInlineOp, LLVM::MemsetInlineOp, LLVM::masked_expandload,
             LLVM::masked_compressstore>([](auto op) {
         return op.emitOpError("has no lowering for the emulator");
@@ -312,7 +357,7 @@ static void declareParameters(LLVM::LLVMFuncOp function, Announcer &announcer) {
     return;
   for (BlockArgument argument : function.getArguments())
     if (getByValue(argument))
-      announcer.declareVariable(argument, &function.front().front());
+      announcer.declare(argument, &function.front().front());
 }
 
 LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
@@ -325,7 +370,7 @@ LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
   Announcer announcer(module, calls);
   for (Operation *op : ops) {
     if (auto variable = dyn_cast<LLVM::AllocaOp>(op))
-      announcer.declareVariable(variable, op->getNextNode());
+      announcer.declare(variable, op->getNextNode());
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
       declareParameters(function, announcer);
     if (failed(announceOp(op, announcer)))

@@ -53,11 +53,21 @@ LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
 /// of a thread, or a parameter in memory.
 bool isPrivate(Value base);
 
+/// The bytes that an instruction reads or writes of a value in memory.
+int64_t getStoreBytes(Type type, const DataLayout &layout);
+
+/// What has to be announced so that poisoned values are known.
+struct TrackedPoison {
+  /// The loads that may give such values: with `KVCacheAccessPoisons`.
+  llvm::DenseSet<Operation *> loads;
+  /// The variables all of whose accesses are known: compiled code looks after
+  /// their bytes itself. Others must be declared.
+  llvm::DenseSet<Operation *> followed;
+};
+
 /// Follows values that depend on bytes that nobody has written, and ends the
-/// launch where they are used. Returns the loads that may give such values,
-/// which must be announced with `KVCacheAccessPoisons`.
-llvm::DenseSet<Operation *> trackPoison(gpu::GPUModuleOp module,
-                                        EmulatorCalls &calls);
+/// launch where they are used.
+TrackedPoison trackPoison(gpu::GPUModuleOp module, EmulatorCalls &calls);
 
 /// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
 /// fence makes, in a scope of the chip.
@@ -70,7 +80,8 @@ void addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls);
 
 /// Makes all variables of a known size once, where their function begins. A
 /// loop's body ends the life of what it makes, which the lowering of loops does
-/// not say: the frame of a thread would grow with each iteration.
+/// not say: the frame of a thread would grow with each iteration. Where they
+/// were made, their life begins.
 void moveVariablesToEntry(gpu::GPUModuleOp module);
 
 /// Makes an error from a stack that overflows.

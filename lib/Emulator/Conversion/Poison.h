@@ -29,6 +29,8 @@ enum class PoisonRule {
   Branch,
   Load,
   Store,
+  /// A variable holds nothing from here on.
+  Lifetime,
   LoadMatrix,
   StoreMatrix,
   Mma,
@@ -39,6 +41,9 @@ PoisonRule getPoisonRule(Operation *op);
 
 /// The operand of an op with the rule `Exchange` that goes to other lanes.
 unsigned getExchangedOperand(Operation *op);
+
+/// The size of a variable whose count is known.
+uint64_t getVariableBytes(LLVM::AllocaOp variable, const DataLayout &layout);
 
 /// The values of a function that may depend on bytes that nobody has written,
 /// by a flow of data that is as pessimistic as memory is unknown.
@@ -51,10 +56,15 @@ public:
   bool isInVariable(LLVM::AllocaOp variable) const {
     return variables.contains(variable);
   }
+  /// Whether a variable may be read before it is written.
+  bool isReadUnwritten(LLVM::AllocaOp variable) const {
+    return unwritten.contains(variable);
+  }
 
   /// The variable that an access is of, if all accesses of it are known to be;
   /// null for other memory.
   LLVM::AllocaOp findVariable(Value address) const;
+  const llvm::DenseSet<Operation *> &getFollowed() const { return followed; }
 
 private:
   void findVariables(LLVM::LLVMFuncOp function);
@@ -63,7 +73,7 @@ private:
   void add(Value value);
 
   llvm::DenseSet<Value> values;
-  llvm::DenseSet<Operation *> followed, variables;
+  llvm::DenseSet<Operation *> followed, variables, unwritten;
   bool hasChanged = false;
 };
 

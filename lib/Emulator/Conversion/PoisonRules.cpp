@@ -12,8 +12,10 @@
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -60,6 +62,8 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
     return hasShadows(op) ? PoisonRule::Exchange : PoisonRule::Use;
   return llvm::TypeSwitch<Operation *, PoisonRule>(op)
       .Case([](LLVM::LoadOp) { return PoisonRule::Load; })
+      .Case<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(
+          [](auto) { return PoisonRule::Lifetime; })
       .Case([](LLVM::StoreOp) { return PoisonRule::Store; })
       .Case([](NVVM::LdMatrixOp) { return PoisonRule::LoadMatrix; })
       .Case([](NVVM::StMatrixOp) { return PoisonRule::StoreMatrix; })
@@ -97,13 +101,60 @@ static bool isFollowed(Value address) {
   });
 }
 
+/// The loads, the stores and the ends of a variable that is followed.
+static void findAccesses(Value address, SmallVector<Operation *> &accesses) {
+  for (Operation *user : address.getUsers()) {
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
+      findAccesses(user->getResult(0), accesses);
+    else
+      accesses.push_back(user);
+  }
+}
+
+/// Whether a store of all of a variable comes before each load of it.
+static bool isWrittenFirst(LLVM::AllocaOp variable,
+                           const DominanceInfo &dominance,
+                           const DataLayout &layout) {
+  SmallVector<Operation *> accesses;
+  findAccesses(variable, accesses);
+  unsigned lives = 0;
+  SmallVector<LLVM::StoreOp> stores;
+  int64_t bytes = getVariableBytes(variable, layout);
+  for (Operation *op : accesses) {
+    lives += isa<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(op);
+    auto store = dyn_cast<LLVM::StoreOp>(op);
+    if (store && store.getAddr() == variable.getResult() &&
+        getStoreBytes(store.getValue().getType(), layout) >= bytes)
+      stores.push_back(store);
+  }
+  // What begins once has no end between the two.
+  return lives <= 1 && llvm::all_of(accesses, [&](Operation *op) {
+           return !isa<LLVM::LoadOp>(op) ||
+                  llvm::any_of(stores, [&](LLVM::StoreOp store) {
+                    return dominance.properlyDominates(store, op);
+                  });
+         });
+}
+
 void MaybePoisoned::findVariables(LLVM::LLVMFuncOp function) {
+  DataLayout layout = DataLayout::closest(function);
+  DominanceInfo dominance(function);
   function.walk([&](LLVM::AllocaOp op) {
-    if (op->getBlock()->isEntryBlock() && op->getParentOp() == function &&
-        matchPattern(op.getArraySize(), m_Constant()) &&
-        isa<LLVM::LLVMPointerType>(op.getType()) && isFollowed(op))
-      followed.insert(op);
+    if (!op->getBlock()->isEntryBlock() || op->getParentOp() != function ||
+        !matchPattern(op.getArraySize(), m_Constant()) ||
+        !isa<LLVM::LLVMPointerType>(op.getType()) || !isFollowed(op))
+      return;
+    followed.insert(op);
+    if (!isWrittenFirst(op, dominance, layout))
+      unwritten.insert(op);
   });
+}
+
+uint64_t kvcache::getVariableBytes(LLVM::AllocaOp variable,
+                                   const DataLayout &layout) {
+  APInt count;
+  matchPattern(variable.getArraySize(), m_ConstantInt(&count));
+  return count.getZExtValue() * layout.getTypeSize(variable.getElemType());
 }
 
 LLVM::AllocaOp MaybePoisoned::findVariable(Value address) const {
@@ -148,9 +199,9 @@ void MaybePoisoned::visit(Operation *op) {
   switch (getPoisonRule(op)) {
   case PoisonRule::Load: {
     auto load = cast<LLVM::LoadOp>(op);
-    Value base = getBasePointer(load.getAddr());
     LLVM::AllocaOp variable = findVariable(load.getAddr());
-    bool isWritten = isPrivate(base) && !(variable && isInVariable(variable));
+    bool isWritten =
+        variable && !isInVariable(variable) && !isReadUnwritten(variable);
     if (hasShadows(op) && !isWritten)
       add(load.getResult());
     return;
@@ -177,6 +228,7 @@ void MaybePoisoned::visit(Operation *op) {
     if (contains(op->getOperand(getExchangedOperand(op))))
       add(op->getResult(0));
     return;
+  case PoisonRule::Lifetime:
   case PoisonRule::Use:
   case PoisonRule::Call:
   case PoisonRule::StoreMatrix:

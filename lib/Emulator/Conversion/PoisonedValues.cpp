@@ -23,6 +23,7 @@
 #include "Families.h"
 #include "Matrices.h"
 #include "Poison.h"
+#include "VariableShadows.h"
 #include "kvcache/Emulator/Matrices.h"
 #include "kvcache/Emulator/Poison.h"
 #include "kvcache/Support/Pointers.h"
@@ -43,18 +44,14 @@ namespace {
 class PoisonTracker {
 public:
   PoisonTracker(LLVM::LLVMFuncOp function, EmulatorCalls &calls,
-                llvm::DenseSet<Operation *> &loads)
-      : function(function), calls(calls), loads(loads), maybe(function),
-        layout(DataLayout::closest(function)) {}
+                TrackedPoison &tracked)
+      : function(function), calls(calls), tracked(tracked), maybe(function),
+        layout(DataLayout::closest(function)), variables(maybe, calls, layout) {
+  }
 
   void run();
 
 private:
-  /// The shadow of a variable: its bytes, and one origin for all.
-  struct VariableShadow {
-    Value bytes, origin;
-  };
-
   void addArguments(Block &block);
   void track(Operation *op);
   void trackLoad(LLVM::LoadOp op);
@@ -79,20 +76,17 @@ private:
   Shadow loadPoison(ShadowBuilder &b, Type type);
   void storeRegisters(ShadowBuilder &b, MatrixRegisters &registers,
                       ValueRange values, size_t count, size_t offset);
-  VariableShadow &getVariableShadow(LLVM::AllocaOp variable);
-  Value getShadowAddress(ShadowBuilder &b, Value address,
-                         LLVM::AllocaOp variable);
   Value getStoreSlot(Type type);
 
   LLVM::LLVMFuncOp function;
   EmulatorCalls &calls;
-  llvm::DenseSet<Operation *> &loads;
+  TrackedPoison &tracked;
   MaybePoisoned maybe;
   DataLayout layout;
   llvm::DenseMap<Value, Shadow> shadows;
   /// Values that were used before in the block: they are not poisoned behind.
   llvm::DenseSet<Value> checked;
-  llvm::DenseMap<Operation *, VariableShadow> variables;
+  VariableShadows variables;
   llvm::DenseMap<Type, Value> storeSlots;
   /// The arguments of each block that have shadows, which follow those that
   /// the block had.
@@ -100,13 +94,6 @@ private:
 };
 
 } // namespace
-
-/// Builds shadows after an op, with its location.
-static ShadowBuilder behind(Operation *op) {
-  ShadowBuilder b(op);
-  b.builder.setInsertionPointAfter(op);
-  return b;
-}
 
 //===----------------------------------------------------------------------===//
 // Uses
@@ -141,78 +128,28 @@ Value PoisonTracker::getField(ShadowBuilder &b, size_t offset) {
       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
 }
 
-/// Whether a value is in memory just the bytes of its shadow, which are few.
-static bool hasPlainBytes(Type type, const DataLayout &layout) {
-  auto vector = dyn_cast<VectorType>(type);
-  if (!vector && !isa<IntegerType>(type))
-    return false;
-  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-  return width >= 8 && llvm::isPowerOf2_32(width) &&
-         layout.getTypeSize(type) <= KVCachePoisonBytes;
-}
-
 /// The shadow of what the last access has read.
 Shadow PoisonTracker::loadPoison(ShadowBuilder &b, Type type) {
-  constexpr unsigned unaligned = 1;
   Value origin = b.create<LLVM::LoadOp>(
       calls.i32, getField(b, offsetof(KVCacheThread, origin)));
-  if (!hasPlainBytes(type, layout))
+  if (!ShadowBuilder::hasPlainBytes(type, layout))
     return {b.fill(type, b.isNotZero(origin)), origin};
   Value bytes = b.create<LLVM::LoadOp>(
       calls.pointerType, getField(b, offsetof(KVCacheThread, poison)));
-  return {b.create<LLVM::LoadOp>(type, bytes, unaligned), origin};
-}
-
-PoisonTracker::VariableShadow &
-PoisonTracker::getVariableShadow(LLVM::AllocaOp variable) {
-  VariableShadow &shadow = variables[variable];
-  if (shadow.bytes)
-    return shadow;
-  constexpr unsigned alignment = 16;
-  APInt count;
-  matchPattern(variable.getArraySize(), m_ConstantInt(&count));
-  uint64_t bytes =
-      count.getZExtValue() * layout.getTypeSize(variable.getElemType());
-  ShadowBuilder b = behind(variable);
-  auto constant = [&](uint64_t value) {
-    return b.create<LLVM::ConstantOp>(calls.i64, static_cast<int64_t>(value));
-  };
-  shadow.bytes = b.create<LLVM::AllocaOp>(calls.pointerType, calls.i8,
-                                          constant(bytes), alignment);
-  shadow.origin = b.create<LLVM::AllocaOp>(calls.pointerType, calls.i32,
-                                           constant(1), alignment);
-  LLVM::MemsetOp::create(b.builder, b.loc, shadow.bytes, b.zero(calls.i8),
-                         constant(bytes), /*isVolatile=*/false);
-  LLVM::StoreOp::create(b.builder, b.loc, b.zero(calls.i32), shadow.origin);
-  return shadow;
-}
-
-Value PoisonTracker::getShadowAddress(ShadowBuilder &b, Value address,
-                                      LLVM::AllocaOp variable) {
-  Value offset = b.create<LLVM::SubOp>(
-      b.create<LLVM::PtrToIntOp>(calls.i64, address),
-      b.create<LLVM::PtrToIntOp>(calls.i64, variable.getResult()));
-  return b.create<LLVM::GEPOp>(calls.pointerType, calls.i8,
-                               getVariableShadow(variable).bytes, offset);
+  return {b.create<LLVM::LoadOp>(type, bytes, /*alignment=*/1), origin};
 }
 
 void PoisonTracker::trackLoad(LLVM::LoadOp op) {
   use(op, op.getAddr(), KVCacheUseAddress);
   if (!maybe.contains(op.getResult()))
     return;
-  ShadowBuilder b = behind(op);
-  Type type = ShadowBuilder::getType(op.getType());
   if (LLVM::AllocaOp variable = maybe.findVariable(op.getAddr())) {
-    constexpr unsigned unaligned = 1;
-    VariableShadow &shadow = getVariableShadow(variable);
-    Value address = getShadowAddress(b, op.getAddr(), variable);
-    shadows[op.getResult()] = {
-        b.create<LLVM::LoadOp>(type, address, unaligned),
-        b.create<LLVM::LoadOp>(calls.i32, shadow.origin)};
+    shadows[op.getResult()] = variables.load(op, variable);
     return;
   }
-  loads.insert(op);
-  shadows[op.getResult()] = loadPoison(b, type);
+  tracked.loads.insert(op);
+  ShadowBuilder b = ShadowBuilder::behind(op);
+  shadows[op.getResult()] = loadPoison(b, ShadowBuilder::getType(op.getType()));
 }
 
 /// Memory for the shadow of a value of a type, where functions look at it.
@@ -225,31 +162,14 @@ Value PoisonTracker::getStoreSlot(Type type) {
 
 void PoisonTracker::trackStore(LLVM::StoreOp op) {
   use(op, op.getAddr(), KVCacheUseAddress);
+  if (LLVM::AllocaOp variable = maybe.findVariable(op.getAddr()))
+    return variables.store(op, variable, get(op.getValue()));
   Shadow shadow = get(op.getValue());
-  ShadowBuilder b = behind(op);
-  if (LLVM::AllocaOp variable = maybe.findVariable(op.getAddr())) {
-    if (!maybe.isInVariable(variable))
-      return;
-    constexpr unsigned unaligned = 1;
-    VariableShadow &stored = getVariableShadow(variable);
-    Value bits = shadow
-                     ? shadow.bits
-                     : b.zero(ShadowBuilder::getType(op.getValue().getType()));
-    LLVM::StoreOp::create(b.builder, b.loc, bits,
-                          getShadowAddress(b, op.getAddr(), variable),
-                          unaligned);
-    if (!shadow)
-      return;
-    Value old = b.create<LLVM::LoadOp>(calls.i32, stored.origin);
-    Value origin = b.create<LLVM::SelectOp>(b.any(bits), shadow.origin, old);
-    LLVM::StoreOp::create(b.builder, b.loc, origin, stored.origin);
-    return;
-  }
   if (!shadow)
     return;
+  ShadowBuilder b = ShadowBuilder::behind(op);
   Value slot = getStoreSlot(shadow.bits.getType());
-  constexpr unsigned unaligned = 1;
-  LLVM::StoreOp::create(b.builder, b.loc, shadow.bits, slot, unaligned);
+  LLVM::StoreOp::create(b.builder, b.loc, shadow.bits, slot, /*alignment=*/1);
   Value bytes = b.create<LLVM::ConstantOp>(
       calls.i64,
       static_cast<int64_t>(layout.getTypeSize(shadow.bits.getType())));
@@ -335,7 +255,7 @@ void PoisonTracker::trackMatrixLoad(NVVM::LdMatrixOp op) {
   if (!maybe.contains(op.getRes()))
     return;
   MatrixRegisters registers(op, calls);
-  ShadowBuilder b = behind(op);
+  ShadowBuilder b = ShadowBuilder::behind(op);
   shadows[op.getRes()] = {
       registers.load(b.builder, ShadowBuilder::getType(op.getType()),
                      offsetof(KVCacheMatrixRegisters, poisonD)),
@@ -373,7 +293,7 @@ void PoisonTracker::trackMma(Operation *op) {
                  offsetof(KVCacheMatrixRegisters, poisonC));
   if (op->getNumResults() == 0)
     return;
-  ShadowBuilder after = behind(op);
+  ShadowBuilder after = ShadowBuilder::behind(op);
   Type type = ShadowBuilder::getType(op->getResult(0).getType());
   shadows[op->getResult(0)] = {
       registers.load(after.builder, type,
@@ -398,7 +318,7 @@ void PoisonTracker::trackExchange(Operation *op) {
   storeField(b, origin, offsetof(KVCacheThread, origin));
   if (!shadow)
     return;
-  ShadowBuilder after = behind(op);
+  ShadowBuilder after = ShadowBuilder::behind(op);
   auto load = [&](size_t field) {
     return after.create<LLVM::LoadOp>(calls.i32, getField(after, field));
   };
@@ -442,6 +362,8 @@ void PoisonTracker::track(Operation *op) {
     return trackLoad(cast<LLVM::LoadOp>(op));
   case PoisonRule::Store:
     return trackStore(cast<LLVM::StoreOp>(op));
+  case PoisonRule::Lifetime:
+    return variables.empty(op);
   case PoisonRule::LoadMatrix:
     return trackMatrixLoad(cast<NVVM::LdMatrixOp>(op));
   case PoisonRule::StoreMatrix:
@@ -453,6 +375,7 @@ void PoisonTracker::track(Operation *op) {
 }
 
 void PoisonTracker::run() {
+  tracked.followed.insert_range(maybe.getFollowed());
   SetVector<Block *> blocks = getBlocksSortedByDominance(function.getBody());
   for (Block *block : blocks)
     addArguments(*block);
@@ -466,11 +389,11 @@ void PoisonTracker::run() {
   }
 }
 
-llvm::DenseSet<Operation *> kvcache::trackPoison(gpu::GPUModuleOp module,
-                                                 EmulatorCalls &calls) {
-  llvm::DenseSet<Operation *> loads;
+TrackedPoison kvcache::trackPoison(gpu::GPUModuleOp module,
+                                   EmulatorCalls &calls) {
+  TrackedPoison tracked;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal())
-      PoisonTracker(function, calls, loads).run();
-  return loads;
+      PoisonTracker(function, calls, tracked).run();
+  return tracked;
 }

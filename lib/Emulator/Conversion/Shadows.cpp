@@ -14,9 +14,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Shadows.h"
+#include "kvcache/Emulator/ABI.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -59,6 +61,15 @@ Type ShadowBuilder::getType(Type type) {
              ? Type()
              : LLVM::LLVMStructType::getLiteral(type.getContext(), fields,
                                                 structure.isPacked());
+}
+
+bool ShadowBuilder::hasPlainBytes(Type type, const DataLayout &layout) {
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector && !isa<IntegerType>(type))
+    return false;
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  return width >= 8 && llvm::isPowerOf2_32(width) &&
+         layout.getTypeSize(type) <= KVCachePoisonBytes;
 }
 
 /// The parts of a structure or an array; none for other types.

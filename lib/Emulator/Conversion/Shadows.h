@@ -30,8 +30,18 @@ class ShadowBuilder {
 public:
   explicit ShadowBuilder(Operation *op) : builder(op), loc(op->getLoc()) {}
 
+  /// Builds behind an op, with its location.
+  static ShadowBuilder behind(Operation *op) {
+    ShadowBuilder b(op);
+    b.builder.setInsertionPointAfter(op);
+    return b;
+  }
+
   /// The type of the shadow of a value; null if values of this type have none.
   static Type getType(Type type);
+  /// Whether a value is in memory just the bytes of its shadow, whose type it
+  /// is, and they are as few as `KVCachePoisonBytes`.
+  static bool hasPlainBytes(Type type, const DataLayout &layout);
   static bool hasShadow(Value value) { return bool(getType(value.getType())); }
 
   template <typename OpTy, typename... Args> Value create(Args &&...args) {

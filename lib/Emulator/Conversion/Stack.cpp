@@ -37,6 +37,11 @@ void kvcache::moveVariablesToEntry(gpu::GPUModuleOp module) {
   });
   for (LLVM::AllocaOp op : variables) {
     auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+    if (!op->getBlock()->isEntryBlock()) {
+      OpBuilder behind(op->getContext());
+      behind.setInsertionPointAfter(op);
+      LLVM::LifetimeStartOp::create(behind, op.getLoc(), op.getResult());
+    }
     OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
     Value count = LLVM::ConstantOp::create(
         builder, op.getLoc(), op.getArraySize().getType(), *getCount(op));

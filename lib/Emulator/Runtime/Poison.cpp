@@ -10,13 +10,15 @@
 #include "Block.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace mlir::kvcache::emulator;
 
 uint32_t Origins::add(const Origin &origin) {
   // A kernel that reads ever more of such bytes must not take all memory.
   constexpr size_t most = 1 << 16;
-  auto [found, isNew] = numbers.try_emplace({origin.site, origin.begin}, 0);
+  auto [found, isNew] =
+      numbers.try_emplace({origin.site, origin.begin, origin.variableBytes}, 0);
   if (!isNew)
     return found->second;
   if (origins.size() == most)
@@ -100,7 +102,9 @@ std::string Sanitizer::describeOrigin(uint32_t number) const {
   return std::string("depends on bytes which nobody had written") +
          (origin.mayArrive ? ", and for which no copy had been issued," : "") +
          " when " + Block::describe(origin.site) + " read them; the first is " +
-         describePlace(origin.begin, origin.isGlobal);
+         (origin.variableBytes
+              ? Variables::describe(origin.begin, origin.variableBytes)
+              : describePlace(origin.begin, origin.isGlobal));
 }
 
 std::string Sanitizer::describeMissing(const Access &access, uint64_t index,
@@ -141,6 +145,18 @@ void kvcacheEmulatorUse(KVCacheThread *self, const KVCacheSite *site,
                                      "uses", "passes to a function"};
   const Thread &thread = Thread::get(self);
   thread.block->sanitizer.failUse(thread, site, uses[use], origin);
+}
+
+uint32_t kvcacheEmulatorReadUnwritten(KVCacheThread *self,
+                                      const KVCacheSite *site,
+                                      const void *unwritten, int64_t bytes,
+                                      int64_t offset, int64_t size) {
+  const auto *first = static_cast<const char *>(unwritten);
+  const void *found = std::memchr(first, -1, bytes);
+  if (!found)
+    return 0;
+  offset += static_cast<const char *>(found) - first;
+  return Thread::get(self).block->sanitizer.addOrigin(site, offset, size);
 }
 
 void kvcacheEmulatorStorePoison(KVCacheThread *self, const KVCacheSite *site,

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace mlir::kvcache::emulator {
@@ -35,6 +35,8 @@ public:
     const KVCacheSite *site;
     uint64_t begin;
     bool isGlobal, mayArrive;
+    /// Of the thread's variable that it is of, or 0.
+    uint64_t variableBytes = 0;
   };
 
   void clear() {
@@ -47,7 +49,8 @@ public:
 
 private:
   std::vector<Origin> origins;
-  std::map<std::pair<const KVCacheSite *, uint64_t>, uint32_t> numbers;
+  std::map<std::tuple<const KVCacheSite *, uint64_t, uint64_t>, uint32_t>
+      numbers;
 };
 
 /// The bytes of global memory that a copy reads and nobody has written.

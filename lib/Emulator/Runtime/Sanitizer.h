@@ -73,6 +73,12 @@ public:
   /// Those of the range are poisoned again that are not 0 in `bytes`, behind an
   /// access that writes them.
   void poisonShared(SharedRange range, const char *bytes, uint32_t origin);
+  /// The number of the origin of a value that the thread reads from a variable
+  /// of its own, of `size` bytes, where nobody has written the byte at
+  /// `offset`.
+  uint32_t addOrigin(const KVCacheSite *site, uint64_t offset, uint64_t size) {
+    return origins.add({site, offset, false, false, size});
+  }
   /// Fails for a thread that uses a poisoned value, such as "branches on".
   [[noreturn]] void failUse(const Thread &thread, const KVCacheSite *site,
                             const std::string &use, uint32_t origin) const;
