@@ -13,6 +13,7 @@
 
 #include "BackEndLimits.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -146,12 +147,31 @@ static LogicalResult checkBits(NVVM::WgmmaMmaAsyncOp op) {
   return success();
 }
 
+/// Values are of functions. The translation to LLVM IR ends the process on
+/// those of a module.
+static LogicalResult checkPlace(Operation *op) {
+  if (op->getNumResults() &&
+      isa_and_nonnull<gpu::GPUModuleOp>(op->getParentOp()))
+    return op->emitOpError("has results, but is in no function of its module");
+  return success();
+}
+
+static LogicalResult checkExceptions(Operation *op) {
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+  if (isa<LLVM::InvokeOp, LLVM::LandingpadOp, LLVM::ResumeOp>(op) ||
+      (function && function.getPersonality()))
+    return op->emitOpError("is for exceptions, which PTX doesn't have");
+  return success();
+}
+
 LogicalResult kvcache::checkBackEndLimits(Operation *op) {
+  if (failed(checkPlace(op)))
+    return failure();
   if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
     return checkBits(product);
   if (op->getName().getDialectNamespace() != "llvm")
     return success();
-  return failure(failed(checkMath(op)) || failed(checkIntrinsic(op)) ||
-                 failed(checkTypes(op)) || failed(checkConversion(op)) ||
-                 failed(checkAtomic(op)));
+  return failure(failed(checkExceptions(op)) || failed(checkMath(op)) ||
+                 failed(checkIntrinsic(op)) || failed(checkTypes(op)) ||
+                 failed(checkConversion(op)) || failed(checkAtomic(op)));
 }

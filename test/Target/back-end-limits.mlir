@@ -93,3 +93,39 @@ gpu.module @kernels {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  memref.global @memrefs : memref<4xf32, #gpu.address_space<workgroup>>
+  // expected-error @below {{has results, but is in no function of its module}}
+  %m = memref.get_global @memrefs : memref<4xf32, #gpu.address_space<workgroup>>
+  gpu.func @kernel() kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @other()
+  llvm.func @personality(...) -> i32
+  llvm.func @exceptions() attributes {personality = @personality} {
+    // expected-error @below {{'llvm.invoke' op is for exceptions, which PTX doesn't have}}
+    llvm.invoke @other() to ^end unwind ^failed : () -> ()
+  ^end:
+    llvm.return
+  ^failed:
+    %pad = llvm.landingpad cleanup : !llvm.struct<(ptr, i32)>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @below {{'llvm.func' op is for exceptions, which PTX doesn't have}}
+  llvm.func @handler() attributes {personality = @nowhere} {
+    llvm.return
+  }
+}
