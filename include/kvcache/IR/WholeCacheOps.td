@@ -182,19 +182,20 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
         :$row_offsets,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
     Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    Arg<KVCache_GatheredRows, "the keys, [batch, tokens, H, E] or [total, H, E]">
+        :$keys,
+    Arg<Optional<KVCache_GatheredRows>, "the values, as the keys">:$values,
     Arg<Optional<KVCache_Numbers>,
         "first output row of each sequence, [batch + 1]">:$output_offsets,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
-    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
-    Arg<KVCache_GatheredRows, "the keys, [batch, tokens, H, E] or [total, H, E]">
-        :$keys,
-    Arg<Optional<KVCache_GatheredRows>, "the values, as the keys">:$values
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale
   );
   let results = (outs Variadic<KVCache_GatheredRows>:$results);
   let assemblyFormat = [{
     $key_cache (`,` $value_cache^)? (`rows` $row_offsets^)? (`begin` $begin^)?
-    (`end` $end^)? (`output_offsets` $output_offsets^)?
-    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)? `outs` `(` $keys (`,` $values^)? `)` attr-dict
+    (`end` $end^)? `outs` `(` $keys (`,` $values^)? `)`
+    (`output_offsets` $output_offsets^)? (`key_scale` $key_scale^)?
+    (`value_scale` $value_scale^)? attr-dict
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{

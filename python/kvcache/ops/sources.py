@@ -56,9 +56,10 @@ def gather_source(spec: LayerSpec, dtype: str) -> str:
     types = ", ".join(
         [
             *[params.cache_type] * len(views),
-            *["memref<?xi32>"] * (1 + len(offsets)),
-            *[scale_type] * len(scales),
+            "memref<?xi32>",
             *[dense] * len(operands),
+            *["memref<?xi32>"] * len(offsets),
+            *[scale_type] * len(scales),
         ]
     )
     arguments = ", ".join(
@@ -69,7 +70,8 @@ def gather_source(spec: LayerSpec, dtype: str) -> str:
         ]
     )
     ragged = " output_offsets %offsets" if spec.ragged else ""
-    body = f"""kvcache.gather {', '.join(views)} rows %rows{ragged}{scale_text} outs({', '.join(operands)})
+    results = f"outs({', '.join(operands)}){ragged}{scale_text}"
+    body = f"""kvcache.gather {', '.join(views)} rows %rows {results}
       : {types}"""
     return _function("gather", params, f"%layer: index, {arguments}", body, views=True)
 

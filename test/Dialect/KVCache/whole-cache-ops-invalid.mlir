@@ -240,7 +240,7 @@ func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !ca
 // (C3) of gather
 func.func @c3_static_scale_of_bf16(%cache: !cache, %out: memref<?x?x8x128xbf16>, %s: f32) {
   // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
-  kvcache.gather %cache key_scale %s outs(%out) : !cache, f32, memref<?x?x8x128xbf16>
+  kvcache.gather %cache outs(%out) key_scale %s : !cache, memref<?x?x8x128xbf16>, f32
   return
 }
 
@@ -264,7 +264,7 @@ func.func @c1_ragged_without_offsets(%cache: !cache, %out: memref<?x8x128xbf16>)
 // (C1) of gather
 func.func @c1_dense_with_offsets(%cache: !cache, %out: memref<?x?x8x128xbf16>, %n: memref<?xi32>) {
   // expected-error @below {{expects 'keys' to have 3 dimensions, because there are 'output_offsets'}}
-  kvcache.gather %cache output_offsets %n outs(%out) : !cache, memref<?xi32>, memref<?x?x8x128xbf16>
+  kvcache.gather %cache outs(%out) output_offsets %n : !cache, memref<?x?x8x128xbf16>, memref<?xi32>
   return
 }
 
@@ -276,6 +276,6 @@ func.func @c1_dense_with_offsets(%cache: !cache, %out: memref<?x?x8x128xbf16>, %
 // (C3) of gather
 func.func @c3_static_scale_with_zero_points(%cache: !int4, %out: memref<?x?x8x128xbf16>, %s: f32) {
   // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
-  kvcache.gather %cache key_scale %s outs(%out) : !int4, f32, memref<?x?x8x128xbf16>
+  kvcache.gather %cache outs(%out) key_scale %s : !int4, memref<?x?x8x128xbf16>, f32
   return
 }

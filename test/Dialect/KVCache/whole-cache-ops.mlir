@@ -25,12 +25,12 @@ func.func @append(%k: !rows, %v: !rows, %keys: !cache, %values: !fp8, %offsets: 
 
 // CHECK-LABEL: func.func @static_scales(
 // CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} key_scale %{{.*}} value_scale %{{.*}} :
-// CHECK:         kvcache.gather %{{.*}}, %{{.*}} output_offsets %{{.*}} key_scale %{{.*}} value_scale %{{.*}} outs(%{{.*}}, %{{.*}}) :
+// CHECK:         kvcache.gather %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) output_offsets %{{.*}} key_scale %{{.*}} value_scale %{{.*}} :
 func.func @static_scales(%k: !rows, %v: !rows, %fp8: !fp8, %n: memref<?xi32>, %one: f32, %each: memref<8xf32>) {
   kvcache.append %k, %v to %fp8, %fp8 rows %n key_scale %one value_scale %each
       : !rows, !rows, !fp8, !fp8, memref<?xi32>, f32, memref<8xf32>
-  kvcache.gather %fp8, %fp8 output_offsets %n key_scale %one value_scale %each outs(%k, %v)
-      : !fp8, !fp8, memref<?xi32>, f32, memref<8xf32>, !rows, !rows
+  kvcache.gather %fp8, %fp8 outs(%k, %v) output_offsets %n key_scale %one value_scale %each
+      : !fp8, !fp8, !rows, !rows, memref<?xi32>, f32, memref<8xf32>
   return
 }
 
