@@ -136,7 +136,8 @@ class Router:
                 try:
                     kind, name, *rest = pipe.recv()
                 except (EOFError, OSError):
-                    self._replace(process)
+                    if process in self.processes:
+                        self._replace(process)
                     continue
                 request = self._requests[name]
                 if process in (request.prefill, request.decode):
@@ -173,6 +174,12 @@ class Router:
     def _on_lost(self, request: Request, reason: str) -> None:
         self.counts["begun again"] += 1
         self._begin(request)
+
+    def kill(self, index: int) -> None:
+        """Kills a worker. What it has said and nobody has heard is lost."""
+        process = self.processes[index]
+        process.kill()
+        self._replace(process)
 
     def _replace(self, process: Process) -> None:
         """Starts another worker, and begins again what the one that is gone had."""
@@ -224,7 +231,7 @@ def serve(plan: Plan, workers: int, requests: list[Request], kill: bool) -> bool
     deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1} if kill else {}
     for i, _ in enumerate(progress("serving", served, total=len(requests))):
         if i in deaths:
-            router.processes[deaths[i]].kill()
+            router.kill(deaths[i])
     seconds = time.perf_counter() - start
     for process in router.processes:
         process.end()
