@@ -18,9 +18,15 @@ from ..dtypes import DTypeLike
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
-from . import sources
 from .attention import AttentionSpec, make_spec
-from .sources import LayerSpec
+from .sources import (
+    LayerSpec,
+    append_source,
+    attention_source,
+    copy_pages_source,
+    gather_source,
+    merge_states_source,
+)
 
 _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
@@ -407,11 +413,11 @@ def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
 
 
 _SOURCES: dict[Any, Any] = {
-    _Append: sources.append_source,
-    _Gather: sources.gather_source,
-    _CopyPages: sources.copy_pages_source,
-    _MergeStates: sources.merge_states_source,
-    _Attention: sources.attention_source,
+    _Append: append_source,
+    _Gather: gather_source,
+    _CopyPages: copy_pages_source,
+    _MergeStates: merge_states_source,
+    _Attention: attention_source,
 }
 
 

@@ -570,7 +570,15 @@ func.func @run(%elements: !elements, %lengths: memref<?xi32>, %table: memref<?x?
   return
 }}
 """
-PIPES = [case for case in CASES if case.page_size == 16 and case.head_size // case.per_byte >= 16]
+# Tokens with scales of their own and no zero points: the kernel reads one scale a group.
+PIPES = [
+    case
+    for case in CASES
+    if case.page_size == 16
+    and case.head_size // case.per_byte >= 16
+    and case.token_granularity == 1
+    and case.dtype != "i4"
+]
 
 
 @pytest.mark.parametrize("target", ["cpu", *TARGETS])

@@ -115,5 +115,5 @@ def test_quantization_by_hand():
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_largest_numbers(element):
     """What the documentation divides by."""
-    largest = {"f8E4M3FN": 448, "f8E5M2": 57344, "i8": 127, "f4E2M1FN": 6}
+    largest = {"f8E4M3FN": 448, "f8E5M2": 57344, "i8": 127, "f4E2M1FN": 6, "i4": 15}
     assert ELEMENTS[element].largest() == largest[element]

@@ -35,7 +35,7 @@ def test_dtypes(spec, dtype, name):
     "spec",
     [
         "f8",
-        "i4",
+        "i5",
         "float",
         "",
         "nothing",
