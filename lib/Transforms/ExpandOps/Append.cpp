@@ -147,7 +147,8 @@ private:
         appendHeads(op.getQueries(), row, position, thread);
         Value slot = frame.loadSigned(op.getSlots(), row);
         frame.runIf(frame.less(frame.index(-1), slot), [&] {
-          appendToCaches(row, getPlaceOfSlot(slot), position, thread);
+          appendToCaches(row, getPlaceOfRow(frame, op.getKeyCache(), slot),
+                         position, thread);
         });
         return;
       }
@@ -160,12 +161,6 @@ private:
       appendHeads(op.getQueries(), row, position, thread);
       appendToCaches(row, {b, token, Value()}, position, thread);
     });
-  }
-
-  Place getPlaceOfSlot(Value slot) {
-    Value pageSize = frame.getPageSize(op.getKeyCache());
-    return {frame.index(0), frame.rem(slot, pageSize),
-            frame.div(slot, pageSize)};
   }
 
   Rope getRope(Value position) {

@@ -78,8 +78,7 @@ Value AttentionBase::loadId(const QueryRows &rows, Value column) {
 Place AttentionBase::getPlace(const QueryRows &rows, Value token, Value id) {
   if (!id)
     return {rows.batch, token, Value()};
-  Value pageSize = frame.getPageSize(op.getKeyCache());
-  return {frame.index(0), frame.rem(id, pageSize), frame.div(id, pageSize)};
+  return getPlaceOfRow(frame, op.getKeyCache(), id);
 }
 
 Value AttentionBase::getFactor() {

@@ -118,6 +118,12 @@ Value FloatBuilder::log2(Value value) const {
   return call.getResult(0);
 }
 
+Value FloatBuilder::log(Value value) const {
+  if (!isGPU)
+    return math::LogOp::create(builder, loc, value);
+  return mul(log2(value), constant(llvm::numbers::ln2f));
+}
+
 /// (1 - e) / (1 + e) with e = 2^(-2 |x| log2 e), with the sign of x.
 Value FloatBuilder::tanh(Value value) const {
   Type type = value.getType();

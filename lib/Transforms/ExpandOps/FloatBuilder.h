@@ -46,6 +46,8 @@ public:
   Value exp2(Value power) const;
   /// The logarithm of base 2 of a float.
   Value log2(Value value) const;
+  /// The natural logarithm of a float.
+  Value log(Value value) const;
   Value tanh(Value value) const;
 
 private:

@@ -32,6 +32,11 @@ Value kvcache::convertLanes(const Frame &frame, Value value, Type lane) {
   return arith::TruncFOp::create(builder, frame.loc, to, value);
 }
 
+Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
+  Value pageSize = frame.getPageSize(cache);
+  return {frame.index(0), frame.rem(row, pageSize), frame.div(row, pageSize)};
+}
+
 //===----------------------------------------------------------------------===//
 // Dense memory
 //===----------------------------------------------------------------------===//

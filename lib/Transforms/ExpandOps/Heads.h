@@ -22,6 +22,9 @@ struct Place {
   Value page;
 };
 
+/// The place of an encoded row of a paged cache: `page * P + offset`.
+Place getPlaceOfRow(const Frame &frame, Value cache, Value row);
+
 /// Converts floats, or vectors of them, to another lane type, through f32 if
 /// neither contains the other.
 Value convertLanes(const Frame &frame, Value value, Type lane);

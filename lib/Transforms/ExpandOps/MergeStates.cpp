@@ -7,15 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandOps.h"
+#include "FloatBuilder.h"
 #include "Heads.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -27,10 +26,9 @@ namespace {
 class Merger {
 public:
   Merger(MergeStatesOp op, const Frame &frame)
-      : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
-        parts(frame.dim(op.getParts(), 0)) {
-    minusInfinity = constant(-std::numeric_limits<float>::infinity());
-  }
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
+        parts(frame.dim(op.getParts(), 0)),
+        minusInfinity(f.constant(-std::numeric_limits<float>::infinity())) {}
 
   /// Merges a thread's share of a head.
   void merge(Value row, Value head, Value lane, const Split &split) {
@@ -38,46 +36,22 @@ public:
     Value isEmpty = arith::CmpFOp::create(
         builder, loc, arith::CmpFPredicate::OEQ, most, minusInfinity);
     // Differences of -inf would be NaN.
-    Value base =
-        arith::SelectOp::create(builder, loc, isEmpty, constant(0), most);
+    Value base = f.select(isEmpty, f.constant(0), most);
     Value d = frame.mul(lane, frame.index(split.unit));
     auto [total, sums] = addParts(row, head, d, base, split.unit);
-    Value divisor =
-        arith::SelectOp::create(builder, loc, isEmpty, constant(1), total);
-    Value factor =
-        arith::DivFOp::create(builder, loc, constant(1), divisor).getResult();
-    Value factors =
-        vector::BroadcastOp::create(builder, loc, sums.getType(), factor);
-    Value merged = arith::MulFOp::create(builder, loc, sums, factors);
+    Value divisor = f.select(isEmpty, f.constant(1), total);
+    Value factors = f.splat(f.div(f.constant(1), divisor), split.unit);
+    Value merged = f.mul(sums, factors);
     storeDense(frame, merged, op.getOut(), {row, head}, d);
     frame.runIf(frame.equal(lane, frame.index(0)), [&] {
-      Value log = computeLog(divisor);
-      Value sum = arith::AddFOp::create(builder, loc, base, log);
-      Value lse =
-          arith::SelectOp::create(builder, loc, isEmpty, minusInfinity, sum);
+      Value sum = f.add(base, f.log(divisor));
+      Value lse = f.select(isEmpty, minusInfinity, sum);
       memref::StoreOp::create(builder, loc, lse, op.getLse(),
                               ValueRange{row, head});
     });
   }
 
 private:
-  Value constant(float value) {
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getF32FloatAttr(value));
-  }
-
-  /// The natural logarithm. A chip's own is of base 2, with an error of 2^-22
-  /// (PTX ISA, "lg2.approx"); another needs CUDA's libdevice.
-  Value computeLog(Value value) {
-    if (!frame.isGPU)
-      return math::LogOp::create(builder, loc, value);
-    auto log2 = LLVM::CallIntrinsicOp::create(
-        builder, loc, builder.getF32Type(),
-        builder.getStringAttr("llvm.nvvm.lg2.approx.f"), ValueRange{value});
-    return arith::MulFOp::create(builder, loc, log2.getResult(0),
-                                 constant(llvm::numbers::ln2f));
-  }
-
   Value loadLSE(Value part, Value row, Value head) {
     return memref::LoadOp::create(builder, loc, op.getLses(),
                                   ValueRange{part, row, head});
@@ -99,12 +73,10 @@ private:
   /// The sum of weights, and that of weighted parts.
   std::pair<Value, Value> addParts(Value row, Value head, Value d, Value base,
                                    int64_t count) {
-    auto type = VectorType::get(count, builder.getF32Type());
-    Value zeros =
-        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+    Value zeros = f.constant(f.vectorOf(count), 0);
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), parts, frame.index(1),
-        ValueRange{constant(0), zeros},
+        ValueRange{f.constant(0), zeros},
         [&](OpBuilder &, Location, Value part, ValueRange carried) {
           Value lse = loadLSE(part, row, head);
           Value hasKeys = arith::CmpFOp::create(
@@ -112,20 +84,15 @@ private:
           auto branch = scf::IfOp::create(
               builder, loc, hasKeys,
               [&](OpBuilder &, Location) {
-                Value difference =
-                    arith::SubFOp::create(builder, loc, lse, base);
-                Value weight = math::ExpOp::create(builder, loc, difference);
+                Value weight =
+                    math::ExpOp::create(builder, loc, f.sub(lse, base));
                 Value values =
                     convertLanes(frame,
                                  loadDense(frame, op.getParts(),
                                            {part, row, head}, d, count),
                                  builder.getF32Type());
-                Value weights =
-                    vector::BroadcastOp::create(builder, loc, type, weight);
-                Value total =
-                    arith::AddFOp::create(builder, loc, carried[0], weight);
-                Value sums = math::FmaOp::create(builder, loc, weights, values,
-                                                 carried[1]);
+                Value total = f.add(carried[0], weight);
+                Value sums = f.fma(f.splat(weight, count), values, carried[1]);
                 scf::YieldOp::create(builder, loc, ValueRange{total, sums});
               },
               [&](OpBuilder &, Location) {
@@ -140,6 +107,7 @@ private:
   const Frame &frame;
   OpBuilder &builder;
   Location loc;
+  FloatBuilder f;
   Value parts, minusInfinity;
 };
 
