@@ -51,9 +51,10 @@ class Operation:
     functions: tuple[str, ...]
     mutates: tuple[str, ...]
 
-    def __init__(self, source: str, target: str) -> None:
+    def __init__(self, source: str, target: str, spec: Any) -> None:
         self.source = source
         self.target = target
+        self._spec = spec
 
     @functools.cached_property
     def program(self) -> JitModule:
@@ -71,9 +72,7 @@ class Operation:
 class _OnLayer(Operation):
     """An operation on the keys and values of a layer, maybe with static scales."""
 
-    def __init__(self, source: str, target: str, spec: LayerSpec) -> None:
-        super().__init__(source, target)
-        self._spec = spec
+    _spec: LayerSpec
 
     def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
         """The static scales as arguments: f32 [heads] each."""
@@ -218,10 +217,12 @@ class _Attention(Operation):
     functions = ("attention",)
     mutates = ("out", "lse")
 
-    def __init__(self, source: str, target: str, spec: AttentionSpec) -> None:
-        super().__init__(source, target)
+    def __init__(
+        self, source: str, target: str, subject: tuple[KVCacheParams, AttentionSpec]
+    ) -> None:
+        _, spec = subject
+        super().__init__(source, target, spec)
         self._no_lse = np.empty((0, spec.query_heads), np.float32)
-        self._spec = spec
 
     def __call__(
         self,
@@ -404,12 +405,7 @@ def _make(kind: Any, subject: Any, target: str, dtype: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
-    source = _SOURCES[kind](subject, dtype)
-    if kind is _Attention:
-        return kind(source, target, subject[1])
-    if issubclass(kind, _OnLayer):
-        return kind(source, target, subject)
-    return kind(source, target)
+    return kind(_SOURCES[kind](subject, dtype), target, subject)
 
 
 _SOURCES: dict[Any, Any] = {
