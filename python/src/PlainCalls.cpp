@@ -136,7 +136,7 @@ static PyObject *bindMethod(PyObject *self, PyObject *object, PyObject *) {
   return PyMethod_New(self, object);
 }
 
-/// What it lacks it has from the method, such as its name.
+/// Attributes of the object, else those of the method, such as its name.
 static PyObject *getAttribute(PyObject *self, PyObject *name) {
   if (PyObject *found = PyObject_GenericGetAttr(self, name))
     return found;

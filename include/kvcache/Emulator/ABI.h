@@ -180,8 +180,8 @@ void kvcacheEmulatorDeclareVariable(KVCacheThread *thread,
                                     const void *pointer, int64_t bytes,
                                     int32_t isWritten);
 
-/// A copy that the thread has announced takes along what nobody has written
-/// from one variable to another. Ends the launch if other memory gets it.
+/// An announced copy carries unwritten bytes from one variable to another. Ends
+/// the launch if other memory gets them.
 void kvcacheEmulatorCopyVariable(KVCacheThread *thread, const KVCacheSite *site,
                                  const void *to, const void *from,
                                  int64_t bytes);

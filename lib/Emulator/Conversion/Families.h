@@ -56,7 +56,8 @@ bool isPrivate(Value base);
 /// The bytes that an instruction reads or writes of a value in memory.
 int64_t getStoreBytes(Type type, const DataLayout &layout);
 
-/// What has to be announced so that poisoned values are known.
+/// The loads and variables that the runtime must hear of to know poisoned
+/// values.
 struct TrackedPoison {
   /// The loads that may give such values: with `KVCacheAccessPoisons`.
   llvm::DenseSet<Operation *> loads;

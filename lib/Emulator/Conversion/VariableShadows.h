@@ -36,7 +36,7 @@ private:
   struct VariableShadow {
     /// A byte for each one of the variable: -1 until it is written, then 0.
     Value unwritten;
-    /// The poison of what is stored, and one origin for all.
+    /// The poison of the stored values, and one origin for all of them.
     Value bits, origin;
   };
 
