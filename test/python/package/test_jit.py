@@ -184,7 +184,8 @@ def test_unknown_function():
 
 def test_wrong_number_of_arguments():
     program = kvcache.jit(identity("i32"))
-    for arguments in ((), (1, 2)):
+    unknown_to_dlpack = np.zeros(3, ml_dtypes.bfloat16)
+    for arguments in ((), (1, 2), (unknown_to_dlpack, unknown_to_dlpack)):
         with pytest.raises(ValueError, match="identity: expects 1 arguments, got"):
             program.call("identity", *arguments)
 
