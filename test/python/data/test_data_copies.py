@@ -276,15 +276,22 @@ def test_a_single_page_is_at_no_distance():
 
 @targets
 @lays
-def test_4_bit_tiles_are_bytes(swizzle, target):
-    rows, page_size = 8, 4
+@pytest.mark.parametrize(
+    ("format", "scale", "numbers"),
+    [
+        ("f4E2M1FN", "scale = f8E8M0FNU, granularity = 32", 8),
+        ("i4", "scale = f16, granularity = 64, zero_point = f16", 8),
+    ],
+)
+def test_4_bit_tiles_are_bytes(format, scale, numbers, swizzle, target):
+    rows, page_size, scale_type = 8, 4, scale.split()[2].strip(",")
     source = f"""
 #kv = #kvcache.params<num_heads = 2, head_size = 256>
-!collection = !kvcache.paged_collection<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
-!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = {page_size}, scale = f8E8M0FNU, granularity = 32>
+!collection = !kvcache.paged_collection<{format}, #kv, page_size = {page_size}, {scale}>
+!cache = !kvcache.paged<{format}, #kv, page_size = {page_size}, {scale}>
 !tile = !kvcache.tile<{rows}x64xi8{NAMES[swizzle]}>
 !blocks = memref<?x2x?x{page_size}x2x128xi8>
-!scales = memref<?x2x?x{page_size}x2x8xf8E8M0FNU>
+!scales = memref<?x2x?x{page_size}x2x{numbers}x{scale_type}>
 func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
                 %d: index, %out: memref<{rows}x64xi8>) {{
   %c0 = arith.constant 0 : index
@@ -311,7 +318,7 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
     program = devices.jit(source, target, threads=32)
     rng = np.random.default_rng(4)
     blocks = rng.integers(-128, 128, (5, 2, 1, page_size, 2, 128), np.int8)
-    scales = np.ones((5, 2, 1, page_size, 2, 8), ml_dtypes.float8_e8m0fnu)
+    scales = np.ones((5, 2, 1, page_size, 2, numbers), kvcache.dtypes.dtype(scale_type))
     lut = rng.integers(0, 5, (1, 4)).astype(np.uint32)
     out = np.zeros((rows, 64), np.int8)
     program.call("load", blocks, scales, np.zeros(1, np.uint32), lut, 64, out)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from quantized_programs import PACKED
 from swizzles import SWIZZLES, stored
 from tma_copies import BF16, TARGETS, Kind, Memory, Tile, box, compile_copy, create, descriptor_type
 
@@ -15,12 +16,12 @@ lays = pytest.mark.parametrize("swizzle", SWIZZLES)
 
 COPY = "kvcache.tma_load %desc[%d, %h, %row], %barrier[%c0] to %tile : !desc, !barrier -> !tile"
 INDICES = "%d: index, %h: index, %row: index"
-DTYPES = ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN"]
+DTYPES = ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4"]
 
 
 def kind_of(dtype, **sizes):
     """A cache of the format; those that only quantized caches have get scales."""
-    quantized = {"i8": ("f32", 32), "f4E2M1FN": ("f8E4M3FN", 16)}
+    quantized = {"i8": ("f32", 32), "f4E2M1FN": ("f8E4M3FN", 16), "i4": ("f16", 32)}
     scale, granularity = quantized.get(dtype, ("", 0))
     return Kind(dtype, scale=scale, granularity=granularity, **sizes)
 
@@ -35,7 +36,7 @@ LAYS = [
 
 @pytest.mark.parametrize(("dtype", "swizzle", "target"), LAYS)
 def test_boxes_are_zero_outside_of_the_tensor(dtype, swizzle, target):
-    kind = kind_of(dtype, head_size=256 if dtype == "f4E2M1FN" else 128)
+    kind = kind_of(dtype, head_size=256 if dtype in PACKED else 128)
     memory = Memory(kind)
     stored_type, size = kind.stored
     itemsize = memory.flat.itemsize

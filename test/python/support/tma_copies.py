@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+from quantized_programs import PACKED
 from swizzles import NAMES, SWIZZLES
 
 import kvcache
@@ -34,9 +35,15 @@ class Kind:
     @property
     def stored(self):
         """The type of the blocks' elements, and how many lie in a head."""
-        if self.dtype == "f4E2M1FN":
+        if self.dtype in PACKED:
             return "i8", self.head_size // 2
         return self.dtype, self.head_size
+
+    @property
+    def numbers(self):
+        """Scales and zero points of a head."""
+        groups = -(-self.head_size // max(self.granularity, 1))
+        return 2 * groups if self.dtype == "i4" else groups
 
     @property
     def text(self):
@@ -45,16 +52,17 @@ class Kind:
         page = f", page_size = {self.page_size}" if self.page_size else ""
         if self.scale:
             page += f", scale = {self.scale}, granularity = {self.granularity}"
+        if self.dtype == "i4":
+            page += f", zero_point = {self.scale}"
         name = "paged" if self.page_size else "continuous"
         roles = 1 if self.mla else 2
         tokens = self.page_size or "?"
         stored, size = self.stored
-        groups = -(-self.head_size // max(self.granularity, 1))
         return f"""
 !collection = !kvcache.{name}_collection<{self.dtype}, {kv}{page}>
 !cache = !kvcache.{name}<{self.dtype}, {kv}{page}>
 !blocks = memref<?x{roles}x?x{tokens}x{self.heads}x{size}x{stored}, strided<[?, ?, ?, {self.heads * size}, {size}, 1], offset: ?>>
-!scales = memref<?x{roles}x?x{tokens}x{self.heads}x{groups}x{self.scale or "f32"}>
+!scales = memref<?x{roles}x?x{tokens}x{self.heads}x{self.numbers}x{self.scale or "f32"}>
 !lut = memref<{"?x?" if self.page_size else "?"}xi32>
 """
 
@@ -203,10 +211,9 @@ class Memory:
         columns = -(-3 * 256 // page // 8) * 8
         table = rng.integers(0, pages, (2, columns)).astype(np.uint32)
         self.lut = table if kind.page_size else table[:, 0].copy()
-        groups = -(-kind.head_size // max(kind.granularity, 1))
         if kind.scale:
             scale = np.dtype(kvcache.dtypes.dtype(kind.scale))
-            shape = pages, roles, 2, page, kind.heads, groups
+            shape = pages, roles, 2, page, kind.heads, kind.numbers
             self.scales = rng.integers(0, 256, int(np.prod(shape)) * scale.itemsize, np.uint8)
             self.scales = self.scales.view(scale).reshape(shape)
 
