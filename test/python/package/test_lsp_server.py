@@ -73,9 +73,7 @@ class Editor:
         """Replaces all of the document, and returns its diagnostics."""
         document = {"uri": URI, "version": 2}
         changes = [{"text": text}]
-        self.notify(
-            "textDocument/didChange", textDocument=document, contentChanges=changes
-        )
+        self.notify("textDocument/didChange", textDocument=document, contentChanges=changes)
         return self._wait_for_diagnostics()
 
     def _wait_for_diagnostics(self):
@@ -138,13 +136,20 @@ def test_an_error_of_a_type_is_shown_where_it_is(editor):
 
 
 def test_a_wrong_layout_is_shown_where_it_is(editor):
-    assert editor.open(SOURCE.replace("page_size = 64", "page_size = 64, layout = hnd")) == []
-    wrong = SOURCE.replace("page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]")
+    assert (
+        editor.open(SOURCE.replace("page_size = 64", "page_size = 64, layout = hnd")) == []
+    )
+    wrong = SOURCE.replace(
+        "page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]"
+    )
     messages = {
-        diagnostic["message"]: diagnostic["range"]["start"]["line"] for diagnostic in editor.change(wrong)
+        diagnostic["message"]: diagnostic["range"]["start"]["line"]
+        for diagnostic in editor.change(wrong)
     }
     (line,) = [
-        line for message, line in messages.items() if "token stride of layout to be at least a head" in message
+        line
+        for message, line in messages.items()
+        if "token stride of layout to be at least a head" in message
     ]
     assert line == get_place(wrong, "layout")[0]
 
@@ -173,3 +178,39 @@ def test_a_use_leads_to_its_definition(editor):
     (found,) = editor.ask("definition", line, character + len("return %"))
     start = found["range"]["start"]
     assert (start["line"], start["character"]) == get_place(SOURCE, "%length = ")
+
+
+@pytest.mark.parametrize("line_break", ["\n", ""])
+def test_the_pointer_over_an_op_s_name_shows_its_documentation(editor, line_break):
+    """Also behind characters that are one, two and three units of UTF-16 and UTF-8."""
+    text = SOURCE.replace("@first", '@"å 𝔸"').replace("index {\n", "index {" + line_break)
+    assert editor.open(text) == []
+    line, character = get_place(text, "cache_length %keys")
+    if not line_break:
+        character += 1
+    shown = editor.ask("hover", line, character)["contents"]["value"]
+    assert shown.startswith("`kvcache.cache_length`: _")
+    assert "Syntax:" in shown and "Generic Form:" in shown and "#### Operands" not in shown
+    assert "Syntax:" not in editor.ask("hover", *get_place(text, "return %"))["contents"]["value"]
+
+
+def test_names_of_ops_come_with_their_documentation(editor):
+    text = SOURCE.replace("  return", "  kvcache.\n  return")
+    assert editor.open(text)
+    line, character = get_place(text, "kvcache.\n")
+    items = editor.ask("completion", line, character + len("kvcache."))["items"]
+    shown = {item["label"]: item["documentation"] for item in items}
+    assert len(shown) > 70
+    assert all(
+        text["kind"] == "markdown" and "Syntax:" in text["value"] for text in shown.values()
+    )
+    assert "rounding to nearest even" in shown["load"]["value"]
+
+
+def test_a_client_that_goes_away_ends_the_server():
+    server = subprocess.run([SERVER], input=b"", capture_output=True, timeout=SECONDS)
+    assert server.returncode == 1 and server.stdout == b""
+    wrong = subprocess.run(
+        [SERVER], input=b"Content-Length: 99\r\n\r\n{", capture_output=True, timeout=SECONDS
+    )
+    assert wrong.returncode == 1
