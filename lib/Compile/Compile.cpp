@@ -128,6 +128,7 @@ static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
     // Checks are of accesses, which ops on whole caches become.
     ExpandOpsOptions expand;
     expand.forGPU = true;
+    expand.checks = true;
     pm.addPass(createExpandOps(expand));
     pm.addPass(createBoundsChecks());
   }

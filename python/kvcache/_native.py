@@ -94,7 +94,7 @@ def add_checks(passes: str, bounds_checks: bool, *, for_gpu: bool) -> str:
     """
     if not bounds_checks:
         return passes
-    expand = f"kvcache-expand-ops{{for-gpu={int(for_gpu)}}}"
+    expand = f"kvcache-expand-ops{{for-gpu={int(for_gpu)} checks=1}}"
     return f"{expand},kvcache-bounds-checks,{passes}"
 
 

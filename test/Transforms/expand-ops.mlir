@@ -1,5 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefixes=CHECK,GPU
+// RUN: kvcache-opt %s --kvcache-expand-ops=checks --split-input-file | FileCheck %s --check-prefix=CHECKS
 // RUN: not kvcache-opt %s --kvcache-bounds-checks --split-input-file 2>&1 | FileCheck %s --check-prefix=UNCHECKED
 
 // UNCHECKED: error: 'kvcache.copy_pages' op is checked where 'kvcache-expand-ops' has run before
@@ -34,5 +35,27 @@ func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
 // CPU:           kvcache.store_quantized %{{.*}} : vector<128xbf16>
 func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>) {
   kvcache.append %k to %keys rows %rows : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// With checks, a row is compared with those before it.
+// CHECK-LABEL: func.func @slots(
+// CHECK-SAME:    %[[SLOTS:[a-z0-9]+]]: memref<?xi64>)
+// CHECK-NOT:     kvcache.check
+// CHECKS-LABEL: func.func @slots(
+// CHECKS-SAME:    %[[SLOTS:[a-z0-9]+]]: memref<?xi64>)
+// CHECKS:         scf.parallel (%[[ROW:.*]]) =
+// CHECKS:           %[[MINE:.*]] = memref.load %[[SLOTS]][%[[ROW]]]
+// CHECKS:           %[[SLOT:.*]] = arith.index_cast %[[MINE]]
+// CHECKS:           scf.for %[[OTHER:.*]] = %{{.*}} to %[[ROW]]
+// CHECKS:             memref.load %[[SLOTS]][%[[OTHER]]]
+// CHECKS:             kvcache.check %[[SLOT]] below %{{.*}}, "slot of two rows"
+func.func @slots(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>, %slots: memref<?xi64>) {
+  kvcache.append %k to %keys rows %rows slots %slots : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?xi64>
   return
 }

@@ -47,7 +47,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     `cache_length(b) + i` of sequence b, for every head. With `slots`, row r goes
     to offset `slots[r] mod P` of page `slots[r] div P`, where P is the page
     size, and neither table nor lengths are read; a negative slot is skipped.
-    Two rows with one slot are undefined.
+    Two rows with one slot are undefined; `kvcache-expand-ops{checks=1}`, as
+    with `bounds_checks` from Python, makes them an error.
 
     Before a row is stored, in this order and in f32, rounded once at the end:
 

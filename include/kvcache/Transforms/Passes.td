@@ -39,7 +39,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
     its block. Without, the inner loops are sequential, and their vectors wider.
     Operands are memrefs; `one-shot-bufferize` makes them of tensors before this
-    pass.
+    pass. `checks` inserts a `kvcache.check` that no two rows of `append` have
+    one slot, which accesses do not tell `kvcache-bounds-checks`. It compares
+    each row with all before it.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -49,7 +51,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
   ];
   let options = [
     Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
-           "Expand for kernels on a GPU">
+           "Expand for kernels on a GPU">,
+    Option<"checks", "checks", "bool", /*default=*/"false",
+           "Check that slots do not repeat">
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">

@@ -147,6 +147,7 @@ private:
         appendHeads(op.getQueries(), row, position, thread);
         Value slot = frame.loadSigned(op.getSlots(), row);
         frame.runIf(frame.less(frame.index(-1), slot), [&] {
+          checkSlot(row, slot);
           appendToCaches(row, getPlaceOfRow(frame, op.getKeyCache(), slot),
                          position, thread);
         });
@@ -160,6 +161,19 @@ private:
           op.getPositions() ? frame.loadNumber(op.getPositions(), row) : token;
       appendHeads(op.getQueries(), row, position, thread);
       appendToCaches(row, {b, token, Value()}, position, thread);
+    });
+  }
+
+  /// No row before this one has the same slot.
+  void checkSlot(Value row, Value slot) {
+    if (!frame.hasChecks)
+      return;
+    frame.loop(frame.index(0), row, frame.index(1), [&](Value other) {
+      Value isSame = frame.equal(frame.loadSigned(op.getSlots(), other), slot);
+      Value bound =
+          arith::SelectOp::create(builder, loc, isSame, frame.index(0),
+                                  frame.add(slot, frame.index(1)));
+      CheckOp::create(builder, loc, slot, bound, "slot of two rows");
     });
   }
 

@@ -51,7 +51,7 @@ private:
       return WalkResult::interrupt();
     }
     OpBuilder builder(op);
-    expand(op, Frame(builder, op.getLoc(), forGPU));
+    expand(op, Frame(builder, op.getLoc(), forGPU, checks));
     op.erase();
     ++numExpanded;
     return WalkResult::skip();

@@ -19,8 +19,8 @@ namespace mlir::kvcache {
 /// threads, on the CPU loops.
 class Frame : public IndexBuilder {
 public:
-  Frame(OpBuilder &builder, Location loc, bool isGPU)
-      : IndexBuilder(builder, loc), isGPU(isGPU) {}
+  Frame(OpBuilder &builder, Location loc, bool isGPU, bool hasChecks)
+      : IndexBuilder(builder, loc), isGPU(isGPU), hasChecks(hasChecks) {}
 
   /// Runs `body` in parallel with the multiples of each step below its end. On
   /// a GPU, a block takes one such index, and `forThreads` is all that `body`
@@ -56,6 +56,8 @@ public:
   int64_t getFloatsAtOnce() const { return isGPU ? 8 : 64; }
 
   const bool isGPU;
+  /// Whether what accesses can't tell is checked.
+  const bool hasChecks;
 };
 
 /// Runs `body` if the condition is not null and holds, or is null.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance, check_positive
 from ..compilation.compiler import compile as compile_source
@@ -18,6 +17,8 @@ from ..dtypes import DTypeLike
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
+from .append import AppendOptions
+from .arguments import check_dense, check_given, check_static, dense_dtype
 from .attention import AttentionSpec, make_spec
 from .sources import (
     LayerSpec,
@@ -28,11 +29,7 @@ from .sources import (
     merge_states_source,
 )
 
-_DENSE = ("f32", "f16", "bf16")
-_CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
-_POWERS = ("f32", "bf16", "f8E8M0FNU")
 _CACHE = ("blocks", "scales")
-
 
 Scale = float | Array | None
 """A static scale: a number, or float32 [heads]."""
@@ -46,24 +43,30 @@ class Operation:
         functions: The names of what it exports.
         target: What it is compiled for, as in ``jit``.
         mutates: The arguments that it writes to.
+        bounds_checks: Whether it is compiled with checks, as in ``jit``.
     """
 
     functions: tuple[str, ...]
     mutates: tuple[str, ...]
 
-    def __init__(self, source: str, target: str, spec: Any) -> None:
+    def __init__(
+        self, source: str, target: str, spec: Any, bounds_checks: bool
+    ) -> None:
         self.source = source
         self.target = target
+        self.bounds_checks = bounds_checks
         self._spec = spec
 
     @functools.cached_property
     def program(self) -> JitModule:
         """The compiled functions."""
-        return jit(self.source, target=self.target)
+        return jit(self.source, target=self.target, bounds_checks=self.bounds_checks)
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
         """The kernels for a chip, as ``kvcache.compile`` gives them."""
-        return compile_source(self.source, target=chip, format=format)
+        return compile_source(
+            self.source, target=chip, format=format, bounds_checks=self.bounds_checks
+        )
 
     def _call(self, *arguments: Value) -> None:
         self.program.call(self.functions[0], *arguments)
@@ -83,13 +86,13 @@ class _OnLayer(Operation):
         elif value_scale is not None:
             raise ValueError("a latent cache takes no 'value_scale'")
         for name, scale in given:
-            _check_given(name, scale, spec.static_scales)
+            check_given(name, scale, spec.static_scales)
         if not spec.static_scales:
             return ()
         heads = spec.params.n_kv_heads_per_device
         return tuple(
             (
-                np.full(heads, scale, np.float32)
+                _repeat(float(scale), heads)
                 if isinstance(scale, int | float | np.number)
                 else scale
             )
@@ -97,9 +100,21 @@ class _OnLayer(Operation):
         )
 
 
+@functools.lru_cache(maxsize=1024)
+def _repeat(scale: float, heads: int) -> np.ndarray:
+    """A static scale for each head: calls repeat theirs, and only read it."""
+    return np.full(heads, scale, np.float32)
+
+
 class _Append(_OnLayer):
     functions = ("append",)
-    mutates = _CACHE
+    mutates = (*_CACHE, "queries")
+
+    def __init__(
+        self, source: str, target: str, spec: LayerSpec, bounds_checks: bool
+    ) -> None:
+        super().__init__(source, target, spec, bounds_checks)
+        self._extra = frozenset(spec.options.extra(spec.params.head_dim, ""))
 
     def __call__(
         self,
@@ -110,28 +125,64 @@ class _Append(_OnLayer):
         queries: Array | None = None,
         device: int = 0,
         *,
+        latent_rope: Array | None = None,
+        slots: Array | None = None,
+        norm: Array | None = None,
+        query_norm: Array | None = None,
+        rope: Array | None = None,
+        positions: Array | None = None,
         key_scale: Scale = None,
         value_scale: Scale = None,
     ) -> None:
         """Writes the pending tokens of a step to a layer.
 
+        What the operation was made for must be given, and nothing else. Keys are normed,
+        roped and rounded, in this order; values are rounded.
+
         Args:
             inputs: Of the manager, or of ``StepInputs.of``.
             layer: In the cache.
-            keys: [total, heads, head_dim], in the order of the inputs' tokens.
+            keys: [total, heads, head_dim], in the order of the inputs' tokens; without
+                the elements of ``latent_rope``.
             values: The same; None for a latent cache.
-            queries: None: queries need a norm or a rope, which this operation lacks.
+            queries: [total, query_heads, head_dim], normed and roped in place.
             device: Whose tensors it writes.
+            latent_rope: [total, 1, elements], the last elements of latent rows.
+            slots: Where each row goes, page * page_size + offset, [total]; a row with a
+                negative one is skipped, but its queries are not. Lengths and table of
+                the inputs are not read then. Rows with one slot have no meaning, and are
+                an error with ``bounds_checks``.
+            norm: The weights of the RMS norm of each head of keys, of the dtype of rows.
+            query_norm: The same for queries.
+            rope: float32 [positions, elements]: for each position half as many cosines
+                as elements are rotated, and then as many sines.
+            positions: The row of each token in ``rope``, [total]; unless the operation
+                was made with them, that of its place in the sequence.
             key_scale: What keys are divided by, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.
         """
-        if queries is not None:
-            raise ValueError("this operation changes no queries")
+        given = {
+            "latent_rope": latent_rope,
+            "slots": slots,
+            "norm": norm,
+            "query_norm": query_norm,
+            "rope": rope,
+            "positions": positions,
+            "queries": queries,
+        }
+        for name, array in given.items():
+            check_given(name, array, name in self._extra)
         dense = (keys,) if values is None else (keys, values)
-        scales = self._scales(key_scale, value_scale)
+        if latent_rope is not None:
+            dense = (*dense, given.pop("latent_rope"))
         self._call(
-            *_collection(inputs, device), layer, *dense, _offsets(inputs), *scales
+            *_collection(inputs, device),
+            layer,
+            *dense,
+            _offsets(inputs),
+            *(array for array in given.values() if array is not None),
+            *self._scales(key_scale, value_scale),
         )
 
 
@@ -167,7 +218,7 @@ class _Gather(_OnLayer):
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.
         """
-        _check_given("output_offsets", output_offsets, self._spec.ragged)
+        check_given("output_offsets", output_offsets, self._spec.ragged)
         ragged = () if output_offsets is None else (output_offsets,)
         scales = self._scales(key_scale, value_scale)
         dense = (keys_out,) if values_out is None else (keys_out, values_out)
@@ -218,10 +269,14 @@ class _Attention(Operation):
     mutates = ("out", "lse")
 
     def __init__(
-        self, source: str, target: str, subject: tuple[KVCacheParams, AttentionSpec]
+        self,
+        source: str,
+        target: str,
+        subject: tuple[KVCacheParams, AttentionSpec],
+        bounds_checks: bool,
     ) -> None:
         _, spec = subject
-        super().__init__(source, target, spec)
+        super().__init__(source, target, spec, bounds_checks)
         self._no_lse = np.empty((0, spec.query_heads), np.float32)
 
     def __call__(
@@ -276,32 +331,77 @@ def append(
     dtype: DTypeLike | None = None,
     power_of_two: bool = False,
     static_scales: bool = False,
+    *,
+    norm: int | None = None,
+    query_norm: int | None = None,
+    rope: int | None = None,
+    rope_begin: int = 0,
+    interleaved: bool = False,
+    epsilon: float = 1e-6,
+    query_heads: int | None = None,
+    latent_rope: int | None = None,
+    slots: DTypeLike | None = None,
+    positions: DTypeLike | None = None,
+    bounds_checks: bool = False,
 ) -> _Append:
     """The operation that writes new keys and values.
+
+    With ``norm`` and ``rope``, keys are normed and roped on their way, and with
+    ``query_heads`` queries in place, by ``query_norm`` and the same rope.
 
     Args:
         params: Of the cache, which is paged.
         target: As in ``jit``.
-        dtype: Of the new rows: f32, f16 or bf16. Unless given, that of the cache; bf16
-            for one of 8 bits or less.
+        dtype: Of the new rows, queries and weights of norms: f32, f16 or bf16. Unless
+            given, that of the cache; bf16 for one of 8 bits or less.
         power_of_two: Whether scales are powers of two from 1e-4 on, as in FlashMLA's
             caches.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+        norm: How many elements of each head of keys are normed, as many as the weights
+            have: the first. None for no norm.
+        query_norm: The same for queries.
+        rope: How many elements of each head are rotated, an even number: the columns of
+            the table. None for no rope.
+        rope_begin: The first of them.
+        interleaved: Whether pairs are neighbours, and not in the two halves of the
+            elements.
+        epsilon: What is added to the mean of squares of a norm.
+        query_heads: Of the queries that calls give, a multiple of the heads of the cache
+            on a device. None for no queries.
+        latent_rope: How many of the last elements of latent rows are an input of their
+            own. None for none.
+        slots: The dtype of the slots that calls give, i32 or i64; None for lengths and
+            table.
+        positions: The dtype of the positions that calls give, i32 or i64; None for the
+            places of tokens in their sequences. Slots with rope need positions.
+        bounds_checks: As in ``jit``. Also makes slots that repeat an error, in a time
+            that grows with the square of the rows.
 
     Raises:
         ValueError: The cache is not paged or has elements that are not converted, the
             dtype is another one, the cache has no scales of f32, bf16 or f8E8M0FNU
-            that could be powers of two, or neither scales nor fp8 for static ones.
+            that could be powers of two, neither scales nor fp8 for static ones, or
+            an option does not suit it or another one.
+        TypeError: An argument is no number, or no flag.
     """
-    check_flag(power_of_two=power_of_two, static_scales=static_scales)
-    name = _dense_dtype(params, dtype)
-    if power_of_two:
-        _check_powers(params)
-    _check_static(params, static_scales)
-    spec = LayerSpec(
-        params, power_of_two=bool(power_of_two), static_scales=bool(static_scales)
-    )
-    return _make(_Append, spec, target, name)
+    check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
+    name = dense_dtype(params, dtype)
+    check_static(params, static_scales)
+    options = AppendOptions(
+        power_of_two=power_of_two,
+        norm=norm,
+        query_norm=query_norm,
+        rope=rope,
+        rope_begin=rope_begin,
+        interleaved=interleaved,
+        epsilon=epsilon,
+        query_heads=query_heads,
+        latent_rope=latent_rope,
+        slots=slots,
+        positions=positions,
+    ).checked(params)
+    spec = LayerSpec(params, options, static_scales=bool(static_scales))
+    return _make(_Append, spec, target, name, bounds_checks)
 
 
 def gather(
@@ -310,6 +410,8 @@ def gather(
     dtype: DTypeLike | None = None,
     ragged: bool = False,
     static_scales: bool = False,
+    *,
+    bounds_checks: bool = False,
 ) -> _Gather:
     """The operation that copies sequences to dense arrays, with ``append``'s arguments.
 
@@ -319,17 +421,25 @@ def gather(
         dtype: Of the outputs, as for ``append``.
         ragged: Whether the outputs have the tokens of all sequences in a row.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+        bounds_checks: As in ``jit``.
     """
-    check_flag(ragged=ragged, static_scales=static_scales)
-    name = _dense_dtype(params, dtype)
-    _check_static(params, static_scales)
+    check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
+    name = dense_dtype(params, dtype)
+    check_static(params, static_scales)
     spec = LayerSpec(params, ragged=bool(ragged), static_scales=bool(static_scales))
-    return _make(_Gather, spec, target, name)
+    return _make(_Gather, spec, target, name, bounds_checks)
 
 
-def copy_pages(params: KVCacheParams, target: str = "cpu") -> _CopyPages:
-    """The operation that copies pages; ``params`` and ``target`` as for ``append``."""
-    return _make(_CopyPages, params, target, "")
+def copy_pages(
+    params: KVCacheParams, target: str = "cpu", *, bounds_checks: bool = False
+) -> _CopyPages:
+    """The operation that copies pages.
+
+    ``params`` and ``target`` are as for ``append``, ``bounds_checks`` as in ``jit``.
+    """
+    check_instance(KVCacheParams, params=params)
+    check_flag(bounds_checks=bounds_checks)
+    return _make(_CopyPages, params, target, "", bounds_checks)
 
 
 def merge_states(
@@ -344,7 +454,7 @@ def merge_states(
         dtype: Of the outputs: f32, f16 or bf16.
     """
     check_positive(heads=heads, head_dim=head_dim)
-    name = _check_dense(dtypes.mlir_name(dtype))
+    name = check_dense(dtype)
     return _make(_MergeStates, (int(heads), int(head_dim)), target, name)
 
 
@@ -360,6 +470,8 @@ def attention(
     dtype: DTypeLike | None = None,
     mask: bool = False,
     rows: bool = False,
+    *,
+    bounds_checks: bool = False,
 ) -> _Attention:
     """The operation that attends to a layer of the cache.
 
@@ -378,16 +490,18 @@ def attention(
             need it; usually without ``causal``.
         rows: Whether calls say which rows of the cache a query sees, for sparse
             attention. ``causal`` does not matter then.
+        bounds_checks: As in ``jit``.
 
     Raises:
         ValueError: The cache is not paged, or an argument has no such value.
         TypeError: An argument is no number, or no flag.
     """
-    name = _dense_dtype(params, dtype)
+    name = dense_dtype(params, dtype)
+    check_flag(bounds_checks=bounds_checks)
     spec = make_spec(
         params, query_heads, causal, window, soft_cap, sinks, mask, rows, value_dim
     )
-    return _make(_Attention, (params, spec), target, name)
+    return _make(_Attention, (params, spec), target, name, bounds_checks)
 
 
 # --- Sources ------------------------------------------------------------------------
@@ -395,17 +509,21 @@ def attention(
 _lock = threading.Lock()
 
 
-def _make(kind: Any, subject: Any, target: str, dtype: str) -> Any:
+def _make(
+    kind: Any, subject: Any, target: str, dtype: str, bounds_checks: bool = False
+) -> Any:
     """One operation for equal arguments, also if threads ask at the same time."""
     with _lock:
-        made = _compile(kind, subject, target, dtype)
+        made = _compile(kind, subject, target, dtype, bool(bounds_checks))
         _ = made.program
     return made
 
 
 @functools.lru_cache(maxsize=None)
-def _compile(kind: Any, subject: Any, target: str, dtype: str) -> Any:
-    return kind(_SOURCES[kind](subject, dtype), target, subject)
+def _compile(
+    kind: Any, subject: Any, target: str, dtype: str, bounds_checks: bool
+) -> Any:
+    return kind(_SOURCES[kind](subject, dtype), target, subject, bounds_checks)
 
 
 _SOURCES: dict[Any, Any] = {
@@ -415,58 +533,6 @@ _SOURCES: dict[Any, Any] = {
     _MergeStates: merge_states_source,
     _Attention: attention_source,
 }
-
-
-def _dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
-    check_instance(KVCacheParams, params=params)
-    if not params.is_paged:
-        raise ValueError("operations on whole caches need a paged cache")
-    own = params.dtype_shorthand
-    if params.kvcache_quant_config is None and own not in _CONVERTED:
-        raise ValueError(
-            f"expects a cache of {', '.join(_CONVERTED)} or with scales, got {own}"
-        )
-    if dtype is not None:
-        return _check_dense(dtypes.mlir_name(dtype))
-    return own if own in _DENSE else "bf16"
-
-
-def _check_powers(params: KVCacheParams) -> None:
-    config = params.kvcache_quant_config
-    scale = dtypes.mlir_name(config.scale_dtype) if config else "no scales"
-    if scale not in _POWERS:
-        raise ValueError(
-            f"expects scales of {', '.join(_POWERS)} with 'power_of_two', got {scale}"
-        )
-
-
-def _check_static(params: KVCacheParams, wanted: bool) -> None:
-    own = params.dtype_shorthand
-    config = params.kvcache_quant_config
-    if config is None:
-        is_scaled = own.startswith("f8")
-    else:
-        is_scaled = config.zero_point_dtype is None
-    if wanted and not is_scaled:
-        raise ValueError(
-            "expects a cache with scales and no zero points, or of fp8, for "
-            f"'static_scales', got {own}"
-        )
-
-
-def _check_given(name: str, value: object, wanted: bool) -> None:
-    if (value is not None) != wanted:
-        raise ValueError(
-            f"this operation {'needs' if wanted else 'takes no'} {name!r}, as it was made"
-        )
-
-
-def _check_dense(name: str) -> str:
-    if name not in _DENSE:
-        raise ValueError(
-            f"expects 'dtype' to be one of {', '.join(_DENSE)}, got {name}"
-        )
-    return name
 
 
 def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:

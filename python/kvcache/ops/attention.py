@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_real
+from .append import float_text
+from .arguments import check_query_heads
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,7 @@ def make_spec(
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
     check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows)
-    heads = params.n_kv_heads_per_device
-    if query_heads % heads:
-        raise ValueError(
-            f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
-            f"{query_heads}"
-        )
+    check_query_heads(params, query_heads)
     if window is not None:
         check_positive(window=window)
     if soft_cap is not None:
@@ -110,7 +107,7 @@ def attention_op(
     if spec.window is not None:
         options.append(f"window = {spec.window}")
     if spec.soft_cap is not None:
-        options.append(f"soft_cap = {spec.soft_cap!r} : f64")
+        options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
     attributes = f" {{{', '.join(options)}}}" if options else ""
     extra = "".join(f" {name} %{name}" for name in spec.extra)
     types = [q, *[params.cache_type] * len(views), "memref<?xi32>", "f32", out, lse]

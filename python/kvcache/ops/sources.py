@@ -6,7 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
+from .append import AppendOptions
 from .attention import AttentionSpec, attention_arguments, attention_op
+
+_NUMBERS = "memref<?xi32>"
 
 
 @dataclass(frozen=True)
@@ -14,75 +17,88 @@ class LayerSpec:
     """What an operation on the keys and values of a layer is made for."""
 
     params: KVCacheParams
-    power_of_two: bool = False
+    options: AppendOptions = AppendOptions()
     ragged: bool = False
     static_scales: bool = False
+
+    @property
+    def dense(self) -> tuple[str, ...]:
+        """The names of the arrays of rows."""
+        return ("keys",) if self.params.is_mla else ("keys", "values")
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """The names of the static scales."""
+        roles = [role for role, _ in _views(self.params)] if self.static_scales else []
+        return tuple(f"{role}_scale" for role in roles)
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """Operands of one type: arguments of the function, or views that it makes.
+
+    ``text`` is how the op introduces them, around their names.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    type: str
+
+    def __str__(self) -> str:
+        return self.text.format(", ".join(f"%{name}" for name in self.names))
 
 
 def append_source(spec: LayerSpec, dtype: str) -> str:
     params = spec.params
-    dense = _dense_type(params, dtype, "?")
-    operands = ["%keys", *(() if params.is_mla else ("%values",))]
-    views = [view for _, view in _views(params)]
-    scales, scale_type, scale_text = _static_scales(spec)
-    types = ", ".join(
-        [
-            *[dense] * len(operands),
-            *[params.cache_type] * len(views),
-            "memref<?xi32>",
-            *[scale_type] * len(scales),
-        ]
-    )
-    arguments = ", ".join(
-        [
-            *(f"{name}: {dense}" for name in operands),
-            "%rows: memref<?xi32>",
-            *(f"{name}: {scale_type}" for name in scales),
-        ]
-    )
-    powers = " {power_of_two}" if spec.power_of_two else ""
-    body = f"""kvcache.append {', '.join(operands)} to {', '.join(views)} rows %rows{scale_text}{powers}
-      : {types}"""
-    return _function("append", params, f"%layer: index, {arguments}", body, views=True)
+    extra = spec.options.extra(params.head_dim, dtype)
+    latent = extra.pop("latent_rope", "")
+    rows = params.head_dim - (spec.options.latent_rope or 0)
+    operands = [
+        _Operands("{}", spec.dense, _dense_type(params, dtype, "?", rows)),
+        _Operands("with {}", ("latent_rope",) if latent else (), latent),
+        _view_operands(params, "to {}"),
+        _Operands("rows {}", ("rows",), _NUMBERS),
+        *(_Operands(f"{name} {{}}", (name,), type_) for name, type_ in extra.items()),
+    ]
+    return _layer_source("append", spec, operands, spec.options.attributes)
 
 
 def gather_source(spec: LayerSpec, dtype: str) -> str:
-    params = spec.params
-    dense = _dense_type(params, dtype, "?" if spec.ragged else "?x?")
-    operands = ["%keys", *(() if params.is_mla else ("%values",))]
-    views = [view for _, view in _views(params)]
-    offsets = ["%offsets"] if spec.ragged else []
-    scales, scale_type, scale_text = _static_scales(spec)
-    types = ", ".join(
-        [
-            *[params.cache_type] * len(views),
-            "memref<?xi32>",
-            *[dense] * len(operands),
-            *["memref<?xi32>"] * len(offsets),
-            *[scale_type] * len(scales),
-        ]
-    )
-    arguments = ", ".join(
-        [
-            *(f"{name}: {dense}" for name in operands),
-            *(f"{name}: memref<?xi32>" for name in ["%rows", *offsets]),
-            *(f"{name}: {scale_type}" for name in scales),
-        ]
-    )
-    ragged = " output_offsets %offsets" if spec.ragged else ""
-    results = f"outs({', '.join(operands)}){ragged}{scale_text}"
-    body = f"""kvcache.gather {', '.join(views)} rows %rows {results}
-      : {types}"""
-    return _function("gather", params, f"%layer: index, {arguments}", body, views=True)
+    dense = _dense_type(spec.params, dtype, "?" if spec.ragged else "?x?")
+    offsets = ("output_offsets",) if spec.ragged else ()
+    operands = [
+        _view_operands(spec.params, "{}"),
+        _Operands("rows {}", ("rows",), _NUMBERS),
+        _Operands("outs({})", spec.dense, dense),
+        _Operands("output_offsets {}", offsets, _NUMBERS),
+    ]
+    return _layer_source("gather", spec, operands)
 
 
-def _static_scales(spec: LayerSpec) -> tuple[list[str], str, str]:
-    """The names of the static scales, their type, and how an op spells them."""
+def _layer_source(
+    name: str, spec: LayerSpec, operands: list[_Operands], attributes: str = ""
+) -> str:
+    """A function of an op with these operands, in their order, and static scales.
+
+    The arrays of rows are the first arguments.
+    """
     params = spec.params
-    roles = [role for role, _ in _views(params)] if spec.static_scales else []
-    names = [f"%{role}_scale" for role in roles]
-    text = "".join(f" {role}_scale {name}" for role, name in zip(roles, names))
-    return names, f"memref<{params.n_kv_heads_per_device}xf32>", text
+    scale = f"memref<{params.n_kv_heads_per_device}xf32>"
+    scales = [_Operands(f"{name} {{}}", (name,), scale) for name in spec.scales]
+    given = [each for each in (*operands, *scales) if each.names]
+    views = _view_operands(params, "").names
+    types = [(name, each.type) for each in given for name in each.names]
+    arguments = [(name, type_) for name, type_ in types if name not in views]
+    arguments.sort(key=lambda argument: argument[0] not in spec.dense)
+    text = ", ".join(f"%{name}: {type_}" for name, type_ in arguments)
+    body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes}
+      : {', '.join(type_ for _, type_ in types)}"""
+    return _function(name, params, f"%layer: index, {text}", body, views=True)
+
+
+def _view_operands(params: KVCacheParams, text: str) -> _Operands:
+    names = tuple(view.removeprefix("%") for _, view in _views(params))
+    return _Operands(text, names, params.cache_type)
 
 
 def copy_pages_source(params: KVCacheParams, dtype: str) -> str:
@@ -145,7 +161,8 @@ def _views(params: KVCacheParams) -> list[tuple[str, str]]:
     return both[:1] if params.is_mla else both
 
 
-def _dense_type(params: KVCacheParams, dtype: str, rows: str) -> str:
+def _dense_type(
+    params: KVCacheParams, dtype: str, rows: str, elements: int | None = None
+) -> str:
     heads = params.n_kv_heads_per_device
-    packed = f"{heads}x{params.head_dim}x{dtype}"
-    return f"memref<{rows}x{packed}>"
+    return f"memref<{rows}x{heads}x{elements or params.head_dim}x{dtype}>"

@@ -10,28 +10,6 @@ import kvcache
 CPU = "cpu"
 TARGETS = [CPU, "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
 
-APPEND = """
-#kv = #kvcache.params<num_heads = 2, head_size = 64>
-!collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
-!cache = !kvcache.paged<bf16, #kv, page_size = 16>
-!rows = memref<?x2x64xf32>
-func.func @f(%blocks: memref<?x2x?x16x2x64xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
-             %max_seq: i32, %max_cache: i32, %layer: index, %k: !rows, %v: !rows, %offsets: memref<?xi32>,
-             %extra_i: memref<?xi64>, %positions: memref<?xi32>, %table: memref<?x__R__xf32>,
-             %norm: memref<__N__xf32>, %q: memref<?x4x64xf32>) {
-  %c = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
-    : memref<?x2x?x16x2x64xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
-  %keys = kvcache.paged_view key %c[%layer] : !collection
-  %values = kvcache.paged_view value %c[%layer] : !collection
-  kvcache.append %k, %v to %keys, %values rows %offsets __OPTIONS__
-  return
-}
-"""
-
-
-def round_bf16(values):
-    return values.astype(np.float32).astype(ml_dtypes.bfloat16)
-
 
 def rms(rows, weights, epsilon):
     size = len(weights)
@@ -42,86 +20,184 @@ def rms(rows, weights, epsilon):
 
 def rotate(rows, table, positions, begin, interleaved):
     rows, size = rows.copy(), table.shape[1]
-    cosines, sines = table[positions][:, None, : size // 2], table[positions][:, None, size // 2 :]
+    cosines, sines = (
+        table[positions][:, None, : size // 2],
+        table[positions][:, None, size // 2 :],
+    )
     part = rows[..., begin : begin + size]
-    first, second = (part[..., ::2], part[..., 1::2]) if interleaved else np.split(part, 2, -1)
+    first, second = (
+        (part[..., ::2], part[..., 1::2]) if interleaved else np.split(part, 2, -1)
+    )
     turned = [first * cosines - second * sines, second * cosines + first * sines]
     rows[..., begin : begin + size] = (
-        np.stack(turned, -1).reshape(part.shape) if interleaved else np.concatenate(turned, -1)
+        np.stack(turned, -1).reshape(part.shape)
+        if interleaved
+        else np.concatenate(turned, -1)
     )
     return rows
 
 
+QUERY_HEADS = 4
+LAYERS = 2
+PAGES = 10
+LENGTHS, NEW = np.array([20, 0, 3], np.int32), [2, 1, 3]
+OFFSETS = np.concatenate([[0], np.cumsum(NEW)]).astype(np.int32)
+TOTAL = OFFSETS[-1]
+LUT = np.pad(np.array([[4, 2, 9], [0, 9, 9], [7, 9, 9]], np.uint32), ((0, 0), (0, 21)))
+PARAMS = kvcache.KVCacheParams("bf16", 2, 64, page_size=16, total_num_layers=LAYERS)
+LATENT = kvcache.KVCacheParams(
+    "bf16", 1, 96, page_size=16, total_num_layers=LAYERS, is_mla=True
+)
+
+
+def make_inputs(params, lengths=LENGTHS, lut=LUT, offsets=OFFSETS):
+    blocks = np.zeros([PAGES, *params.shape_per_block], ml_dtypes.bfloat16)
+    return kvcache.StepInputs.of(
+        blocks=blocks, lengths=lengths, lut=lut, row_offsets=offsets
+    )
+
+
+def draw_arguments(params, options, rng):
+    """Rows, and what an operation with these options is given besides."""
+    dtype = kvcache.dtypes.dtype(options["dtype"])
+
+    def draw(*shape, dtype=dtype):
+        return rng.standard_normal(shape).astype(dtype)
+
+    heads, size, latent = (
+        params.n_kv_heads_per_device,
+        params.head_dim,
+        options.get("latent_rope", 0),
+    )
+    rows = [draw(TOTAL + 1, heads, size - latent)]
+    if not params.is_mla:
+        rows.append(draw(TOTAL + 1, heads, size))
+    slots = rng.permutation(PAGES * params.page_size)[: TOTAL + 1]
+    slots[1] = -1
+    every = {
+        "latent_rope": lambda: draw(TOTAL + 1, 1, latent),
+        "norm": lambda: draw(options["norm"]),
+        "query_norm": lambda: draw(options["query_norm"]),
+        "rope": lambda: draw(50, options["rope"], dtype=np.float32),
+        "positions": lambda: rng.integers(0, 50, TOTAL + 1).astype(
+            kvcache.dtypes.dtype(options["positions"])
+        ),
+        "slots": lambda: slots.astype(kvcache.dtypes.dtype(options["slots"])),
+    }
+    given = {name: make() for name, make in every.items() if name in options}
+    if "query_heads" in options:
+        given["queries"] = draw(TOTAL + 1, QUERY_HEADS, size)
+    return rows, given
+
+
+def transform(rows, options, given, norm, positions):
+    """Rows with norm and rope, in f64."""
+    rows = rows[:TOTAL].astype(np.float64)
+    if norm in given:
+        rows = rms(rows, given[norm].astype(np.float64), options.get("epsilon", 1e-6))
+    if "rope" in given:
+        table = given["rope"].astype(np.float64)
+        begin = options.get("rope_begin", 0)
+        rows = rotate(rows, table, positions, begin, options.get("interleaved", False))
+    return rows
+
+
+def find_places(params, given):
+    """Page and offset of each row; None for one that is skipped."""
+    if "slots" in given:
+        slots = given["slots"][:TOTAL]
+        return [
+            None if slot < 0 else divmod(slot, params.page_size) for slot in slots.tolist()
+        ]
+    tokens = [(b, LENGTHS[b] + i) for b in range(3) for i in range(NEW[b])]
+    return [(LUT[b, t // 16], t % 16) for b, t in tokens]
+
+
+BOTH = {"query_heads": QUERY_HEADS, "positions": "i32", "epsilon": 1e-3}
+
+
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_80", "emulator:sm_100a"])
 @pytest.mark.parametrize(
-    ("norm", "rope", "begin", "interleaved", "slots"),
+    ("params", "options"),
     [
-        (64, 0, 0, False, False),
-        (32, 0, 0, False, True),
-        (0, 64, 0, False, False),
-        (0, 32, 16, False, False),
-        (0, 64, 0, True, False),
-        (64, 16, 48, True, True),
-        (64, 32, 32, False, True),
+        (PARAMS, {"norm": 64, "query_norm": 64, "query_heads": QUERY_HEADS, "epsilon": 1e-3}),
+        (PARAMS, {"norm": 32, "query_norm": 32, "query_heads": QUERY_HEADS, "slots": "i64"}),
+        (PARAMS, {"query_norm": 48, "query_heads": QUERY_HEADS}),
+        (PARAMS, {"norm": 64, "slots": "i32"}),
+        (PARAMS, {"rope": 64}),
+        (PARAMS, {"rope": 64, **BOTH}),
+        (PARAMS, {"rope": 32, "rope_begin": 16, **BOTH}),
+        (PARAMS, {"rope": 64, "interleaved": True, **BOTH, "positions": "i64"}),
+        (PARAMS, {"norm": 64, "query_norm": 64, "rope": 16, "rope_begin": 48, "interleaved": True, "slots": "i64", **BOTH}),
+        (PARAMS, {"norm": 64, "query_norm": 32, "rope": 32, "rope_begin": 32, "slots": "i32", **BOTH}),
+        (PARAMS, {"norm": 64, "query_norm": 64, "rope": 64, "dtype": "bf16", **BOTH}),
+        (PARAMS, {"norm": 64, "query_norm": 64, "rope": 64, "dtype": "f16", **BOTH}),
+        (LATENT, {"latent_rope": 32}),
+        (LATENT, {"norm": 64, "latent_rope": 32, "rope": 32, "rope_begin": 64, "interleaved": True, **BOTH}),
+        (LATENT, {"norm": 96, "query_norm": 96, "rope": 32, "rope_begin": 64, "slots": "i64", **BOTH}),
     ],
-)
-def test_append_with_norm_and_rope(norm, rope, begin, interleaved, slots, target):
-    rng = np.random.default_rng(3)
-    options, types = [], ["!rows", "!rows", "!cache", "!cache", "memref<?xi32>"]
-    if slots:
-        options.append("slots %extra_i"), types.append("memref<?xi64>")
-    if norm:
-        options += ["norm %norm query_norm %norm"]
-        types += [f"memref<{norm}xf32>"] * 2
-    if rope:
-        options.append("rope %table positions %positions")
-        types += [f"memref<?x{rope}xf32>", "memref<?xi32>"]
-    options.append("queries %q"), types.append("memref<?x4x64xf32>")
-    said = {"rope_begin": f"{begin} : i64", "epsilon": "1.0e-3 : f32"} if begin else {"epsilon": "1.0e-3 : f32"}
-    attributes = ", ".join([f"{key} = {value}" for key, value in said.items()] + ["interleaved"] * interleaved)
-    text = " ".join(options) + f" {{{attributes}}} : {', '.join(types)}"
-    source = APPEND.replace("__OPTIONS__", text).replace("__R__", str(rope or 2)).replace("__N__", str(norm or 1))
-    program = kvcache.jit(source, target=target)
+)  # fmt: skip
+def test_append_with_options(params, options, target):
+    options = {"dtype": "f32"} | options
+    append = kvcache.ops.append(params, target, **options)
+    rows, given = draw_arguments(params, options, np.random.default_rng(3))
+    inputs = make_inputs(params)
+    before = {name: array.copy() for name, array in given.items()}
+    append(inputs, 1, *rows, **given)
+    positions = given["positions"][:TOTAL] if "positions" in given else inputs.positions
+    bound = {"f32": 2e-6, "f16": 2**-10, "bf16": 2**-8}[options["dtype"]]
+    if "queries" in given:
+        queries, old = given.pop("queries"), before.pop("queries")
+        wanted = transform(old, options, given, "query_norm", positions)
+        np.testing.assert_allclose(
+            queries[:TOTAL].astype(np.float64), wanted, rtol=bound, atol=bound
+        )
+        np.testing.assert_array_equal(queries[TOTAL:], old[TOTAL:])
+    for name, array in given.items():
+        np.testing.assert_array_equal(array, before[name])
 
-    lengths, new = np.array([20, 0, 3], np.int32), [2, 1, 3]
-    offsets = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
-    total = offsets[-1]
-    lut = np.array([[4, 2, 9], [0, 9, 9], [7, 9, 9]], np.uint32)
-    lut = np.pad(lut, ((0, 0), (0, 21)))
-    blocks = np.zeros((10, 2, 2, 16, 2, 64), ml_dtypes.bfloat16)
-    keys, values = (rng.standard_normal((total + 1, 2, 64)).astype(np.float32) for _ in range(2))
-    queries = rng.standard_normal((total + 1, 4, 64)).astype(np.float32)
-    weights = rng.standard_normal(norm or 1).astype(np.float32)
-    table = rng.standard_normal((50, rope or 2)).astype(np.float32)
-    positions = rng.integers(0, 50, total + 1).astype(np.int32)
-    slot_of = rng.permutation(160)[: total + 1].astype(np.int64)
-    slot_of[1] = -1
-    given = queries.copy()
-    program.call("f", blocks, lengths, lut, 3, 20, 1, keys, values, offsets, slot_of, positions, table, weights, queries)
+    keys = (
+        np.concatenate([rows[0], given["latent_rope"]], -1)
+        if "latent_rope" in given
+        else rows[0]
+    )
+    written = [transform(keys, options, given, "norm", positions), *rows[1:]]
+    blocks = inputs.blocks[0].astype(np.float64)
+    expected = np.zeros(blocks.shape)
+    for row, place in enumerate(find_places(params, given)):
+        if place is not None:
+            for role, values in enumerate(written):
+                expected[place[0], role, 1, place[1]] = values[row]
+    np.testing.assert_allclose(blocks, expected, rtol=2**-8, atol=max(bound, 1e-6))
 
-    def transform(rows):
-        rows = rows.astype(np.float64)
-        if norm:
-            rows = rms(rows, weights.astype(np.float64), 1e-3)
-        if rope:
-            rows = rotate(rows, table.astype(np.float64), positions[:total], begin, interleaved)
-        return rows
 
-    np.testing.assert_allclose(queries[:total], transform(given[:total]), rtol=2e-6, atol=2e-6)
-    np.testing.assert_array_equal(queries[total:], given[total:])
-    expected = np.zeros((10, 2, 16, 2, 64))
-    row = 0
-    for b in range(3):
-        for i in range(new[b]):
-            page, offset = lut[b, (lengths[b] + i) // 16], (lengths[b] + i) % 16
-            if slots:
-                page, offset = divmod(slot_of[row], 16)
-            if page >= 0:
-                expected[page, 0, offset] = transform(keys[:total])[row]
-                expected[page, 1, offset] = values[row]
-            row += 1
-    np.testing.assert_allclose(blocks[:, :, 1].astype(np.float64), expected, rtol=2**-8, atol=1e-6)
-    assert not blocks[:, :, 0].astype(np.float32).any()
+@pytest.mark.parametrize("name", ["f8E4M3FN", "f4E2M1FN"])
+def test_append_with_norm_and_scales(name):
+    """A norm with weights of one and rows of mean square one changes no bit."""
+    scales = kvcache.KVCacheQuantizationConfig(
+        "f32" if name == "f8E4M3FN" else "f8E4M3FN", 16
+    )
+    params = kvcache.KVCacheParams(
+        name, 2, 64, page_size=16, total_num_layers=1, kvcache_quant_config=scales
+    )
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], (2, 4, 2, 64)).astype(np.float32)
+    written = []
+    for options, given in [
+        ({}, {}),
+        ({"norm": 64, "epsilon": 1e-30}, {"norm": np.ones(64, np.float32)}),
+    ]:
+        manager = kvcache.PagedKVCacheManager(
+            params, max_batch_size=1, max_seq_len=16, num_pages=1
+        )
+        manager.claim("r", np.arange(4))
+        append = kvcache.ops.append(params, dtype="f32", **options)
+        append(manager.inputs(["r"]), 0, *signs, **given)
+        written.append(
+            [tensor.view(np.uint8).copy() for tensor in (*manager.blocks, *manager.scales)]
+        )
+    assert written[0][0].any()
+    for without, with_norm in zip(*written):
+        np.testing.assert_array_equal(without, with_norm)
 
 
 # Keys, values and queries whose heads take different numbers of threads.
@@ -156,7 +232,11 @@ func.func @f(%kb: !k, %vb: !v, %scales: !s, %lengths: memref<?xi32>, %lut: memre
 )
 def test_append_of_different_heads(heads, query_heads, key_size, value_size, target):
     source = DIFFERENT.format(
-        heads=heads, query_heads=query_heads, key_size=key_size, value_size=value_size, groups=value_size // 32
+        heads=heads,
+        query_heads=query_heads,
+        key_size=key_size,
+        value_size=value_size,
+        groups=value_size // 32,
     )
     program = kvcache.jit(source, target=target)
     rng = np.random.default_rng(5)
@@ -169,13 +249,26 @@ def test_append_of_different_heads(heads, query_heads, key_size, value_size, tar
     lut = np.pad(np.array([[4, 2], [0, 9], [7, 9]], np.uint32), ((0, 0), (0, 6)))
     total = offsets[-1]
     keys, values, queries = (
-        draw(total, *shape) for shape in ((heads, key_size), (heads, value_size), (query_heads, key_size))
+        draw(total, *shape)
+        for shape in ((heads, key_size), (heads, value_size), (query_heads, key_size))
     )
     weights, normed = draw(key_size), queries.copy()
     key_blocks = np.zeros((10, 16, heads, key_size), ml_dtypes.bfloat16)
     value_blocks = np.zeros((10, 16, heads, value_size), ml_dtypes.float8_e4m3fn)
     scales = np.zeros((10, 16, heads, value_size // 32), np.float32)
-    program.call("f", key_blocks, value_blocks, scales, lengths, lut, keys, values, offsets, weights, normed)
+    program.call(
+        "f",
+        key_blocks,
+        value_blocks,
+        scales,
+        lengths,
+        lut,
+        keys,
+        values,
+        offsets,
+        weights,
+        normed,
+    )
 
     def expect(rows):
         return rms(rows.astype(np.float64), weights.astype(np.float64), 1e-6)
@@ -188,28 +281,117 @@ def test_append_of_different_heads(heads, query_heads, key_size, value_size, tar
         at = lut[b, t // 16], t % 16
         for array, rows in zip(wanted, (expect(keys), elements, their_scales)):
             array[at] = rows[row]
-    np.testing.assert_allclose(key_blocks.astype(np.float64), wanted[0], rtol=2**-8, atol=1e-6)
+    np.testing.assert_allclose(
+        key_blocks.astype(np.float64), wanted[0], rtol=2**-8, atol=1e-6
+    )
     np.testing.assert_array_equal(value_blocks.astype(np.float64), wanted[1])
     np.testing.assert_array_equal(scales, wanted[2])
 
 
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
-def test_bounds_checks_find_slots_past_the_end(target):
-    text = "slots %extra_i : !rows, !rows, !cache, !cache, memref<?xi32>, memref<?xi64>"
-    source = APPEND.replace("__OPTIONS__", text).replace("__R__", "2").replace("__N__", "1")
-    program = kvcache.jit(source, target=target, bounds_checks=True)
-    blocks = np.zeros((10, 2, 2, 16, 2, 64), ml_dtypes.bfloat16)
-    rows, table = np.ones((2, 2, 64), np.float32), np.zeros((4, 2), np.float32)
-    lut = np.zeros((1, 24), np.uint32)
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+def test_checks_find_slots_that_repeat_or_are_past_the_end(dtype, target):
+    append = kvcache.ops.append(PARAMS, target, "f32", slots=dtype, bounds_checks=True)
+    rows = np.ones((2, 3, 2, 64), np.float32)
+    inputs = make_inputs(
+        PARAMS,
+        np.zeros(1, np.int32),
+        np.zeros((1, 24), np.uint32),
+        np.array([0, 3], np.int32),
+    )
 
-    def run(slots):
-        program.call(
-            "f", blocks, np.zeros(1, np.int32), lut, 2, 0, 1, rows, rows, np.array([0, 2], np.int32),
-            np.array(slots, np.int64), np.zeros(2, np.int32), table, np.ones(1, np.float32),
-            np.zeros((2, 4, 64), np.float32),
-        )
+    def run(*slots):
+        append(inputs, 1, *rows, slots=np.array(slots, dtype.replace("i", "int")))
 
-    run([159, -1])
-    assert blocks[9, 0, 1, 15].astype(np.float32).all()
+    run(159, -1, -1)
+    assert inputs.blocks[0][9, 0, 1, 15].astype(np.float32).all()
     with pytest.raises(kvcache.CheckError, match="page"):
-        run([0, 160])
+        run(0, -1, 160)
+    with pytest.raises(kvcache.CheckError, match=r"slot of two rows is out of range"):
+        run(7, 8, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": 65}, "expects 'norm' to be at most 64, got 65"),
+        ({"norm": 0}, "expects 'norm' to be positive, got 0"),
+        ({"query_norm": 64}, "expects 'query_heads' with 'query_norm'"),
+        ({"query_heads": 4}, "expects 'query_norm' or 'rope' with 'query_heads'"),
+        ({"query_heads": 3, "rope": 64}, "multiple of the cache's heads [(]2[)], got 3"),
+        ({"rope": 33}, "expects 'rope' to be even, got 33"),
+        ({"rope": 64, "rope_begin": 2}, "elements 0 to 64 of a row, got 2 to 66"),
+        ({"rope": 64, "rope_begin": -2}, "elements 0 to 64 of a row, got -2 to 62"),
+        (
+            {"interleaved": True},
+            "'interleaved', 'rope_begin' and 'positions' only with 'rope'",
+        ),
+        (
+            {"positions": "i64"},
+            "'interleaved', 'rope_begin' and 'positions' only with 'rope'",
+        ),
+        ({"rope": 64, "slots": "i64"}, "expects 'positions' with 'rope' and 'slots'"),
+        ({"slots": "i16"}, "expects 'slots' to be one of i32, i64, got i16"),
+        ({"latent_rope": 16}, "expects 'latent_rope' only for a latent cache"),
+        ({"epsilon": -1.0}, "expects 'epsilon' to be positive and finite, got -1.0"),
+        (
+            {"params": LATENT, "latent_rope": 96},
+            "expects 'latent_rope' to be at most 95, got 96",
+        ),
+        (
+            {"params": LATENT, "latent_rope": 32, "norm": 65},
+            "expects 'norm' to be at most 64, got 65",
+        ),
+        (
+            {"params": LATENT, "latent_rope": 32, "rope": 32},
+            "elements 64 to 96 of a row, got 0 to 32",
+        ),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.append(**{"params": PARAMS} | options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"norm": "x"}, {"rope": 2.0}, {"interleaved": 1}, {"bounds_checks": None}]
+)
+def test_options_of_wrong_types(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"expects '{name}' to be "):
+        kvcache.ops.append(PARAMS, **options)
+
+
+def test_wrong_calls():
+    options = {
+        "dtype": "f32",
+        "norm": 64,
+        "rope": 64,
+        "query_heads": QUERY_HEADS,
+        "positions": "i32",
+    }
+    append = kvcache.ops.append(PARAMS, **options)
+    rows, given = draw_arguments(PARAMS, options, np.random.default_rng(3))
+    inputs = make_inputs(PARAMS)
+    for name in given:
+        with pytest.raises(
+            ValueError, match=f"this operation needs '{name}', as it was made"
+        ):
+            append(
+                inputs,
+                1,
+                *rows,
+                **{name: None} | {k: v for k, v in given.items() if k != name},
+            )
+    with pytest.raises(ValueError, match="this operation takes no 'slots', as it was made"):
+        append(inputs, 1, *rows, **given, slots=np.zeros(TOTAL, np.int32))
+    with pytest.raises(
+        ValueError, match="this operation takes no 'queries', as it was made"
+    ):
+        kvcache.ops.append(PARAMS)(inputs, 1, *rows, given["queries"])
+    with pytest.raises(
+        TypeError, match=r"[(]'positions'[)] expects an array of int32.*got one of int64"
+    ):
+        append(inputs, 1, *rows, **given | {"positions": np.zeros(TOTAL, np.int64)})
+    with pytest.raises(ValueError, match=r"[(]'norm'[)] expects"):
+        append(inputs, 1, *rows, **given | {"norm": np.ones(32, np.float32)})

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ``kvcache.ops.append`` is made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..cache.params import KVCacheParams
+from ..checks import (
+    check_flag,
+    check_integer,
+    check_positive,
+    check_positive_real,
+)
+from ..dtypes import DTypeLike
+from .arguments import check_powers, check_query_heads, number_dtype
+
+
+@dataclass(frozen=True)
+class AppendOptions:
+    """The options of ``kvcache.ops.append``, by their names there."""
+
+    power_of_two: bool = False
+    norm: int | None = None
+    query_norm: int | None = None
+    rope: int | None = None
+    rope_begin: int = 0
+    interleaved: bool = False
+    epsilon: float = 1e-6
+    query_heads: int | None = None
+    latent_rope: int | None = None
+    slots: DTypeLike | None = None
+    positions: DTypeLike | None = None
+
+    def checked(self, params: KVCacheParams) -> AppendOptions:
+        """These options with equal values for equal ones. Raises as ``append`` does."""
+        check_flag(power_of_two=self.power_of_two, interleaved=self.interleaved)
+        check_positive_real(epsilon=self.epsilon)
+        if self.power_of_two:
+            check_powers(params)
+        own = params.head_dim - self._check_latent_rope(params)
+        self._check_queries(params)
+        _check_size("norm", self.norm, own)
+        _check_size("query_norm", self.query_norm, params.head_dim)
+        self._check_rope(params)
+        slots = number_dtype("slots", self.slots)
+        positions = number_dtype("positions", self.positions)
+        if self.rope is not None and slots and not positions:
+            raise ValueError(
+                "expects 'positions' with 'rope' and 'slots', which say none"
+            )
+        return AppendOptions(
+            bool(self.power_of_two),
+            _to_int(self.norm),
+            _to_int(self.query_norm),
+            _to_int(self.rope),
+            int(self.rope_begin),
+            bool(self.interleaved),
+            float(self.epsilon),
+            _to_int(self.query_heads),
+            _to_int(self.latent_rope),
+            slots,
+            positions,
+        )
+
+    def _check_latent_rope(self, params: KVCacheParams) -> int:
+        """The elements of a row that are an input of their own."""
+        if self.latent_rope is None:
+            return 0
+        if not params.is_mla:
+            raise ValueError("expects 'latent_rope' only for a latent cache")
+        _check_size("latent_rope", self.latent_rope, params.head_dim - 1)
+        return self.latent_rope
+
+    def _check_queries(self, params: KVCacheParams) -> None:
+        if self.query_heads is None:
+            if self.query_norm is not None:
+                raise ValueError("expects 'query_heads' with 'query_norm'")
+            return
+        check_positive(query_heads=self.query_heads)
+        check_query_heads(params, self.query_heads)
+        if self.query_norm is None and self.rope is None:
+            raise ValueError(
+                "expects 'query_norm' or 'rope' with 'query_heads': otherwise queries "
+                "stay as they are"
+            )
+
+    def _check_rope(self, params: KVCacheParams) -> None:
+        check_integer(rope_begin=self.rope_begin)
+        if self.rope is None:
+            if self.interleaved or self.rope_begin or self.positions is not None:
+                raise ValueError(
+                    "expects 'interleaved', 'rope_begin' and 'positions' only with 'rope'"
+                )
+            return
+        check_positive(rope=self.rope)
+        if self.rope % 2:
+            raise ValueError(f"expects 'rope' to be even, got {self.rope}")
+        first = params.head_dim - self.latent_rope if self.latent_rope else 0
+        if not first <= self.rope_begin <= params.head_dim - self.rope:
+            raise ValueError(
+                f"expects 'rope_begin' and 'rope' to be in elements {first} to "
+                f"{params.head_dim} of a row, got {self.rope_begin} to "
+                f"{self.rope_begin + self.rope}"
+            )
+
+    @property
+    def attributes(self) -> str:
+        """As the op spells them, without those that have their defaults."""
+        said = []
+        if self.norm or self.query_norm:
+            said.append(f"epsilon = {float_text(self.epsilon)} : f32")
+        if self.rope_begin:
+            said.append(f"rope_begin = {self.rope_begin} : i64")
+        said += [
+            name for name in ("interleaved", "power_of_two") if getattr(self, name)
+        ]
+        return f" {{{', '.join(said)}}}" if said else ""
+
+    def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
+        """The types of the optional arguments that calls give, by name, in their order."""
+        types = {
+            "latent_rope": (self.latent_rope, f"?x1x{self.latent_rope}x{dtype}"),
+            "slots": (self.slots, f"?x{self.slots}"),
+            "norm": (self.norm, f"{self.norm}x{dtype}"),
+            "query_norm": (self.query_norm, f"{self.query_norm}x{dtype}"),
+            "rope": (self.rope, f"?x{self.rope}xf32"),
+            "positions": (self.positions, f"?x{self.positions}"),
+            "queries": (self.query_heads, f"?x{self.query_heads}x{head_dim}x{dtype}"),
+        }
+        return {
+            name: f"memref<{shape}>"
+            for name, (wanted, shape) in types.items()
+            if wanted
+        }
+
+
+def float_text(number: float) -> str:
+    """A float as MLIR reads it, which wants a point."""
+    text = repr(number)
+    return text if "." in text else text.replace("e", ".0e")
+
+
+def _check_size(name: str, size: int | None, most: int) -> None:
+    if size is None:
+        return
+    check_positive(**{name: size})
+    if size > most:
+        raise ValueError(f"expects {name!r} to be at most {most}, got {size}")
+
+
+def _to_int(value: int | None) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What operations are made for: checks of the arguments that they share."""
+
+from __future__ import annotations
+
+from .. import dtypes
+from ..cache.params import KVCacheParams
+from ..checks import check_instance
+from ..dtypes import DTypeLike
+
+_DENSE = ("f32", "f16", "bf16")
+_CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
+_POWERS = ("f32", "bf16", "f8E8M0FNU")
+_NUMBERS = ("i32", "i64")
+
+
+def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
+    """The MLIR type of new rows and outputs: that of the cache or bf16, unless given."""
+    check_instance(KVCacheParams, params=params)
+    if not params.is_paged:
+        raise ValueError("operations on whole caches need a paged cache")
+    own = params.dtype_shorthand
+    if params.kvcache_quant_config is None and own not in _CONVERTED:
+        raise ValueError(
+            f"expects a cache of {', '.join(_CONVERTED)} or with scales, got {own}"
+        )
+    if dtype is not None:
+        return check_dense(dtype)
+    return own if own in _DENSE else "bf16"
+
+
+def check_dense(dtype: DTypeLike) -> str:
+    return _check_dtype("dtype", dtype, _DENSE)
+
+
+def number_dtype(name: str, dtype: DTypeLike | None) -> str | None:
+    """The MLIR type of an optional array of numbers."""
+    return None if dtype is None else _check_dtype(name, dtype, _NUMBERS)
+
+
+def _check_dtype(name: str, dtype: DTypeLike, known: tuple[str, ...]) -> str:
+    found = dtypes.mlir_name(dtype)
+    if found not in known:
+        raise ValueError(
+            f"expects {name!r} to be one of {', '.join(known)}, got {found}"
+        )
+    return found
+
+
+def check_powers(params: KVCacheParams) -> None:
+    config = params.kvcache_quant_config
+    scale = dtypes.mlir_name(config.scale_dtype) if config else "no scales"
+    if scale not in _POWERS:
+        raise ValueError(
+            f"expects scales of {', '.join(_POWERS)} with 'power_of_two', got {scale}"
+        )
+
+
+def check_static(params: KVCacheParams, wanted: bool) -> None:
+    own = params.dtype_shorthand
+    config = params.kvcache_quant_config
+    if config is None:
+        is_scaled = own.startswith("f8")
+    else:
+        is_scaled = config.zero_point_dtype is None
+    if wanted and not is_scaled:
+        raise ValueError(
+            "expects a cache with scales and no zero points, or of fp8, for "
+            f"'static_scales', got {own}"
+        )
+
+
+def check_given(name: str, value: object, wanted: bool) -> None:
+    """Raises ``ValueError`` for an argument of a call that does not suit its operation."""
+    if (value is not None) != wanted:
+        raise ValueError(
+            f"this operation {'needs' if wanted else 'takes no'} {name!r}, as it was made"
+        )
+
+
+def check_query_heads(params: KVCacheParams, query_heads: int) -> None:
+    heads = params.n_kv_heads_per_device
+    if query_heads % heads:
+        raise ValueError(
+            f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
+            f"{query_heads}"
+        )
