@@ -32,7 +32,13 @@ except ImportError as error:
 
 import reference
 from batching import Batcher, Request
-from transformer import Attention, Sizes, Transformer, causal_attention
+from transformer import (
+    Attention,
+    Sizes,
+    Transformer,
+    causal_attention,
+    rope_table,
+)
 
 SEED = 2026
 PAGE_SIZE = 16
@@ -92,37 +98,36 @@ def cache_params(sizes: Sizes, dtype: str) -> kvcache.KVCacheParams:
     )
 
 
-def row_dtype(params: kvcache.KVCacheParams) -> np.dtype:
-    """What `append` takes: the cache's dtype, or f32 where it quantizes."""
-    return np.dtype(np.float32) if params.kvcache_quant_config else params.dtype
-
-
 @dataclass(frozen=True)
 class Kernels:
-    """What a model calls for its cache."""
+    """What a model calls for its cache, and the rotation of each position."""
 
     append: Operation
     attention: Operation
+    table: np.ndarray
 
     @classmethod
     def of(
-        cls, params: kvcache.KVCacheParams, query_heads: int, target: str
+        cls, params: kvcache.KVCacheParams, work: Workload, target: str
     ) -> "Kernels":
+        heads, size = work.sizes.query_heads, work.sizes.head_size
         return cls(
-            kvcache.ops.append(params, target, row_dtype(params)),
-            kvcache.ops.attention(params, query_heads, target=target, dtype="f32"),
+            kvcache.ops.append(params, target, "f32", rope=size, query_heads=heads),
+            kvcache.ops.attention(params, heads, target=target, dtype="f32"),
+            rope_table(work.longest, size),
         )
 
 
-def paged_attention(
-    kernels: Kernels, inputs: kvcache.StepInputs, dtype: np.dtype
-) -> Attention:
-    """Attention to what is in the pages, after the new keys and values went there."""
+def paged_attention(kernels: Kernels, inputs: kvcache.StepInputs) -> Attention:
+    """Attention to what is in the pages, after the new keys and values went there.
+
+    On their way, ``append`` rotates the keys, and the queries in place.
+    """
 
     def attention(
         layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
-        kernels.append(inputs, layer, keys.astype(dtype), values.astype(dtype))
+        kernels.append(inputs, layer, keys, values, queries, rope=kernels.table)
         out = np.empty_like(queries)
         scale = queries.shape[-1] ** -0.5
         kernels.attention(inputs, layer, queries, out=out, scale=scale)
@@ -183,9 +188,8 @@ class Server:
         while batch := self.batcher.next_batch():
             self.usage.note(self.cache.snapshot())
             inputs = self.cache.inputs([request.name for request in batch])
-            dtype = row_dtype(self.cache.params)
-            attention = paged_attention(self.kernels, inputs, dtype)
-            logits = self.model.logits(inputs.tokens, inputs.positions, attention)
+            attention = paged_attention(self.kernels, inputs)
+            logits = self.model.logits(inputs.tokens, attention)
             last = logits[inputs.row_offsets[1:] - 1]
             for request, row in zip(batch, last):
                 self.logits.setdefault(request.name, []).append(row)
@@ -223,7 +227,7 @@ class Comparison:
         """
         tokens = request.tokens[:-1]
         attention = causal_attention(stored)
-        rows = model.logits(tokens, np.arange(len(tokens)), attention)
+        rows = model.logits(tokens, attention)
         rows = rows[len(request.prompt) - 1 :]
         self.tokens += len(rows)
         self.same += int((rows.argmax(axis=-1) == request.generated).sum())
@@ -330,7 +334,7 @@ def print_time_without_cache(server: Server, request: Request) -> None:
     start = time.perf_counter()
     for i in range(len(request.prompt), len(request.prompt) + count):
         tokens = request.tokens[:i]
-        server.model.logits(tokens, np.arange(i), causal_attention(unchanged))
+        server.model.logits(tokens, causal_attention(unchanged))
     seconds = time.perf_counter() - start
     print(
         f"without a cache, alone, a request has {round(count / seconds)} new tokens/s\n"
@@ -368,7 +372,7 @@ def make_server(
         max_seq_len=work.longest,
         num_pages=work.pages,
     )
-    kernels = Kernels.of(params, work.sizes.query_heads, target)
+    kernels = Kernels.of(params, work, target)
     requests = make_requests(np.random.default_rng(SEED), work)
     batcher = Batcher(cache, requests, PROMPT_TOKENS)
     return Server(Transformer(work.sizes, SEED), cache, kernels, batcher), requests

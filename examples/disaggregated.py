@@ -216,7 +216,7 @@ def count_right(plan: Plan, requests: list[Request]) -> int:
     same = 0
     for request in progress("comparing", requests):
         tokens = request.tokens[:-1]
-        rows = model.logits(tokens, np.arange(len(tokens)), attention)
+        rows = model.logits(tokens, attention)
         wanted = rows[len(request.prompt) - 1 :].argmax(axis=-1)
         same += int((wanted == request.generated).sum())
     return same

@@ -17,7 +17,7 @@ import kvcache
 import numpy as np
 from kvcache import transfer
 
-from transformer import Sizes, Transformer
+from transformer import Sizes, Transformer, rope_table
 
 SEED = 2026
 LEASE_SECONDS = 60.0
@@ -56,8 +56,11 @@ class Worker:
         )
         self.transport = transfer.NIXLTransport(name)
         self._model = Transformer(sizes, SEED)
-        self._append = kvcache.ops.append(params)
+        self._append = kvcache.ops.append(
+            params, rope=sizes.head_size, query_heads=sizes.query_heads
+        )
         self._attend = kvcache.ops.attention(params, query_heads=sizes.query_heads)
+        self._table = rope_table(plan.longest, sizes.head_size)
 
     def compute(self, requests: list[str]) -> np.ndarray:
         """Processes the pending tokens of some sequences; returns what follows each."""
@@ -66,13 +69,13 @@ class Worker:
         def attention(
             layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
         ) -> np.ndarray:
-            self._append(inputs, layer, keys, values)
+            self._append(inputs, layer, keys, values, queries, rope=self._table)
             out = np.empty_like(queries)
             scale = self.plan.sizes.head_size**-0.5
             self._attend(inputs, layer, queries, out=out, scale=scale)
             return out
 
-        logits = self._model.logits(inputs.tokens, inputs.positions, attention)
+        logits = self._model.logits(inputs.tokens, attention)
         self.cache.step(requests)
         last = inputs.row_offsets[1:].astype(np.int64) - 1
         return logits[last].argmax(axis=-1)

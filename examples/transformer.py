@@ -1,7 +1,8 @@
 """A small language model in plain NumPy, of Llama's kind, with random weights.
 
-RMSNorm, rotary positions, grouped-query attention, SwiGLU. What attention does with
-keys and values is up to the caller: `causal_attention` has no cache and recomputes all.
+RMSNorm, rotary positions, grouped-query attention, SwiGLU. Rotations, and what attention
+does with keys and values, are up to the caller: `causal_attention` has no cache and
+recomputes all.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,8 @@ import numpy as np
 
 Attention = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """Takes a layer, and f32 [tokens, heads, head_size] queries, keys and values of the new
-tokens; gives [tokens, query heads, head_size]."""
+tokens, rotated by none; gives [tokens, query heads, head_size]. It may write to what it
+takes."""
 
 ROPE_BASE = 10000.0
 EPSILON = np.float32(1e-5)
@@ -56,19 +58,17 @@ class Transformer:
         )
         self._unembedding = _random_matrix(rng, sizes.hidden, sizes.vocabulary)
 
-    def logits(
-        self, tokens: np.ndarray, positions: np.ndarray, attention: Attention
-    ) -> np.ndarray:
+    def logits(self, tokens: np.ndarray, attention: Attention) -> np.ndarray:
         """What may follow each token: f32 [tokens, vocabulary].
 
         Args:
             tokens: Ids, [tokens]; of several sequences, if ``attention`` can tell.
-            positions: Where in its sequence each token stands.
-            attention: What a layer's new queries find, with the new keys and values.
+            attention: What a layer's new queries find, with the new keys and values. It
+                knows where in its sequence each token stands.
         """
         x = self._embedding[tokens]
         for layer, weights in enumerate(self._layers):
-            x = x + self._attend(layer, weights, normalize(x), positions, attention)
+            x = x + self._attend(layer, weights, normalize(x), attention)
             x = x + _swiglu(weights, normalize(x))
         return normalize(x) @ self._unembedding
 
@@ -77,14 +77,12 @@ class Transformer:
         layer: int,
         weights: dict[str, np.ndarray],
         x: np.ndarray,
-        positions: np.ndarray,
         attention: Attention,
     ) -> np.ndarray:
         queries, keys, values = (
             (x @ weights[name]).reshape(len(x), -1, self.sizes.head_size)
             for name in ("queries", "keys", "values")
         )
-        queries, keys = rotate(queries, positions), rotate(keys, positions)
         attended = attention(layer, queries, keys, values)
         return attended.reshape(len(x), -1) @ weights["attended"]
 
@@ -99,12 +97,20 @@ def normalize(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + EPSILON)
 
 
-def rotate(x: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Rotary positions: turns element i with i + head_size / 2, [tokens, heads, …]."""
-    half = x.shape[-1] // 2
-    angles = positions[:, None, None] * ROPE_BASE ** (-np.arange(half) / half)
-    sin, cos = np.sin(angles).astype(x.dtype), np.cos(angles).astype(x.dtype)
-    a, b = x[..., :half], x[..., half:]
+def rope_table(positions: int, head_size: int) -> np.ndarray:
+    """Cosines and then sines of each position, f32 [positions, head_size]."""
+    half = head_size // 2
+    angles = np.arange(positions)[:, None] * ROPE_BASE ** (-np.arange(half) / half)
+    return np.hstack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+
+
+def rotate(x: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Rotary positions: turns element i with i + head_size / 2, [tokens, heads, …].
+
+    Each token has a row of the table.
+    """
+    cos, sin = np.split(table[:, None], 2, axis=-1)
+    a, b = np.split(x, 2, axis=-1)
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
 
 
@@ -124,6 +130,8 @@ def causal_attention(stored: Callable[[np.ndarray], np.ndarray]) -> Attention:
         layer: int, queries: np.ndarray, keys: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
         tokens, heads, head_size = keys.shape
+        table = rope_table(tokens, head_size)
+        queries, keys = rotate(queries, table), rotate(keys, table)
         grouped = queries.reshape(tokens, heads, -1, head_size).astype(np.float64)
         scores = np.einsum("qhgd,khd->hgqk", grouped, stored(keys)) * head_size**-0.5
         scores[..., ~np.tri(tokens, dtype=bool)] = -np.inf

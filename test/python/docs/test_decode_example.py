@@ -96,9 +96,9 @@ def exchange_first_pages(inputs):
 def test_wrong_pages_are_noticed(dtype, monkeypatch, capsys):
     right = decode.paged_attention
 
-    def wrong(program, inputs, row_dtype):
+    def wrong(kernels, inputs):
         is_prefill = inputs.max_seq_length > 1
-        return right(program, inputs if is_prefill else exchange_first_pages(inputs), row_dtype)
+        return right(kernels, inputs if is_prefill else exchange_first_pages(inputs))
 
     monkeypatch.setattr(decode, "paged_attention", wrong)
     assert run_main(monkeypatch, "--quick", "--dtype", dtype) == 1
@@ -106,14 +106,7 @@ def test_wrong_pages_are_noticed(dtype, monkeypatch, capsys):
 
 
 def test_wrong_positions_are_noticed(monkeypatch):
-    right = kvcache.PagedKVCacheManager.inputs
-
-    def wrong(manager, requests):
-        inputs = right(manager, requests)
-        shift = inputs.lengths.max() > 0
-        return dataclasses.replace(inputs, positions=inputs.positions + shift)
-
-    monkeypatch.setattr(kvcache.PagedKVCacheManager, "inputs", wrong)
+    monkeypatch.setattr(decode, "rope_table", lambda *sizes: transformer.rope_table(*sizes)[::-1].copy())
     assert run_main(monkeypatch, "--quick") == 1
 
 
@@ -126,7 +119,7 @@ def test_tokens_are_those_of_a_model_that_recomputes_everything():
         tokens = request.prompt
         for _ in range(request.new_tokens):
             attention = transformer.causal_attention(decode.unchanged)
-            logits = server.model.logits(tokens, np.arange(len(tokens)), attention)
+            logits = server.model.logits(tokens, attention)
             tokens = np.append(tokens, logits[-1].argmax())
         assert request.tokens.tolist() == tokens.tolist()
 
@@ -191,8 +184,8 @@ def test_requests_start_again_where_the_host_is_full_as_well(pages):
 
 @pytest.mark.parametrize("dtype", decode.TOLERANCES)
 def test_operations_compile_for_chips(dtype):
-    sizes = transformer.Sizes()
-    operations = decode.Kernels.of(decode.cache_params(sizes, dtype), sizes.query_heads, "cpu")
+    work = decode.Workload()
+    operations = decode.Kernels.of(decode.cache_params(work.sizes, dtype), work, "cpu")
     for name in "append", "attention":
         (kernel,) = getattr(operations, name).compile("sm_90a").kernels.values()
         scales = [each for each in kernel.parameters if each.name == "key.scales"]
@@ -202,8 +195,9 @@ def test_operations_compile_for_chips(dtype):
 def test_rotated_products_depend_on_distances_only():
     rng = np.random.default_rng(3)
     q, k = rng.standard_normal((2, 1, 1, 32))
+    table = transformer.rope_table(1006, 32).astype(np.float64)
     near, far = (
-        (transformer.rotate(q, np.array([start + 5])) * transformer.rotate(k, np.array([start]))).sum()
+        (transformer.rotate(q, table[[start + 5]]) * transformer.rotate(k, table[[start]])).sum()
         for start in (0, 1000)
     )
     assert near == pytest.approx(far)
