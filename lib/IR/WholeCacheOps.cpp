@@ -293,7 +293,14 @@ LogicalResult CopyOp::verify() {
     return emitOpError() << "expects caches of one head size, got "
                          << source.getHeadSize() << " and "
                          << target.getHeadSize();
-  if (source.getElementType() != target.getElementType())
+  // (C3)
+  if (failed(verifyStaticScale(*this, "source_scale", getSourceScale(),
+                               getSource())) ||
+      failed(verifyStaticScale(*this, "target_scale", getTargetScale(),
+                               getTarget())))
+    return failure();
+  if (source.getElementType() != target.getElementType() || getSourceScale() ||
+      getTargetScale())
     for (CacheTypeInterface cache : {source, target})
       if (!cache.convertsElements())
         return emitOpError("expects caches of one element type, because the "

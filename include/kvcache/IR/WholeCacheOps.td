@@ -214,8 +214,10 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     heads from `source_head` on go to those from `target_head` on.
 
     Values of one format are copied bit by bit, with their scales. Others are
-    dequantized to f32, and quantized or rounded to the format of the target.
-    No byte may be both read and written.
+    dequantized to f32, and quantized or rounded to the format of the target; so
+    are all if there is a static scale: `source_scale` is the `tensor_scale` of
+    `load`, `target_scale` that of `store_quantized`, one or one for each head
+    of its cache. No byte may be both read and written.
 
     If tokens of the target share their scales, only those groups are written
     that lie in `[begin, end)` with all of their tokens: the source keeps the
@@ -227,6 +229,9 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     - (C1) both caches have the same head size.
     - (C2) the heads are those of the caches; `heads` is all heads of the source
       unless given.
+    - (C3) `source_scale` and `target_scale` are for caches with scales and no
+      zero points, or of fp8, and have one factor or the heads of the cache.
+      Both caches then have elements that are converted.
 
     Example:
 
@@ -247,12 +252,15 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     Arg<KVCache_AnyCache, "those that are written">:$target,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
     Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$source_scale,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$target_scale,
     DefaultValuedOptionalAttr<I64Attr, "0">:$source_head,
     DefaultValuedOptionalAttr<I64Attr, "0">:$target_head,
     OptionalAttr<I64Attr>:$heads
   );
   let assemblyFormat = [{
-    $source `to` $target (`begin` $begin^)? (`end` $end^)? attr-dict
+    $source `to` $target (`begin` $begin^)? (`end` $end^)?
+    (`source_scale` $source_scale^)? (`target_scale` $target_scale^)? attr-dict
     `:` type(operands)
   }];
   let extraClassDeclaration = [{

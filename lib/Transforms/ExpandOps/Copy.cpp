@@ -36,7 +36,8 @@ Plan makePlan(CopyOp op, const Frame &frame) {
   auto target = cast<CacheTypeInterface>(op.getTarget().getType());
   int64_t headSize = source.getHeadSize(),
           tokens = target.getTokenGranularity();
-  bool isBits = haveOneFormat(source, target);
+  bool isBits = haveOneFormat(source, target) && !op.getSourceScale() &&
+                !op.getTargetScale();
   Split split =
       isBits ? splitForCopy(frame, source)
       : tokens != 1
@@ -77,18 +78,24 @@ void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
     return;
   }
   Value d = frame.mul(lane, frame.index(plan.split.unit));
+  Value sourceScale = loadStaticScale(frame, op.getSourceScale(), sourceHead);
+  Value targetScale = loadStaticScale(frame, op.getTargetScale(), targetHead);
   SmallVector<Value> rows;
   for (int64_t offset = 0; offset < plan.tokensAtOnce; ++offset) {
     Place from = place;
     if (offset)
       from.token = frame.add(place.token, frame.index(offset));
     rows.push_back(loadElements(frame, op.getSource(), from, sourceHead, d,
-                                plan.split.unit, frame.builder.getF32Type()));
+                                plan.split.unit, frame.builder.getF32Type(),
+                                sourceScale));
   }
   if (plan.tokensAtOnce > 1)
-    return storeGroup(frame, rows, op.getTarget(), place, targetHead, d);
+    return storeGroup(frame, rows, op.getTarget(), place, targetHead, d,
+                      targetScale);
+  StoreOptions options;
+  options.factor = targetScale;
   storeElements(frame, rows.front(), op.getTarget(), place, targetHead, d,
-                plan.split);
+                plan.split, options);
 }
 
 } // namespace

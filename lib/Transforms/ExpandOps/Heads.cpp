@@ -144,7 +144,8 @@ static void storeAlone(const Frame &frame, Value values, Value cache,
 }
 
 void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
-                         const Place &place, Value head, Value d) {
+                         const Place &place, Value head, Value d,
+                         Value factor) {
   OpBuilder &builder = frame.builder;
   auto row = cast<VectorType>(rows.front().getType());
   auto type =
@@ -155,7 +156,7 @@ void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
   for (auto [token, row] : llvm::enumerate(rows))
     values = vector::InsertOp::create(builder, frame.loc, row, values, token);
   StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch, head,
-                           place.token, d, place.page, place.page, Value());
+                           place.token, d, place.page, place.page, factor);
 }
 
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,

@@ -61,9 +61,10 @@ void storeElements(const Frame &frame, Value values, Value cache,
                    const StoreOptions &options = {});
 
 /// Stores elements from `d` on of the tokens that share their scales, a row of
-/// values for each; `place` is the first.
+/// values for each; `place` is the first. They are divided by a factor unless
+/// it is null.
 void storeGroup(const Frame &frame, ValueRange rows, Value cache,
-                const Place &place, Value head, Value d);
+                const Place &place, Value head, Value d, Value factor);
 
 /// Whether threads may share a group of a cache: those of a GPU, without zero
 /// points, which `quantize` does not compute.

@@ -279,3 +279,28 @@ func.func @c3_static_scale_with_zero_points(%cache: !int4, %out: memref<?x?x8x12
   kvcache.gather %cache outs(%out) key_scale %s : !int4, memref<?x?x8x128xbf16>, f32
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+
+// (C3) of copy
+func.func @c3_target_scale_of_bf16(%from: !fp8, %to: !cache, %s: f32) {
+  // expected-error @below {{expects 'target_scale' only for a cache with scales and no zero points, or of fp8}}
+  kvcache.copy %from to %to target_scale %s : !fp8, !cache, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+
+// (C3) of copy
+func.func @c3_source_scale_of_other_heads(%fp8: !fp8, %s: memref<2xf32>) {
+  // expected-error @below {{expects 'source_scale' to have the 8 heads of its cache}}
+  kvcache.copy %fp8 to %fp8 source_scale %s : !fp8, !fp8, memref<2xf32>
+  return
+}

@@ -65,10 +65,13 @@ func.func @gather(%keys: !cache, %fp8: !fp8, %n: memref<?xi32>, %a: memref<?x?x8
 
 // CHECK-LABEL: func.func @copies(
 // CHECK:         kvcache.copy %{{.*}} to %{{.*}} begin %{{.*}} end %{{.*}} {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64}
+// CHECK:         kvcache.copy %{{.*}} to %{{.*}} source_scale %{{.*}} target_scale %{{.*}} :
 // CHECK:         kvcache.copy_pages %{{.*}} pairs %{{.*}} :
-func.func @copies(%a: !cache, %b: !fp8, %n: memref<?xi32>, %c: !collection, %pairs: memref<?x2xi32>) {
+func.func @copies(%a: !cache, %b: !fp8, %n: memref<?xi32>, %c: !collection, %pairs: memref<?x2xi32>, %one: f32,
+                  %each: memref<8xf32>) {
   kvcache.copy %a to %b begin %n end %n {source_head = 6 : i64, target_head = 1 : i64, heads = 2 : i64}
       : !cache, !fp8, memref<?xi32>, memref<?xi32>
+  kvcache.copy %b to %b source_scale %one target_scale %each : !fp8, !fp8, f32, memref<8xf32>
   kvcache.copy_pages %c pairs %pairs : !collection, memref<?x2xi32>
   return
 }

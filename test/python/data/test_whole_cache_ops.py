@@ -295,7 +295,8 @@ COPY = """
 !from = !kvcache.paged_collection<{source}, #kv, page_size = 16>
 !to = !kvcache.paged_collection<{target}, #kv, page_size = 4>
 func.func @f(%a: memref<?x2x?x16x{heads}x64x{source}>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %m: i32,
-             %b: memref<?x2x?x4x{heads}x64x{target}>, %lut2: memref<?x?xi32>, %begin: memref<?xi32>, %end: memref<?xi32>) {{
+             %b: memref<?x2x?x4x{heads}x64x{target}>, %lut2: memref<?x?xi32>, %begin: memref<?xi32>, %end: memref<?xi32>,
+             %scale: f32, %scales: memref<{heads}xf32>) {{
   %c0 = arith.constant 0 : index
   %from = kvcache.paged_collection %a, %lengths, %lut, %m, %m : memref<?x2x?x16x{heads}x64x{source}>, memref<?xi32>, memref<?x?xi32> -> !from
   %to = kvcache.paged_collection %b, %lengths, %lut2, %m, %m : memref<?x2x?x4x{heads}x64x{target}>, memref<?xi32>, memref<?x?xi32> -> !to
@@ -308,27 +309,50 @@ func.func @f(%a: memref<?x2x?x16x{heads}x64x{source}>, %lengths: memref<?xi32>, 
 
 
 @pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
-@pytest.mark.parametrize("to", ["bf16", "f32", "f8E4M3FN"])
+@pytest.mark.parametrize(
+    ("source", "to", "scale_of"),
+    [
+        ("bf16", "bf16", ""),
+        ("bf16", "f32", ""),
+        ("bf16", "f8E4M3FN", ""),
+        ("bf16", "f8E4M3FN", "target"),
+        ("f8E4M3FN", "f32", "source"),
+        ("f8E4M3FN", "f8E4M3FN", "source"),
+        ("f8E4M3FN", "f8E4M3FN", "source and target"),
+    ],
+)
 @pytest.mark.parametrize("ranged", [False, True])
-def test_copy(to, ranged, target):
-    options = "begin %begin end %end {source_head = 1, target_head = 0, heads = 2}" if ranged else ""
-    types = ", memref<?xi32>, memref<?xi32>" if ranged else ""
-    source = COPY.format(heads=3, source="bf16", target=to, options=options, types=types)
-    program = kvcache.jit(source, target=target)
+def test_copy(source, to, scale_of, ranged, target):
+    """The source has a static scale, the target one for each head."""
+    options, types = ["begin %begin end %end"] * ranged, [", memref<?xi32>, memref<?xi32>"] * ranged
+    if "source" in scale_of:
+        options.append("source_scale %scale"), types.append(", f32")
+    if "target" in scale_of:
+        options.append("target_scale %scales"), types.append(", memref<3xf32>")
+    options += ["{source_head = 1, target_head = 0, heads = 2}"] * ranged
+    text = COPY.format(
+        heads=3, source=source, target=to, options=" ".join(options), types="".join(types)
+    )
+    program = kvcache.jit(text, target=target)
     rng = np.random.default_rng(5)
-    a = rng.standard_normal((8, 2, 1, 16, 3, 64)).astype(ml_dtypes.bfloat16)
+    a = rng.standard_normal((8, 2, 1, 16, 3, 64)).astype(kvcache.dtypes.dtype(source))
     b = np.zeros((30, 2, 1, 4, 3, 64), kvcache.dtypes.dtype(to))
     lengths = np.array([30, 0, 17], np.int32)
     lut = np.pad(np.array([[5, 1], [7, 7], [2, 3]], np.uint32), ((0, 0), (0, 22)), constant_values=7)
     lut2 = np.pad(rng.permutation(29)[:24].reshape(3, 8).astype(np.uint32), ((0, 0), (0, 24)), constant_values=29)
     begin, end = np.array([3, 0, 16], np.int32), np.array([30, 0, 19], np.int32)
-    program.call("f", a, lengths, lut, 30, b, lut2, begin, end)
+    program.call("f", a, lengths, lut, 30, b, lut2, begin, end, 1.7, STATIC_SCALES)
     expected = np.zeros(b.shape, b.dtype)
     heads = (slice(1, 3), slice(0, 2)) if ranged else (slice(0, 3), slice(0, 3))
     for s in range(3):
         for t in range(begin[s] if ranged else 0, end[s] if ranged else lengths[s]):
-            values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]]
-            expected[lut2[s, t // 4], 0, 0, t % 4, heads[1]] = values.astype(np.float32).astype(b.dtype)
+            values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]].astype(np.float32)
+            if "source" in scale_of:
+                values *= np.float32(1.7)
+            if "target" in scale_of:
+                values = divide_f32(values, STATIC_SCALES[heads[1], None])
+            values = ELEMENTS[to].round(values) if to in ELEMENTS else values
+            expected[lut2[s, t // 4], 0, 0, t % 4, heads[1]] = values.astype(b.dtype)
     np.testing.assert_array_equal(as_uint(b), as_uint(expected))
 
 
