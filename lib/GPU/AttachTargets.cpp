@@ -8,6 +8,7 @@
 
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Support/Nesting.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -34,15 +35,6 @@ constexpr StringLiteral kTriple{"nvptx64-nvidia-cuda"};
 /// The newest PTX version that ptxas 13.0 reads, as major * 10 + minor.
 constexpr unsigned kNewestPTX = 90;
 
-/// Names of functions in PTX (PTX ISA, Identifiers).
-bool isPTXIdentifier(StringRef name) {
-  auto isLetter = [](char c) {
-    return llvm::isAlnum(c) || c == '_' || c == '$';
-  };
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name, isLetter);
-}
-
 struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
   using AttachTargetsBase::AttachTargetsBase;
 
@@ -52,7 +44,7 @@ struct AttachTargets : kvcache::impl::AttachTargetsBase<AttachTargets> {
           << static_cast<int64_t>(optLevel);
       return signalPassFailure();
     }
-    if (failed(checkOutlined()))
+    if (failed(checkNestedModules(getOperation())) || failed(checkOutlined()))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     SmallVector<gpu::GPUModuleOp> modules(
@@ -79,8 +71,7 @@ private:
   static LogicalResult checkKernels(gpu::GPUModuleOp module) {
     for (gpu::GPUFuncOp kernel : module.getOps<gpu::GPUFuncOp>()) {
       if (!isPTXIdentifier(kernel.getName()))
-        return kernel.emitOpError("expects a name of letters, digits, '_' and "
-                                  "'$', not starting with a digit");
+        return kernel.emitOpError(getIdentifierRule());
       std::optional<ArrayRef<int32_t>> size = kernel.getKnownBlockSize();
       if (!size)
         continue;

@@ -8,6 +8,7 @@
 
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCache.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -26,6 +27,8 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
   using PrepareHostBase::PrepareHostBase;
 
   void runOnOperation() override {
+    if (failed(kvcache::checkNestedModules(getOperation())))
+      return signalPassFailure();
     if (!hasDevice)
       for (auto module : llvm::make_early_inc_range(
                getOperation().getOps<gpu::GPUModuleOp>()))

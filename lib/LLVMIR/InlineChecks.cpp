@@ -52,7 +52,9 @@ private:
           callee.getLinkage() == LLVM::Linkage::Internal &&
           callee != call->getParentOp() &&
           // A loop that is not lowered has one block.
-          isa<LLVM::LLVMFuncOp>(call->getParentOp()))
+          isa<LLVM::LLVMFuncOp>(call->getParentOp()) &&
+          // A nested module has functions of its own.
+          call->getParentOp()->getParentOp() == getOperation())
         calls.push_back({call, callee});
     });
     return calls;

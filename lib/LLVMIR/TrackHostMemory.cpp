@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/LLVMIR/Passes.h"
+#include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -28,6 +29,8 @@ struct TrackHostMemory : kvcache::impl::TrackHostMemoryBase<TrackHostMemory> {
     // Others may run without libkvcache_runtime.
     if (!symbols.lookup("kvcacheCallTVMFFI"))
       return;
+    if (failed(checkNestedModules(getOperation())))
+      return signalPassFailure();
     for (auto [name, tracked] : {std::pair("malloc", "kvcacheHostAlloc"),
                                  {"free", "kvcacheHostFree"}}) {
       auto function = symbols.lookup<LLVM::LLVMFuncOp>(name);

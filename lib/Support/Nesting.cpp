@@ -9,6 +9,7 @@
 #include "kvcache/Support/Nesting.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -196,6 +197,20 @@ LogicalResult kvcache::checkNesting(const llvm::MemoryBuffer &source,
   sourceMgr.PrintMessage(SMLoc::getFromPointer(deep), llvm::SourceMgr::DK_Error,
                          getNestingError());
   return failure();
+}
+
+LogicalResult kvcache::checkNestedModules(ModuleOp module) {
+  WalkResult result = module.walk([&](Operation *op) {
+    if (op == module || !isa<ModuleOp, gpu::GPUModuleOp>(op) ||
+        (isa<gpu::GPUModuleOp>(op) && op->getParentOp() == module))
+      return WalkResult::advance();
+    op->emitOpError("inside '")
+        << op->getParentOp()->getName()
+        << "' has no lowering: expects one 'builtin.module', with the "
+           "'gpu.module's in it";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
 }
 
 int kvcache::runOnDeepStack(function_ref<int()> main) {

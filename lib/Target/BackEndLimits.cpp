@@ -13,6 +13,8 @@
 
 #include "BackEndLimits.h"
 
+#include "kvcache/Target/Chip.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -164,6 +166,18 @@ static LogicalResult checkExceptions(Operation *op) {
   return success();
 }
 
+/// LLVM makes identifiers of the names of what a module has for itself.
+static LogicalResult checkName(Operation *op) {
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  auto linkage = op->getAttrOfType<LLVM::LinkageAttr>("linkage");
+  if (!symbol || !linkage || symbol.getName().starts_with("llvm.") ||
+      llvm::is_contained({LLVM::Linkage::Internal, LLVM::Linkage::Private},
+                         linkage.getLinkage()) ||
+      isPTXIdentifier(symbol.getName()))
+    return success();
+  return op->emitOpError(getIdentifierRule());
+}
+
 LogicalResult kvcache::checkBackEndLimits(Operation *op) {
   if (failed(checkPlace(op)))
     return failure();
@@ -171,7 +185,8 @@ LogicalResult kvcache::checkBackEndLimits(Operation *op) {
     return checkBits(product);
   if (op->getName().getDialectNamespace() != "llvm")
     return success();
-  return failure(failed(checkExceptions(op)) || failed(checkMath(op)) ||
-                 failed(checkIntrinsic(op)) || failed(checkTypes(op)) ||
-                 failed(checkConversion(op)) || failed(checkAtomic(op)));
+  return failure(failed(checkName(op)) || failed(checkExceptions(op)) ||
+                 failed(checkMath(op)) || failed(checkIntrinsic(op)) ||
+                 failed(checkTypes(op)) || failed(checkConversion(op)) ||
+                 failed(checkAtomic(op)));
 }

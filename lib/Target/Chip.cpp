@@ -129,6 +129,19 @@ const Chip *kvcache::getTargetChip(Operation *op) {
   return chip;
 }
 
+bool kvcache::isPTXIdentifier(StringRef name) {
+  auto isLetter = [](char c) {
+    return llvm::isAlnum(c) || c == '_' || c == '$';
+  };
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, isLetter);
+}
+
+StringRef kvcache::getIdentifierRule() {
+  return "expects a name of letters, digits, '_' and '$', not starting with a "
+         "digit";
+}
+
 bool kvcache::isInGPUCode(Operation *op) {
   return op->getParentOfType<gpu::GPUModuleOp>() ||
          op->getParentOfType<gpu::LaunchOp>();

@@ -73,7 +73,9 @@ private:
 
 struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
   void runOnOperation() override {
-    DataFlowSolver solver;
+    // Through calls, what a function that calls itself gets has a range that
+    // grows by one number at a time.
+    DataFlowSolver solver(DataFlowConfig().setInterprocedural(false));
     dataflow::loadBaselineAnalyses(solver);
     solver.load<dataflow::IntegerRangeAnalysis>();
     if (failed(solver.initializeAndRun(getOperation())))

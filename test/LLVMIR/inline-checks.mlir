@@ -81,3 +81,22 @@ llvm.func @in_a_loop(%n: i32, %ok: i1) {
   }
   llvm.return
 }
+
+// -----
+
+// A nested module has functions of its own, of the same names.
+
+// CHECK-LABEL: llvm.func @check_of_another_module(
+// CHECK-NEXT:    llvm.call @check()
+llvm.func @fail()
+llvm.func internal @check() attributes {always_inline} {
+  llvm.call @fail() : () -> ()
+  llvm.return
+}
+module {
+  llvm.func @check()
+  llvm.func @check_of_another_module() {
+    llvm.call @check() : () -> ()
+    llvm.return
+  }
+}

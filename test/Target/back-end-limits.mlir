@@ -129,3 +129,15 @@ gpu.module @kernels {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  llvm.func internal @"its own"(%x: i32) -> i32 {
+    llvm.return %x : i32
+  }
+  // expected-error @below {{'llvm.func' op expects a name of letters, digits, '_' and '$', not starting with a digit}}
+  llvm.func @"for others"(%x: i32) -> i32 {
+    llvm.return %x : i32
+  }
+}

@@ -117,3 +117,34 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// Ranges don't pass through calls: that of `%n` would grow by one number for
+// each of the calls that there may be.
+
+// CHECK-LABEL: func.func private @calls_itself(
+// CHECK:         arith.subi %{{.*}}, %{{.*}} : i32
+gpu.module @recursion {
+  func.func private @calls_itself(%n: i32) -> i32 {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %is_zero = arith.cmpi eq, %n, %zero : i32
+    %count = scf.if %is_zero -> i32 {
+      scf.yield %one : i32
+    } else {
+      %rest = arith.subi %n, %one : i32
+      %below = func.call @calls_itself(%rest) : (i32) -> i32
+      scf.yield %below : i32
+    }
+    return %count : i32
+  }
+
+  gpu.func @kernel(%out: memref<?xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %three = arith.constant 3 : i32
+    %count = func.call @calls_itself(%three) : (i32) -> i32
+    memref.store %count, %out[%c0] : memref<?xi32>
+    gpu.return
+  }
+}

@@ -153,7 +153,7 @@ def NarrowFloats : Pass<"kvcache-narrow-floats"> {
     byte moves and packed arithmetic where these are shorter than integer
     arithmetic. All other conversions use integer arithmetic, which works on
     every target. Vectors of bf16 extend to f32 directly in the registers of
-    their pairs.
+    their pairs. `vector.print` prints all of these and bf16 as f32.
 
     Extension is exact. Truncation rounds to nearest even and saturates, as
     `cvt.satfinite` does: finite inputs and infinities give finite numbers. A
@@ -187,7 +187,8 @@ def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
   let description = [{
     Replaces float types by integer types of the same width: f8E4M3FN, f8E5M2,
     f8E8M0FNU, f6E2M3FN, f6E3M2FN and f4E2M1FN, and with `bf16` also bf16. After
-    the lowering of their arithmetic, programs only move values of these types.
+    the lowering of their arithmetic, programs only move values of these types;
+    an op that computes on them is an error.
     On an x86 CPU without bf16 instructions, a move of bf16 may go through f32
     and change NaNs.
   }];

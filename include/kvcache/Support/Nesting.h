@@ -9,6 +9,7 @@
 #ifndef KVCACHE_SUPPORT_NESTING_H
 #define KVCACHE_SUPPORT_NESTING_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -36,6 +37,10 @@ std::string getNestingError();
 /// deep.
 LogicalResult checkNesting(const llvm::MemoryBuffer &source,
                            StringRef splitMarker = "");
+
+/// Fails if a module holds modules of its own other than `gpu.module`s, or
+/// these do: translation to LLVM IR leaves them out.
+LogicalResult checkNestedModules(ModuleOp module);
 
 /// Runs the main function of a tool of MLIR that reads its sources itself, on a
 /// stack that suffices for a hundred thousand levels.

@@ -113,6 +113,13 @@ const Chip *lookupChip(StringRef name);
 /// targets or several chips, or if the table does not have the chip.
 const Chip *getTargetChip(Operation *op);
 
+/// Whether a name may be that of a function or variable in PTX (PTX ISA,
+/// Identifiers).
+bool isPTXIdentifier(StringRef name);
+
+/// Returns the message for a name that may not.
+StringRef getIdentifierRule();
+
 /// Whether `op` is in a `gpu.module` or in the body of a `gpu.launch`.
 bool isInGPUCode(Operation *op);
 

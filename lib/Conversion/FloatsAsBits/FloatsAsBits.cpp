@@ -9,8 +9,12 @@
 #include "kvcache/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -58,13 +62,31 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   }
 
 private:
+  /// Whether an op of floats computes on them, or shows them as numbers.
+  static bool computes(Operation *op) {
+    if (isa_and_present<arith::ArithDialect, math::MathDialect>(
+            op->getDialect()))
+      return !isa<arith::BitcastOp, arith::ConstantOp, arith::SelectOp>(op);
+    if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+      return atomic.getKind() != arith::AtomicRMWKind::assign;
+    if (auto atomic = dyn_cast<LLVM::AtomicRMWOp>(op))
+      return atomic.getBinOp() != LLVM::AtomicBinOp::xchg;
+    // These take integers as well.
+    return isa<vector::ContractionOp, vector::MultiDimReductionOp,
+               vector::OuterProductOp, vector::PrintOp, vector::ReductionOp,
+               vector::ScanOp, gpu::AllReduceOp, gpu::SubgroupReduceOp>(op) ||
+           // These don't.
+           isa<vector::FMAOp, LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp,
+               LLVM::FDivOp, LLVM::FRemOp, LLVM::FNegOp, LLVM::FCmpOp,
+               LLVM::FPExtOp, LLVM::FPTruncOp, LLVM::FPToSIOp, LLVM::FPToUIOp,
+               LLVM::SIToFPOp, LLVM::UIToFPOp>(op);
+  }
+
   /// Rejects arithmetic on the floats, which would become arithmetic on their
   /// bits.
   LogicalResult checkOnlyMoved() {
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      if (!isa_and_present<arith::ArithDialect, math::MathDialect>(
-              op->getDialect()) ||
-          isa<arith::BitcastOp, arith::ConstantOp, arith::SelectOp>(op))
+      if (!computes(op))
         return WalkResult::advance();
       SmallVector<Type> types(op->getOperandTypes());
       llvm::append_range(types, op->getResultTypes());

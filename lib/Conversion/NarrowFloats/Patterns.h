@@ -34,7 +34,7 @@ void populateIntegerPatterns(RewritePatternSet &patterns);
 void populateChipPatterns(RewritePatternSet &patterns, const Chip *fallback);
 
 /// Adds patterns for conversions between bf16 and f64 through f32, which round
-/// once.
+/// once, and for prints of narrow floats and bf16.
 void populateWidePatterns(RewritePatternSet &patterns);
 
 /// Truncates f16, bf16, f32 or f64 to `type`, a narrow format with a sign, in

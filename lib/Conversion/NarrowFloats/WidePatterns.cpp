@@ -1,4 +1,4 @@
-//===- WidePatterns.cpp - Conversions between bf16 and f64  ---------------===//
+//===- WidePatterns.cpp - Conversions of bf16 and f64, and prints ---------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -45,6 +47,23 @@ struct TruncateF64ToBF16 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// Prints narrow floats and bf16 as f32: as bits, they would print as integers.
+struct PrintAsF32 : OpRewritePattern<vector::PrintOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(vector::PrintOp op,
+                                PatternRewriter &rewriter) const override {
+    Value source = op.getSource();
+    Type element = source ? getElementTypeOrSelf(source.getType()) : Type();
+    if (!isNarrow(element) && !isa_and_present<BFloat16Type>(element))
+      return rewriter.notifyMatchFailure(op, "prints no narrow floats");
+    Elementwise e(rewriter, op.getLoc(), source.getType());
+    Value wide = e.extendFloat(source, rewriter.getF32Type());
+    rewriter.modifyOpInPlace(op, [&] { op.getSourceMutable().assign(wide); });
+    return success();
+  }
+};
+
 } // namespace
 
 Value narrow::roundToOddF32(OpBuilder &builder, Location loc, Value in) {
@@ -66,5 +85,6 @@ Value narrow::roundToOddF32(OpBuilder &builder, Location loc, Value in) {
 }
 
 void narrow::populateWidePatterns(RewritePatternSet &patterns) {
-  patterns.add<ExtendBF16ToF64, TruncateF64ToBF16>(patterns.getContext());
+  patterns.add<ExtendBF16ToF64, TruncateF64ToBF16, PrintAsF32>(
+      patterns.getContext());
 }

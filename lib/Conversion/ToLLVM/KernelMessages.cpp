@@ -158,12 +158,22 @@ Value Messages::getMemory(Operation *user, LLVM::LLVMStructType type) {
   return address;
 }
 
-void kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
+LogicalResult kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
   SmallVector<Operation *> ops;
-  module.walk([&](Operation *op) {
+  WalkResult result = module.walk([&](Operation *op) {
+    // It splits its block, which those of structured ops don't allow.
+    if (isa<cf::AssertOp>(op) && !isa<FunctionOpInterface>(op->getParentOp())) {
+      op->emitOpError("in '") << op->getParentOp()->getName()
+                              << "' has no lowering here: "
+                                 "'kvcache-lower-control-flow' goes first";
+      return WalkResult::interrupt();
+    }
     if (isa<cf::AssertOp, gpu::PrintfOp>(op))
       ops.push_back(op);
+    return WalkResult::advance();
   });
+  if (result.wasInterrupted())
+    return failure();
   Messages messages(module);
   // The last one first: a split moves all that follows in the block.
   for (Operation *op : llvm::reverse(ops)) {
@@ -172,4 +182,5 @@ void kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
     else
       messages.lower(cast<gpu::PrintfOp>(op));
   }
+  return success();
 }

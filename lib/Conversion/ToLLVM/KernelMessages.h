@@ -17,8 +17,8 @@ namespace mlir::kvcache {
 /// `__assertfail` and `vprintf`, as the patterns of `convert-gpu-to-nvvm` do.
 /// These look for a free name of each string among all strings, which takes a
 /// time cubic in their number, and reserve memory for the arguments of each
-/// call.
-void lowerKernelMessages(gpu::GPUModuleOp module);
+/// call. Fails where an assertion is in structured control flow.
+LogicalResult lowerKernelMessages(gpu::GPUModuleOp module);
 
 } // namespace mlir::kvcache
 

@@ -33,7 +33,8 @@ namespace {
 struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
-    lowerKernelMessages(module);
+    if (failed(lowerKernelMessages(module)))
+      return signalPassFailure();
     LowerToLLVMOptions options(
         &getContext(), DataLayout(cast<DataLayoutOpInterface>(*module)));
     LLVMTypeConverter converter(&getContext(), options);
@@ -45,9 +46,26 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (failed(applyPartialConversion(&op, target, frozen)))
         return signalPassFailure();
+    if (failed(checkCallees(module)))
+      signalPassFailure();
   }
 
 private:
+  /// Some patterns of MLIR call functions that they declare in the module of
+  /// the host.
+  static LogicalResult checkCallees(gpu::GPUModuleOp module) {
+    SymbolTable symbols(module);
+    WalkResult result = module.walk([&](LLVM::CallOp call) {
+      std::optional<StringRef> callee = call.getCallee();
+      if (!callee || symbols.lookup(*callee))
+        return WalkResult::advance();
+      emitError(call.getLoc(), "can't run on a GPU: becomes a call of @")
+          << *callee << ", a function of the host";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   void populatePatterns(LLVMTypeConverter &converter, ConversionTarget &target,
                         RewritePatternSet &patterns) {
     for (Dialect *dialect : getContext().getLoadedDialects()) {

@@ -31,27 +31,26 @@ struct LowerControlFlow
     FrozenRewritePatternSet frozen(std::move(patterns));
     PatternApplicator applicator(frozen);
     applicator.applyDefaultCostModel();
-    // A parallel loop becomes others first.
-    while (lowerAll(applicator)) {
-    }
+    // These become other loops, whose bodies have one block.
+    lowerAll<scf::ForallOp>(applicator);
+    lowerAll<scf::ParallelOp>(applicator);
+    lowerAll<scf::ExecuteRegionOp, scf::ForOp, scf::IfOp, scf::IndexSwitchOp,
+             scf::WhileOp>(applicator);
   }
 
 private:
-  /// Lowers every op that has a pattern. Returns whether there was one.
-  bool lowerAll(PatternApplicator &applicator) {
+  /// Lowers every op of these kinds that has a pattern, from the outside in.
+  template <typename... OpTys> void lowerAll(PatternApplicator &applicator) {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<scf::ExecuteRegionOp, scf::ForallOp, scf::ForOp, scf::IfOp,
-              scf::IndexSwitchOp, scf::ParallelOp, scf::WhileOp>(op))
+      if (isa<OpTys...>(op))
         ops.push_back(op);
     });
-    bool isAny = false;
     PatternRewriter rewriter(&getContext());
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
-      isAny |= succeeded(applicator.matchAndRewrite(op, rewriter));
+      (void)applicator.matchAndRewrite(op, rewriter);
     }
-    return isAny;
   }
 };
 

@@ -34,12 +34,22 @@ constexpr StringLiteral kDescriptorArgsAttr = "kvcache.descriptor_args";
 
 /// Lowers a check to an assertion if `convert-kvcache-checks` has not run. The
 /// assertion needs no runtime library, and does not print the values.
+/// The conversion of an assertion splits its block, which those of structured
+/// ops don't allow.
+LogicalResult checkMaySplit(Operation *op, RewriterBase &rewriter) {
+  if (isa<FunctionOpInterface>(op->getParentOp()))
+    return success();
+  return rewriter.notifyMatchFailure(op, "in structured control flow");
+}
+
 struct LowerCheck : OpConversionPattern<CheckOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
   matchAndRewrite(CheckOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkMaySplit(op, rewriter)))
+      return failure();
     Value holds =
         arith::CmpIOp::create(rewriter, op.getLoc(), arith::CmpIPredicate::ult,
                               op.getValue(), op.getBound());
@@ -59,6 +69,8 @@ struct LowerTensorMap : OpConversionPattern<EncodeTensorMapOp> {
   LogicalResult
   matchAndRewrite(EncodeTensorMapOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkMaySplit(op, rewriter)))
+      return failure();
     Location loc = op.getLoc();
     DeviceCalls device(op->getParentOfType<ModuleOp>());
     auto [status, slot] = encodeTensorMap(rewriter, op, device);

@@ -8,6 +8,7 @@
 
 #include "DeviceCalls.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,6 +34,8 @@ struct LowerLaunches : kvcache::impl::LowerLaunchesBase<LowerLaunches> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkNestedModules(module)))
+      return signalPassFailure();
     DeviceCalls device(module, callerWaits);
     llvm::SetVector<Attribute> kernels = findKernels(module);
     for (auto binary :

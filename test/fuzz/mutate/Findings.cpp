@@ -168,7 +168,9 @@ void Findings::add(StringRef reason, const Progress &progress) {
   std::string note = progress.note;
   if (reason.starts_with("signal"))
     note = nameFrames(note);
-  std::string said = (reason + "\n" + progress.stage + "\n" + note).str();
+  std::string said =
+      (reason + " (" + progress.passes + ")\n" + progress.stage + "\n" + note)
+          .str();
   if (isUpstream(reason, note, progress) ||
       llvm::any_of(known, [&](StringRef part) {
         return StringRef(said).contains(part);

@@ -81,20 +81,29 @@ static constexpr size_t kNumSlow = 3;
 static constexpr size_t kSlowPeriod = 40;
 
 namespace {
-/// Verifies after each pass of ours what was right before it.
+/// Verifies after each pass of ours what was right before it. Where a pass of
+/// MLIR makes invalid IR, its verifier or the pipeline's says so.
 class VerifyAfter : public PassInstrumentation {
 public:
   explicit VerifyAfter(Progress &progress) : progress(progress) {}
 
+  void runBeforePass(Pass *pass, Operation *op) override {
+    if (isOurs(pass))
+      wasValid = succeeded(verify(op));
+  }
+
   void runAfterPass(Pass *pass, Operation *op) override {
     // Ops that a chip lacks are invalid from the moment that it is known.
-    StringRef name = pass->getArgument();
-    if (name.contains("kvcache") && name != "kvcache-attach-targets" &&
-        failed(verify(op)))
+    if (isOurs(pass) && wasValid &&
+        pass->getArgument() != "kvcache-attach-targets" && failed(verify(op)))
       stop(pass);
   }
 
 private:
+  static bool isOurs(Pass *pass) {
+    return pass->getArgument().contains("kvcache");
+  }
+
   void stop(Pass *pass) {
     std::string note = pass->getArgument().str();
     note += "\n";
@@ -104,6 +113,7 @@ private:
   }
 
   Progress &progress;
+  bool wasValid = true;
 };
 } // namespace
 

@@ -1,0 +1,63 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(gpu.module(kvcache-kernels-to-nvvm))'
+
+gpu.module @kernels {
+  gpu.func @assertion_in_a_loop(%holds: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %c1 step %c1 {
+      // expected-error @+1 {{'cf.assert' op in 'scf.for' has no lowering here: 'kvcache-lower-control-flow' goes first}}
+      cf.assert %holds, "holds"
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @assertion_in_a_switch(%holds: i1, %i: index) kernel {
+    scf.index_switch %i
+    case 2 {
+      // expected-error @+1 {{'cf.assert' op in 'scf.index_switch' has no lowering here}}
+      cf.assert %holds, "holds"
+      scf.yield
+    }
+    default {
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @check_in_a_loop(%i: index, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %j = %c0 to %c1 step %c1 {
+      // expected-error @+1 {{failed to legalize operation 'kvcache.check'}}
+      kvcache.check %i below %n, "row"
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @print(%x: f32) kernel {
+    // expected-error @+1 {{can't run on a GPU: becomes a call of @printF32, a function of the host}}
+    vector.print %x : f32
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @copy(%from: memref<?xi32, strided<[?]>>, %to: memref<?xi32, strided<[?]>>) kernel {
+    // expected-error @+1 {{can't run on a GPU: becomes a call of @memrefCopy, a function of the host}}
+    memref.copy %from, %to : memref<?xi32, strided<[?]>> to memref<?xi32, strided<[?]>>
+    gpu.return
+  }
+}
