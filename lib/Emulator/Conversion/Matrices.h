@@ -1,5 +1,4 @@
-//===- Matrices.h - Operands of matrix instructions ------------ -*- C++
-//-*-===//
+//===- Matrices.h - Operands of matrix instructions -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Poison.h - Values that nobody has written --------------- -*- C++
-//-*-===//
+//===- Poison.h - Values that nobody has written ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Shadows.h - Shadows of values --------------------------- -*- C++
-//-*-===//
+//===- Shadows.h - Shadows of values ----------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

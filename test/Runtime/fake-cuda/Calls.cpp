@@ -1,5 +1,4 @@
-//===- Calls.cpp - Records of calls, rules and errors -------------- -*- C++
-//-*-===//
+//===- Calls.cpp - Records of calls, rules and errors ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

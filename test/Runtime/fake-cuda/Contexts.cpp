@@ -1,5 +1,4 @@
-//===- Contexts.cpp - Devices and contexts ------------------------- -*- C++
-//-*-===//
+//===- Contexts.cpp - Devices and contexts --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FakeCUDA.h - The parts of the stand-in driver --------------- -*- C++
-//-*-===//
+//===- FakeCUDA.h - The parts of the stand-in driver ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Memory.cpp - Memory and descriptors ------------------------- -*- C++
-//-*-===//
+//===- Memory.cpp - Memory and descriptors --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Modules.cpp - Modules, kernels and launches ----------------- -*- C++
-//-*-===//
+//===- Modules.cpp - Modules, kernels and launches ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Streams.cpp - Streams, events and graphs -------------------- -*- C++
-//-*-===//
+//===- Streams.cpp - Streams, events and graphs ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
