@@ -23,12 +23,26 @@ def compile(
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 
 def jit(
-    source: bytes, filename: str, passes: str, opt_level: int, device: str
+    source: bytes,
+    filename: str,
+    passes: str,
+    opt_level: int,
+    device: str,
+    keeps_image: bool,
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors.
 
     ``device`` is ``"emulator"``, ``"cuda"``, or empty for the CPU.
     """
+
+def load_image(image: bytes, device: str) -> tuple[JIT | None, list[RawDiagnostic]]:
+    """Returns the functions of the image of a JIT, or None on errors.
+
+    It must be of this extension, of the same device, and of a host like this one.
+    """
+
+def host() -> tuple[str, str, str]:
+    """What images depend on: LLVM's version, and the processor with its features."""
 
 def compile_object(
     source: bytes, filename: str, passes: str, opt_level: int
@@ -117,6 +131,10 @@ class JIT:
     @property
     def functions(self) -> str:
         """The public functions with their arguments and results, as a JSON array."""
+
+    @property
+    def image(self) -> bytes:
+        """What ``load_image`` takes; empty unless ``jit`` was to keep it."""
 
     def wrapper(self, name: str) -> Wrapper:
         """Returns the TVM-FFI wrapper of a function, which keeps the code alive."""

@@ -15,9 +15,12 @@
 #include "kvcache/Support/RuntimeCalls.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/ExecutionEngine/CRunnerUtils.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/RTDyldObjectLinkingLayer.h"
+#include "llvm/ExecutionEngine/SectionMemoryManager.h"
 #include "llvm/Support/DynamicLibrary.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <dlfcn.h>
@@ -83,54 +86,68 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
 };
 
 namespace {
-/// The functions of this library and of a device that a module calls.
-class Symbols {
+/// The functions of this process and of a device that compiled code may call.
+class Symbols : public llvm::orc::DefinitionGenerator {
 public:
   /// `device` may be null.
-  explicit Symbols(const DeviceLibrary *device) : device(device) {
-    for (auto [name, function] : kFunctions)
-      addresses[name] = reinterpret_cast<void *>(function);
-    for (StringRef name : kConversions)
-      addLookedUp(name, lookupHelper(name));
-  }
+  explicit Symbols(const DeviceLibrary *device);
 
-  /// Looks up what the module calls and doesn't define. Reports what is defined
-  /// nowhere: the engine would print the names rather than return them.
-  LogicalResult add(ModuleOp module);
+  /// Reports what the module calls and nobody defines: the linker only knows
+  /// names.
+  LogicalResult check(ModuleOp module) const;
 
-  llvm::orc::SymbolMap get(llvm::orc::MangleAndInterner mangle) const {
-    llvm::orc::SymbolMap symbols;
-    for (const auto &entry : addresses)
-      symbols[mangle(entry.getKey())] = {
-          llvm::orc::ExecutorAddr::fromPtr(entry.getValue()),
-          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-    return symbols;
-  }
+  llvm::Error tryToGenerate(llvm::orc::LookupState &state,
+                            llvm::orc::LookupKind kind,
+                            llvm::orc::JITDylib &library,
+                            llvm::orc::JITDylibLookupFlags flags,
+                            const llvm::orc::SymbolLookupSet &wanted) override;
 
 private:
-  bool find(StringRef name);
-
-  /// Returns whether there is such a function.
-  bool addLookedUp(StringRef name, void *address) {
-    if (address)
-      addresses[name] = address;
-    return address;
-  }
+  /// The address of a function, or null.
+  void *find(StringRef name) const;
 
   const DeviceLibrary *device;
-  llvm::StringMap<void *> addresses;
+  llvm::StringMap<void *> known;
 };
 } // namespace
 
-bool Symbols::find(StringRef name) {
-  if (addresses.contains(name))
-    return true;
+Symbols::Symbols(const DeviceLibrary *device) : device(device) {
+  static const bool isProcessSearched =
+      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
+  (void)isProcessSearched;
+  for (auto [name, function] : kFunctions)
+    known[name] = reinterpret_cast<void *>(function);
+  for (StringRef name : kConversions)
+    known[name] = lookupHelper(name);
+}
+
+void *Symbols::find(StringRef name) const {
+  if (void *address = known.lookup(name))
+    return address;
   // Only what is ours: the library finds the C library's as well.
-  void *address =
-      device && name.starts_with("kvcache") ? device->lookup(name) : nullptr;
-  return addLookedUp(name, address) ||
-         llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str()) ||
-         addLookedUp(name, lookupHelper(name));
+  if (device && name.starts_with("kvcache"))
+    if (void *address = device->lookup(name))
+      return address;
+  if (void *address =
+          llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(name.str()))
+    return address;
+  return lookupHelper(name);
+}
+
+llvm::Error Symbols::tryToGenerate(llvm::orc::LookupState &,
+                                   llvm::orc::LookupKind,
+                                   llvm::orc::JITDylib &library,
+                                   llvm::orc::JITDylibLookupFlags,
+                                   const llvm::orc::SymbolLookupSet &wanted) {
+  llvm::orc::SymbolMap found;
+  for (const auto &[name, flags] : wanted)
+    if (void *address = find(*name))
+      found[name] = {llvm::orc::ExecutorAddr::fromPtr(address),
+                     llvm::JITSymbolFlags::Exported |
+                         llvm::JITSymbolFlags::Callable};
+  if (found.empty())
+    return llvm::Error::success();
+  return library.define(llvm::orc::absoluteSymbols(std::move(found)));
 }
 
 /// All at once: a walk over the module for each function takes longer than
@@ -143,10 +160,7 @@ static llvm::DenseSet<StringRef> getUsedSymbols(ModuleOp module) {
   return used;
 }
 
-LogicalResult Symbols::add(ModuleOp module) {
-  static const bool isProcessSearched =
-      !llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
-  (void)isProcessSearched;
+LogicalResult Symbols::check(ModuleOp module) const {
   llvm::DenseSet<StringRef> used = getUsedSymbols(module);
   bool failed = false;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
@@ -161,8 +175,7 @@ LogicalResult Symbols::add(ModuleOp module) {
   return failure(failed);
 }
 
-/// Only the wrappers are looked up. The engine makes an interface for each of
-/// the other functions, too, unless nobody else can call them.
+/// Only the wrappers are looked up; the other functions may be inlined.
 static void hideFunctions(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal() &&
@@ -191,22 +204,19 @@ createHostMachine(llvm::CodeGenOptLevel optLevel) {
   return builder->createTargetMachine();
 }
 
-static llvm::Expected<std::unique_ptr<ExecutionEngine>>
-createEngine(ModuleOp module, unsigned optLevel) {
-  llvm::CodeGenOptLevel codeGenOptLevel =
-      llvm::CodeGenOpt::getLevel(optLevel).value_or(
-          llvm::CodeGenOptLevel::Default);
-  auto machine = createHostMachine(codeGenOptLevel);
-  if (!machine)
-    return machine.takeError();
-  auto transformer =
-      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
-  ExecutionEngineOptions options;
-  options.transformer = transformer;
-  options.jitCodeGenOptLevel = codeGenOptLevel;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  return ExecutionEngine::create(module, options, std::move(*machine));
+/// A linker for objects of this process.
+static llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createLinker() {
+  initializeNativeTarget();
+  return llvm::orc::LLJITBuilder()
+      .setLinkProcessSymbolsByDefault(false)
+      .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+      .setObjectLinkingLayerCreator([](llvm::orc::ExecutionSession &session) {
+        return std::make_unique<llvm::orc::RTDyldObjectLinkingLayer>(
+            session, [](const llvm::MemoryBuffer &) {
+              return std::make_unique<llvm::SectionMemoryManager>();
+            });
+      })
+      .create();
 }
 
 JIT::~JIT() {
@@ -238,70 +248,152 @@ JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
   return result;
 }
 
+JIT::CreateResult JIT::load(std::string image, std::string device) {
+  return runGuarded<CreateResult>(
+      [image = std::move(image), device = std::move(device)] {
+        return loadUnguarded(image, device);
+      });
+}
+
+/// What comes before the object in an image: whether there are kernels, and
+/// the description, which ends with a zero.
+static std::string makeImage(StringRef description, bool hasKernels,
+                             StringRef object) {
+  return (Twine(hasKernels ? '1' : '0') + description + Twine('\0') + object)
+      .str();
+}
+
+JIT::CreateResult JIT::loadUnguarded(std::string image, StringRef device) {
+  auto [described, object] = StringRef(image).split('\0');
+  bool hasKernels = described.consume_front("1");
+  described.consume_front("0");
+  auto jit = std::make_unique<JIT>();
+  jit->description = described.str();
+  llvm::Error error = jit->openDevice(device);
+  if (!error)
+    error = jit->link(object, hasKernels);
+  CreateResult result;
+  if (!error) {
+    result.jit = std::move(jit);
+    return result;
+  }
+  DiagnosticRecord record;
+  record.message = toString(std::move(error));
+  result.diagnostics.push_back(std::move(record));
+  return result;
+}
+
 void JIT::describeFunctions(ModuleOp module) {
   llvm::json::Array described;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || !function.isPublic())
-      continue;
-    described.push_back(describe(function));
-    wrappers[function.getName()] = nullptr;
-  }
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && function.isPublic())
+      described.push_back(describe(function));
   description = llvm::formatv("{0}", llvm::json::Value(std::move(described)));
 }
 
-LogicalResult JIT::compile(Source &source, const Options &options) {
-  DiagnosticCollector &diagnostics = source.getDiagnostics();
-  if (!options.device.empty()) {
-    auto loaded = DeviceLibrary::get(options.device);
-    if (!loaded) {
-      diagnostics.addError(toString(loaded.takeError()));
-      return failure();
-    }
-    device = *loaded;
+llvm::Error JIT::openDevice(StringRef name) {
+  if (name.empty())
+    return llvm::Error::success();
+  auto loaded = DeviceLibrary::get(name);
+  if (!loaded)
+    return loaded.takeError();
+  device = *loaded;
+  return llvm::Error::success();
+}
+
+/// Nobody would run what a module wants to be run before or after its
+/// functions.
+static LogicalResult checkConstructors(ModuleOp module) {
+  for (Operation &op : *module.getBody()) {
+    auto first = dyn_cast<LLVM::GlobalCtorsOp>(op);
+    auto last = dyn_cast<LLVM::GlobalDtorsOp>(op);
+    if ((first && !first.getCtors().empty()) ||
+        (last && !last.getDtors().empty()))
+      return op.emitError("constructors and destructors of a module are not "
+                          "run");
   }
-  auto table = source.getModule().lookupSymbol<LLVM::GlobalOp>(
-      kvcache::kLaunchedKernels);
+  return success();
+}
+
+LogicalResult JIT::compile(Source &source, const Options &options) {
+  ModuleOp module = source.getModule();
+  auto fail = [&](llvm::Error error) {
+    source.getDiagnostics().addError(toString(std::move(error)));
+    return failure();
+  };
+  if (llvm::Error error = openDevice(options.device))
+    return fail(std::move(error));
+  auto table = module.lookupSymbol<LLVM::GlobalOp>(kLaunchedKernels);
   bool hasKernels = device && table;
   if (hasKernels)
     table.setLinkage(LLVM::Linkage::External);
-  Symbols symbols(device);
-  if (failed(symbols.add(source.getModule())))
+  if (failed(Symbols(device).check(module)) ||
+      failed(checkConstructors(module)))
     return failure();
-  hideFunctions(source.getModule());
-  auto created = createEngine(source.getModule(), options.optLevel);
-  if (!created) {
-    diagnostics.addError(toString(created.takeError()));
-    return failure();
-  }
-  engine = std::move(*created);
-  engine->registerSymbols([&](auto mangle) { return symbols.get(mangle); });
-  if (failed(lookupWrappers(diagnostics)))
-    return failure();
-  engine->initialize();
-  return success(!hasKernels || succeeded(lookupKernels(diagnostics)));
+  hideFunctions(module);
+  auto machine =
+      createHostMachine(llvm::CodeGenOpt::getLevel(options.optLevel)
+                            .value_or(llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return fail(machine.takeError());
+  auto object = createObject(module, **machine, options.optLevel);
+  if (!object)
+    return fail(object.takeError());
+  if (llvm::Error error = link(*object, hasKernels))
+    return fail(std::move(error));
+  if (options.keepsImage)
+    image = makeImage(description, hasKernels, *object);
+  return success();
 }
 
-LogicalResult JIT::lookupKernels(DiagnosticCollector &diagnostics) {
-  auto found = engine->lookup(kLaunchedKernels);
-  if (!found) {
-    diagnostics.addError(toString(found.takeError()));
-    return failure();
-  }
-  const auto &table = *static_cast<const KVCacheKernels *>(*found);
+llvm::Error JIT::link(StringRef object, bool hasKernels) {
+  auto created = createLinker();
+  if (!created)
+    return created.takeError();
+  linker = std::move(*created);
+  linker->getMainJITDylib().addGenerator(std::make_unique<Symbols>(device));
+  // A lookup that fails returns its name, and reports the reason.
+  std::string reasons;
+  llvm::orc::ExecutionSession &session = linker->getExecutionSession();
+  session.setErrorReporter([&](llvm::Error reason) {
+    reasons += toString(std::move(reason)) + "; ";
+  });
+  llvm::Error error = linkReporting(object, hasKernels);
+  session.setErrorReporter(llvm::consumeError);
+  if (!error || reasons.empty())
+    return error;
+  return llvm::createStringError(reasons + toString(std::move(error)));
+}
+
+llvm::Error JIT::linkReporting(StringRef object, bool hasKernels) {
+  // The linker wants it aligned.
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kvcache");
+  if (llvm::Error error = linker->addObjectFile(std::move(buffer)))
+    return error;
+  if (llvm::Error error = lookupWrappers())
+    return error;
+  if (!hasKernels)
+    return llvm::Error::success();
+  auto found = linker->lookup(kLaunchedKernels);
+  if (!found)
+    return found.takeError();
+  const auto &table = *found->toPtr<const KVCacheKernels *>();
   kernels = llvm::ArrayRef(table.kernels, table.numKernels);
-  return success();
+  return llvm::Error::success();
 }
 
-LogicalResult JIT::lookupWrappers(DiagnosticCollector &diagnostics) {
-  for (auto &entry : wrappers) {
-    auto found = engine->lookup((kTVMFFIPrefix + entry.getKey()).str());
-    if (!found) {
-      diagnostics.addError(toString(found.takeError()));
-      return failure();
-    }
-    entry.getValue() = *found;
+llvm::Error JIT::lookupWrappers() {
+  auto described = llvm::json::parse(description);
+  if (!described)
+    return described.takeError();
+  for (const llvm::json::Value &function : *described->getAsArray()) {
+    StringRef name = *function.getAsObject()->getString("name");
+    auto found = linker->lookup((kTVMFFIPrefix + name).str());
+    if (!found)
+      return found.takeError();
+    wrappers[name] = found->toPtr<void *>();
   }
-  return success();
+  return llvm::Error::success();
 }
 
 std::string JIT::load(int32_t number) const {

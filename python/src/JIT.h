@@ -11,8 +11,8 @@
 
 #include "DeviceLibrary.h"
 #include "kvcache/Compile/Source.h"
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
 namespace mlir::kvcache::python {
 
@@ -34,9 +34,11 @@ public:
     /// The device whose functions the module calls, `emulator` or `cuda`;
     /// empty for none.
     std::string device;
+    /// Whether the image is kept.
+    bool keepsImage = false;
   };
 
-  /// The functions of a module, or null on errors.
+  /// The functions of a module or an image, or null on errors.
   struct CreateResult {
     std::unique_ptr<JIT> jit;
     std::vector<DiagnosticRecord> diagnostics;
@@ -44,6 +46,13 @@ public:
 
   static CreateResult create(std::string source, std::string filename,
                              Options options);
+
+  /// Makes the functions of an image without compiling anything. It must be
+  /// one of this library, of the same device, and of this kind of processor.
+  static CreateResult load(std::string image, std::string device);
+
+  /// What `load` takes; empty unless it was to be kept.
+  StringRef getImage() const { return image; }
 
   /// The functions, described as a JSON array.
   StringRef getDescription() const { return description; }
@@ -65,18 +74,23 @@ public:
 private:
   static CreateResult createUnguarded(StringRef contents, StringRef filename,
                                       const Options &options);
+  static CreateResult loadUnguarded(std::string image, StringRef device);
   void describeFunctions(ModuleOp module);
+  llvm::Error openDevice(StringRef name);
   LogicalResult compile(Source &source, const Options &options);
-  LogicalResult lookupKernels(DiagnosticCollector &diagnostics);
-  LogicalResult lookupWrappers(DiagnosticCollector &diagnostics);
+  /// Links an object, looks up its wrappers, and the kernels if it has any.
+  llvm::Error link(StringRef object, bool hasKernels);
+  llvm::Error linkReporting(StringRef object, bool hasKernels);
+  llvm::Error lookupWrappers();
 
   /// Null for modules that run on the CPU.
   const DeviceLibrary *device = nullptr;
-  std::unique_ptr<ExecutionEngine> engine;
+  std::unique_ptr<llvm::orc::LLJIT> linker;
   /// Constants of the compiled code.
   llvm::ArrayRef<KVCacheKernel> kernels;
   llvm::StringMap<void *> wrappers;
   std::string description;
+  std::string image;
 };
 
 } // namespace mlir::kvcache::python

@@ -20,6 +20,9 @@
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Target/Chip.h"
+#include "llvm-c/Core.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/TargetParser/Host.h"
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -54,15 +57,38 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
 
 static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
                        const std::string &passes, unsigned optLevel,
-                       const std::string &device) {
+                       const std::string &device, bool keepsImage) {
   std::string contents = toString(source);
-  JIT::Options options{passes, optLevel, device};
+  JIT::Options options{passes, optLevel, device, keepsImage};
   JIT::CreateResult result;
   {
     ReleasedGIL released;
     result = JIT::create(std::move(contents), filename, std::move(options));
   }
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
+}
+
+static nb::tuple pyLoadImage(nb::bytes image, const std::string &device) {
+  std::string contents = toString(image);
+  JIT::CreateResult result;
+  {
+    ReleasedGIL released;
+    result = JIT::load(std::move(contents), device);
+  }
+  return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
+}
+
+/// What images depend on: LLVM, and the processor that code is made for.
+static nb::tuple pyHost() {
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  std::string version = llvm::formatv("{0}.{1}.{2}", major, minor, patch);
+  std::string features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (feature.second)
+      features += "+" + feature.first().str();
+  return nb::make_tuple(toStr(version), toStr(llvm::sys::getHostCPUName()),
+                        toStr(features));
 }
 
 static nb::tuple pyCompileObject(nb::bytes source, const std::string &filename,
@@ -158,7 +184,10 @@ NB_MODULE(_kvcache, module) {
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
-             nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"));
+             nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"),
+             nb::arg("keeps_image"));
+  module.def("load_image", &pyLoadImage, nb::arg("image"), nb::arg("device"));
+  module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
   module.def("helper_library", [] { return toStr(getHelperLibrary()); });
@@ -169,6 +198,8 @@ NB_MODULE(_kvcache, module) {
   nb::class_<JIT>(module, "JIT")
       .def_prop_ro("functions",
                    [](const JIT &jit) { return toStr(jit.getDescription()); })
+      .def_prop_ro("image",
+                   [](const JIT &jit) { return toBytes(jit.getImage()); })
       .def("wrapper", &pyWrapper, nb::arg("name"), nb::keep_alive<0, 1>())
       .def_prop_ro("kernels", &pyKernels)
       .def(

@@ -39,28 +39,26 @@ static void hideFunctions(llvm::Module &module) {
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
 }
 
-static llvm::Expected<std::string> createObject(ModuleOp module,
-                                                unsigned optLevel) {
-  auto machine = createMachine(optLevel);
-  if (!machine)
-    return machine.takeError();
+llvm::Expected<std::string>
+kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
+                              unsigned optLevel) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> translated =
       translateModuleToLLVMIR(module, context);
   if (!translated)
     return llvm::createStringError("the module has no translation to LLVM IR");
-  translated->setTargetTriple((*machine)->getTargetTriple());
-  translated->setDataLayout((*machine)->createDataLayout());
+  translated->setTargetTriple(machine.getTargetTriple());
+  translated->setDataLayout(machine.createDataLayout());
   hideFunctions(*translated);
   auto optimize =
-      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
+      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, &machine);
   if (llvm::Error error = optimize(translated.get()))
     return std::move(error);
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                      llvm::CodeGenFileType::ObjectFile))
+  if (machine.addPassesToEmitFile(passes, stream, nullptr,
+                                  llvm::CodeGenFileType::ObjectFile))
     return llvm::createStringError("this machine has no object files");
   passes.run(*translated);
   return std::string(object.begin(), object.end());
@@ -74,7 +72,10 @@ ObjectResult kvcache::python::compileObject(std::string contents,
     Source source(contents, filename);
     ObjectResult result;
     if (source.getModule() && succeeded(source.run(passes))) {
-      auto object = createObject(source.getModule(), optLevel);
+      auto machine = createMachine(optLevel);
+      auto object = machine
+                        ? createObject(source.getModule(), **machine, optLevel)
+                        : machine.takeError();
       if (object)
         result.object = std::move(*object);
       else

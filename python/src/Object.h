@@ -10,6 +10,11 @@
 #define KVCACHE_PYTHON_OBJECT_H
 
 #include "kvcache/Compile/Source.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
 
 namespace mlir::kvcache::python {
 
@@ -23,6 +28,11 @@ struct ObjectResult {
 /// leave the LLVM dialect and TVM-FFI wrappers; other functions are hidden.
 ObjectResult compileObject(std::string source, std::string filename,
                            std::string passes, unsigned optLevel);
+
+/// An object file of a module in the LLVM dialect. Of its functions only
+/// TVM-FFI wrappers are visible to others.
+llvm::Expected<std::string>
+createObject(ModuleOp module, llvm::TargetMachine &machine, unsigned optLevel);
 
 /// The path of MLIR's library of helper functions, which compiled code may
 /// call.

@@ -1,6 +1,7 @@
 """What every test finds: the modules of the benchmarks, and a pack of their kernels."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 
 # scripts/check --extras runs these, where the frameworks are.
 collect_ignore = [] if importlib.util.find_spec("torch") else ["extras"]
+
+# Tests compile what they test; test_store.py has folders of its own.
+os.environ["KVCACHE_CACHE"] = "off"
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

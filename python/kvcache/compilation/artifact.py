@@ -112,6 +112,13 @@ def _parse_one_of(hints: tuple[Any, ...], value: Any) -> Any:
 def write(binaries: Iterable[Binary], format: str, path: Path) -> None:
     """Writes GPU modules, compiled to a format, to a file."""
     check_path(path=path)
+    contents = to_bytes(binaries, format)
+    with open(os.fsdecode(path), "wb") as file:
+        file.write(contents)
+
+
+def to_bytes(binaries: Iterable[Binary], format: str) -> bytes:
+    """The contents of an artifact."""
     members: dict[str, str | bytes] = {}
     described = []
     for index, binary in enumerate(binaries):
@@ -122,9 +129,11 @@ def write(binaries: Iterable[Binary], format: str, path: Path) -> None:
         described.append(_describe_binary(binary, stem))
     output = _Manifest(_FORMAT, _VERSION, __version__, format, tuple(described))
     manifest = json.dumps(asdict(output), indent=1)
-    with zipfile.ZipFile(os.fsdecode(path), "w") as file:
+    contents = io.BytesIO()
+    with zipfile.ZipFile(contents, "w") as file:
         for name, data in {"manifest.json": manifest, **members}.items():
             file.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
+    return contents.getvalue()
 
 
 def _describe_binary(binary: Binary, stem: str) -> _Binary:
@@ -155,7 +164,7 @@ def read(path: Path) -> tuple[list[Binary], str]:
     with open(name, "rb") as file:
         contents = file.read()
     try:
-        return _read(contents)
+        return from_bytes(contents)
     except ArtifactError as error:
         raise ArtifactError(f"{name}: {error}") from None
     # Whatever damaged data makes of the libraries that read it.
@@ -164,7 +173,8 @@ def read(path: Path) -> tuple[list[Binary], str]:
         raise ArtifactError(f"{name}: not an artifact, or damaged: {reason}") from error
 
 
-def _read(contents: bytes) -> tuple[list[Binary], str]:
+def from_bytes(contents: bytes) -> tuple[list[Binary], str]:
+    """What ``read`` returns. Raises whatever damaged contents make of it."""
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         fields = json.loads(file.read("manifest.json"))
         _check_version(fields)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import _native
+from . import artifact, store, toolchain
 from .descriptors import describe
 from .kernels import Binary, Kernel, Parameter
 from .libraries import LibrarySource
@@ -29,6 +30,7 @@ def compile(
     *,
     opt_level: int = 3,
     bounds_checks: bool = False,
+    cached: bool = False,
 ) -> CompiledModule:
     """Compiles the GPU modules of a source.
 
@@ -42,6 +44,8 @@ def compile(
         opt_level: 0 to 3, for LLVM and for ptxas.
         bounds_checks: Whether kernels trap with a message on a bad page id, token, head
             or misaligned index.
+        cached: Whether the kernels are kept on disk, and taken from there if they are
+            those of the same source, options, compiler and ptxas.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
@@ -57,17 +61,11 @@ def compile(
         )
     opt_level = _native.check_opt_level(opt_level)
     bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
+    cached = _native.check_switch("cached", cached)
     contents, name = _native.read_source(source, filename)
-    objects, diagnostics = _native.extension().compile(
-        contents, name, targets, opt_level, bounds_checks
+    binaries = _make_binaries(
+        contents, name, targets, opt_level, bounds_checks, format, cached
     )
-    _native.report(diagnostics, objects is not None, stacklevel=2)
-    binaries = []
-    for module, chip, ptx, properties in objects:
-        binary = Binary(module, chip, ptx.decode(), opt_level)
-        binary.kernels += _list_kernels(binary, json.loads(properties))
-        getattr(binary, format)
-        binaries.append(binary)
     options = f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
     passes = f"symbol-dce,kvcache-to-ptx{{{options}}}"
     library = LibrarySource(
@@ -78,6 +76,36 @@ def compile(
         ("kvcache_runtime", "kvcache_cuda"),
     )
     return CompiledModule(binaries, format, library)
+
+
+def _make_binaries(
+    contents: bytes,
+    name: str,
+    targets: list[str],
+    opt_level: int,
+    bounds_checks: bool,
+    format: str,
+    cached: bool,
+) -> list[Binary]:
+    """Compiles a source, unless that was done before."""
+    arguments = contents, name, targets, opt_level, bounds_checks
+    entry = store.Entry(None)
+    if cached:
+        assembler = "" if format == "ptx" else toolchain.describe_tool("ptxas")
+        entry = store.Entry.of("compile", format, assembler, *arguments)
+    if (kept := entry.read()) is not None:
+        return artifact.from_bytes(kept)[0]
+    objects, diagnostics = _native.extension().compile(*arguments)
+    _native.report(diagnostics, objects is not None, stacklevel=3)
+    binaries = []
+    for module, chip, ptx, properties in objects:
+        binary = Binary(module, chip, ptx.decode(), opt_level)
+        binary.kernels += _list_kernels(binary, json.loads(properties))
+        getattr(binary, format)
+        binaries.append(binary)
+    if not diagnostics:
+        entry.write(artifact.to_bytes(binaries, format))
+    return binaries
 
 
 def _parse_targets(target: str | Iterable[str]) -> list[str]:

@@ -72,6 +72,13 @@ def find_tool(name: str) -> Path:
     )
 
 
+def describe_tool(name: str) -> str:
+    """Tells versions of a tool apart. Raises as ``find_tool`` does."""
+    path = find_tool(name).resolve()
+    facts = path.stat()
+    return repr((str(path), facts.st_size, facts.st_mtime_ns))
+
+
 def _tool_folders() -> Iterator[Path]:
     yield Path(sys.executable).parent
     packages = Path(sysconfig.get_path("purelib")) / "nvidia"

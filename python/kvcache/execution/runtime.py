@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from ..checks import check_string
 from ..compilation.compiler import chips
+from ..compilation import store
 from ..compilation.libraries import LibrarySource
 from ..devices import cuda
 from ..devices.emulator import Launches, parse_launches
@@ -43,6 +44,7 @@ def jit(
     sanitize: bool | None = None,
     meter: bool | None = None,
     capturable: bool | None = None,
+    cached: bool = False,
 ) -> JitModule:
     """Compiles the functions of a source, to be called from Python.
 
@@ -65,6 +67,8 @@ def jit(
         capturable: Whether host code that a CUDA graph can't capture is an error, such
             as one that allocates memory or waits. Off unless it is True. Only for
             ``"cuda"``.
+        cached: Whether the compiled code is kept on disk, and taken from there if it
+            is that of the same source, options, compiler and kind of processor.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
@@ -76,6 +80,7 @@ def jit(
     device, chip = _parse_target(target)
     opt_level = _native.check_opt_level(opt_level)
     bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
+    cached = _native.check_switch("cached", cached)
     if device != "emulator":
         _check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
     if device != "cuda":
@@ -94,15 +99,29 @@ def jit(
     passes = f"symbol-dce,{pipeline}"
     checked = _native.add_checks(passes, bounds_checks, for_gpu=bool(device))
     contents, name = _native.read_source(source, filename)
-    compiled, diagnostics = _native.extension().jit(
-        contents, name, checked, opt_level, device
-    )
-    _native.report(diagnostics, compiled is not None, stacklevel=2)
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(contents, name, checked, opt_level, needed)
+    compiled = _compile(library, device, cached)
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
+
+
+def _compile(source: LibrarySource, device: str, cached: bool) -> JIT:
+    """Compiles a source, unless that was done before."""
+    extension = _native.extension()
+    entry = store.Entry.of("jit", device, source) if cached else store.Entry(None)
+    if (image := entry.read()) is not None:
+        loaded, _ = extension.load_image(image, device)
+        if loaded is not None:
+            return loaded
+    compiled, diagnostics = extension.jit(
+        source.contents, source.name, source.passes, source.opt_level, device, cached
+    )
+    _native.report(diagnostics, compiled is not None, stacklevel=3)
+    if not diagnostics:
+        entry.write(compiled.image)
+    return compiled
 
 
 def _parse_target(target: str) -> tuple[str, str]:

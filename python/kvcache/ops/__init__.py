@@ -60,12 +60,21 @@ class Operation:
     @functools.cached_property
     def program(self) -> JitModule:
         """The compiled functions."""
-        return jit(self.source, target=self.target, bounds_checks=self.bounds_checks)
+        return jit(
+            self.source,
+            target=self.target,
+            bounds_checks=self.bounds_checks,
+            cached=True,
+        )
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
         """The kernels for a chip, as ``kvcache.compile`` gives them."""
         return compile_source(
-            self.source, target=chip, format=format, bounds_checks=self.bounds_checks
+            self.source,
+            target=chip,
+            format=format,
+            bounds_checks=self.bounds_checks,
+            cached=True,
         )
 
     def _call(self, *arguments: Value) -> None:

@@ -214,6 +214,21 @@ def test_functions_that_can_not_be_called(source, message):
         program.call("identity", 0)
 
 
+@pytest.mark.parametrize(
+    "list", ["ctors ctors = [@first], priorities = [1 : i32], data = [#llvm.zero]",
+             "dtors dtors = [@first], priorities = [1 : i32], data = [#llvm.zero]"]
+)  # fmt: skip
+def test_modules_that_want_to_run_by_themselves(list):
+    source = f"""
+llvm.mlir.global_{list}
+llvm.func @first() {{
+  llvm.return
+}}
+"""
+    with pytest.raises(kvcache.CompileError, match="2:1: error: constructors and destructors of a module are not run"):
+        kvcache.jit(source)
+
+
 def test_undefined_function():
     source = """
 func.func private @outside(i32)

@@ -1,0 +1,226 @@
+"""What kvcache.ops keeps on disk: nothing is compiled twice, and nothing damaged is used."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import kvcache
+from kvcache import _native
+from kvcache.compilation import store
+
+SOURCE = """
+func.func @twice(%x: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %v = memref.load %x[%c0] : memref<?xf32>
+  %w = arith.addf %v, %v : f32
+  memref.store %w, %x[%c0] : memref<?xf32>
+  return
+}
+"""
+
+# Appends a row for a target, and prints how often something was compiled, and the row.
+PROGRAM = """
+import sys
+import numpy as np
+import kvcache
+from kvcache import _native
+
+counts = dict.fromkeys(("jit", "compile"), 0)
+extension = _native.extension()
+
+
+class Counting:
+    def __getattr__(self, name):
+        if name in counts:
+            counts[name] += 1
+        return getattr(extension, name)
+
+
+_native.extension = Counting
+target = sys.argv[1]
+params = kvcache.KVCacheParams("f8E4M3FN", 2, 32, page_size=4, total_num_layers=1)
+append = kvcache.ops.append(params, target, "f32", norm=32, static_scales=True)
+manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=8, num_pages=2)
+manager.claim("r", np.arange(3))
+rows = np.arange(2 * 3 * 2 * 32, dtype=np.float32).reshape(2, 3, 2, 32)
+append(manager.inputs(["r"]), 0, *rows, norm=np.ones(32, np.float32), key_scale=0.5, value_scale=2)
+kernels = append.compile("sm_90a").kernels
+print(counts["jit"], counts["compile"], manager.blocks[0].tobytes().hex(), list(kernels))
+"""
+
+
+def start(folder, target="cpu"):
+    environment = os.environ | {"KVCACHE_CACHE": str(folder)}
+    command = [sys.executable, "-c", PROGRAM, target]
+    return subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE)
+
+
+def finish(process):
+    """How often it has compiled, and what came of it."""
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0
+    jits, compiles, result = output.split(maxsplit=2)
+    return int(jits), int(compiles), result
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+def test_a_second_process_compiles_nothing(target, tmp_path):
+    jits, compiles, result = finish(start(tmp_path, target))
+    assert (jits, compiles) == (1, 1)
+    assert finish(start(tmp_path, target)) == (0, 0, result)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_two_processes_at_once(tmp_path):
+    results = [finish(process) for process in [start(tmp_path) for _ in range(2)]]
+    assert results[0][2] == results[1][2]
+    assert len(list(tmp_path.iterdir())) == 2
+    assert finish(start(tmp_path))[:2] == (0, 0)
+
+
+def test_off(tmp_path):
+    assert finish(start("off"))[:2] == (1, 1)
+    assert finish(start("off"))[:2] == (1, 1)
+
+
+# --- In this process ------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """The names of what was compiled."""
+    monkeypatch.setenv("KVCACHE_CACHE", str(tmp_path))
+    extension, names = _native.extension(), []
+
+    class Noting:
+        def __getattr__(self, name):
+            if name in ("jit", "compile"):
+                names.append(name)
+            return getattr(extension, name)
+
+    monkeypatch.setattr(_native, "extension", Noting)
+    return names
+
+
+def call(**options):
+    x = np.array([21], np.float32)
+    kvcache.jit(SOURCE, cached=True, **options).call("twice", x)
+    assert x[0] == 42
+
+
+def damage(path):
+    contents = bytearray(path.read_bytes())
+    contents[-1] ^= 1
+    path.write_bytes(contents)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [damage, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-9])],
+    ids=["bit", "empty", "short"],
+)
+def test_what_is_damaged_is_compiled_again(harm, compiled, tmp_path):
+    call()
+    (path,) = tmp_path.iterdir()
+    right = path.read_bytes()
+    harm(path)
+    call()
+    assert compiled == ["jit"] * 2
+    assert path.read_bytes() == right
+    call()
+    assert compiled == ["jit"] * 2
+
+
+def test_an_image_of_something_else_is_compiled_again(compiled, monkeypatch, tmp_path):
+    """The hash is right, and what it is of has no such functions."""
+    call()
+    (path,) = tmp_path.iterdir()
+    store.Entry(path).write(b'0[{"name": "twice", "text": "", "arguments": [], "num_results": 0}]\0')
+    call()
+    assert compiled == ["jit"] * 2
+
+
+def test_other_versions_compile_for_themselves(compiled, monkeypatch, tmp_path):
+    call()
+    monkeypatch.setattr(store, "__version__", "0.0.1")
+    call()
+    call()
+    assert compiled == ["jit"] * 2
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_options_and_sources_are_told_apart(compiled):
+    for options in ({}, {"opt_level": 0}, {"bounds_checks": True}, {"target": "emulator:sm_80"}, {"filename": "a"}):
+        call(**options)
+        call(**options)
+    assert len(compiled) == 5
+    kvcache.jit(SOURCE.replace("addf", "mulf"), cached=True)
+    assert len(compiled) == 6
+    for options in ({}, {"opt_level": 1}, {"target": "sm_80"}):
+        modules = [kvcache.compile(KERNEL, cached=True, **options) for _ in range(2)]
+        assert modules[0].kernel("k").ptx == modules[1].kernel("k").ptx
+    assert len(compiled) == 9
+
+
+KERNEL = """
+gpu.module @m {
+  gpu.func @k(%x: memref<?xf32>) kernel {
+    gpu.return
+  }
+}
+"""
+
+
+def test_what_is_not_asked_for_is_not_kept(compiled, tmp_path):
+    kvcache.jit(SOURCE)
+    kvcache.compile(KERNEL)
+    assert not list(tmp_path.iterdir())
+
+
+def test_warnings_are_given_each_time(compiled, monkeypatch, tmp_path):
+    right = _native.extension().jit
+
+    def warn(*arguments):
+        jit, _ = right(*arguments)
+        return jit, [("warning", "so so", "", 0, 0, [])]
+
+    monkeypatch.setattr(type(_native.extension()), "jit", staticmethod(warn), raising=False)
+    for _ in range(2):
+        with pytest.warns(kvcache.CompileWarning, match="so so"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_can_not_be_written_is_no_error(compiled, monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("KVCACHE_CACHE", str(file / "folder"))
+    call()
+    call()
+    assert compiled == ["jit"] * 2
+
+
+def test_threads(compiled):
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    count = len(compiled)
+    call()
+    assert 1 <= count <= 4 and len(compiled) == count
+
+
+def test_folders(monkeypatch, tmp_path):
+    monkeypatch.delenv("KVCACHE_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert store.find_folder() == tmp_path / "kvcache"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert store.find_folder() == tmp_path / ".cache" / "kvcache"
+    monkeypatch.setenv("KVCACHE_CACHE", "off")
+    assert store.find_folder() is None
