@@ -46,3 +46,19 @@ function(kvcache_tablegen target td)
   endforeach()
   add_public_tablegen_target(${target})
 endfunction()
+
+# kvcache_op_tablegen(TARGET FILE): declares and defines the ops of FILE.td. The
+# declarations have no comments: a change of a description compiles nothing again.
+function(kvcache_op_tablegen target file)
+  set(LLVM_TARGET_DEFINITIONS ${file}.td)
+  mlir_tablegen(${file}.h.inc.commented -gen-op-decls)
+  mlir_tablegen(${file}.cpp.inc -gen-op-defs)
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${file}.h.inc")
+  add_custom_command(OUTPUT "${output}"
+    COMMAND sed "/^ *\\/\\/\\//d" "${output}.commented" > "${output}.new"
+    COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${output}.new" "${output}"
+    DEPENDS "${output}.commented"
+    VERBATIM)
+  list(APPEND TABLEGEN_OUTPUT "${output}")
+  add_public_tablegen_target(${target})
+endfunction()

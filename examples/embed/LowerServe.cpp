@@ -8,11 +8,15 @@
 
 #include "Serve.h"
 
+#include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/ViewOps.h"
+
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace serve {
 #define GEN_PASS_DEF_LOWERSERVE
 #include "ServePasses.h.inc"
+
 } // namespace serve
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_CAPI_CHECKS_H
 
 #include "kvcache-c/Attributes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "llvm/ADT/bit.h"
 

@@ -8,7 +8,7 @@
 
 #include "kvcache-c/Dialect.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/InitAll.h"
 
 #include "mlir/CAPI/Registration.h"

@@ -10,7 +10,7 @@
 
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Compile/Source.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 

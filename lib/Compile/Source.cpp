@@ -8,7 +8,7 @@
 
 #include "kvcache/Compile/Source.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Target/Chip.h"
 

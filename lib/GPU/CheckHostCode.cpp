@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -8,7 +8,7 @@
 
 #include "kvcache/GPU/KernelLaunches.h"
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/FindOps.h"
 #include "kvcache/Support/Pointers.h"
 

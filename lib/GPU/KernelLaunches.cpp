@@ -9,7 +9,7 @@
 #include "kvcache/GPU/KernelLaunches.h"
 #include "kvcache/Support/FindOps.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;

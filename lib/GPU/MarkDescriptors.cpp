@@ -8,7 +8,7 @@
 
 #include "kvcache/GPU/Descriptors.h"
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/TMA/Encoding.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/ViewOps.h"
 #include "kvcache/Support/FindOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

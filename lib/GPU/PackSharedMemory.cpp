@@ -9,7 +9,7 @@
 #include "kvcache/GPU/KernelLaunches.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/GPU/SharedArrays.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/FindOps.h"
 #include "kvcache/Target/Chip.h"
 

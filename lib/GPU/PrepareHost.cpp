@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Support/Nesting.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/AccessOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

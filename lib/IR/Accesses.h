@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_IR_ACCESSES_H
 #define KVCACHE_LIB_IR_ACCESSES_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 /// Defines the interface methods of an op with the operands cache, batch, head,
 /// token and element.

@@ -7,6 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/QuantizationOps.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

@@ -9,6 +9,8 @@
 #include "Accesses.h"
 #include "DescriptorRules.h"
 
+#include "kvcache/IR/CopyOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

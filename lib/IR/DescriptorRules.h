@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_IR_DESCRIPTORRULES_H
 #define KVCACHE_LIB_IR_DESCRIPTORRULES_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 namespace mlir::kvcache {
 

@@ -8,7 +8,7 @@
 
 #include "KVCacheBytecode.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Version.h"
 
 #include "mlir/Bytecode/BytecodeImplementation.h"

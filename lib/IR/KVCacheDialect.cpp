@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "KVCacheBytecode.h"
+#include "OpFamilies.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -54,7 +55,20 @@ struct KVCacheInlinerInterface : DialectInlinerInterface {
 void KVCacheDialect::initialize() {
   registerAttributes();
   registerTypes();
-  registerKVCacheDialectOperations(this);
+  registerAccessOps(this);
+  registerCheckOps(this);
+  registerCopyOps(this);
+  registerPageTableOps(this);
+  registerPartOps(this);
+  registerPipeOps(this);
+  registerQuantizationOps(this);
+  registerQueryOps(this);
+  registerScalesOps(this);
+  registerTensorMapOps(this);
+  registerTileOps(this);
+  registerTMAOps(this);
+  registerViewOps(this);
+  registerWholeCacheOps(this);
   addInterfaces<KVCacheAsmInterface, KVCacheInlinerInterface>();
   addBytecodeInterface(this);
 }

@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/PageTableOps.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/IR/PartOps.h"
 #include "kvcache/IR/CacheShape.h"
 
 using namespace mlir;

@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "OpSyntax.h"
+
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/PipeOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -14,6 +17,18 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+ParseResult kvcache::parseResultTypes(OpAsmParser &parser,
+                                      SmallVectorImpl<Type> &types) {
+  return parser.parseOptionalArrowTypeList(types);
+}
+void kvcache::printResultTypes(OpAsmPrinter &p, Operation *, TypeRange types) {
+  p.printOptionalArrowTypeList(types);
+}
 
 //===----------------------------------------------------------------------===//
 // Verifiers

@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/QuantizationOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

@@ -9,6 +9,9 @@
 #include "Accesses.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"

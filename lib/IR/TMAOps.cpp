@@ -8,6 +8,8 @@
 
 #include "DescriptorRules.h"
 
+#include "kvcache/IR/TMAOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

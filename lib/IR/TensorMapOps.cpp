@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/IR/TensorMapOps.h"
 #include "Accesses.h"
 #include "kvcache/IR/CacheShape.h"
 

@@ -8,6 +8,8 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/TileOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

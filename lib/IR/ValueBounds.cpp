@@ -9,6 +9,8 @@
 #include "kvcache/IR/ValueBounds.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/PageTableOps.h"
+#include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
@@ -31,15 +33,13 @@ std::optional<ConstantIntRanges> getRange(InferIntRangeInterface op,
   return range;
 }
 
-template <typename OpTy>
-struct Bounds : ValueBoundsOpInterface::ExternalModel<Bounds<OpTy>, OpTy> {
+struct Bounds
+    : ValueBoundsOpInterface::ExternalModel<Bounds, InferIntRangeInterface> {
   void populateBoundsForIndexValue(Operation *op, Value value,
                                    ValueBoundsConstraintSet &cstr) const {
-    if constexpr (std::is_same_v<OpTy, ColIndexOp>) {
-      auto column = cast<ColIndexOp>(op);
+    if (auto column = dyn_cast<ColIndexOp>(op))
       if (auto stride = getColumnStride(column.getCache().getType()))
         cstr.bound(value) == cstr.getExpr(column.getHead()) * *stride;
-    }
     std::optional<ConstantIntRanges> range =
         getRange(cast<InferIntRangeInterface>(op), value);
     if (!range)
@@ -57,24 +57,15 @@ struct RowBounds : ValueBoundsOpInterface::ExternalModel<RowBounds, GetRowOp> {
   }
 };
 
-template <typename OpTy> void attachIfRanged(MLIRContext *context) {
-  if constexpr (OpTy::template hasTrait<InferIntRangeInterface::Trait>())
-    OpTy::template attachInterface<Bounds<OpTy>>(*context);
-}
-
-template <typename... OpTys> void attach(MLIRContext *context) {
-  (attachIfRanged<OpTys>(context), ...);
-}
-
 } // namespace
 
 void kvcache::registerValueBoundsOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
-    attach<
-#define GET_OP_LIST
-#include "kvcache/IR/KVCacheOps.cpp.inc"
-        >(context);
+    for (OperationName op : context->getRegisteredOperations())
+      if (isa<KVCacheDialect>(op.getDialect()) &&
+          op.hasInterface<InferIntRangeInterface>())
+        op.attachInterface<Bounds>();
     GetRowOp::attachInterface<RowBounds>(*context);
   });
 }

@@ -8,6 +8,8 @@
 
 #include "Layouts.h"
 
+#include "kvcache/IR/ViewOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

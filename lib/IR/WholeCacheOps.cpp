@@ -7,9 +7,44 @@
 //===----------------------------------------------------------------------===//
 
 #include "Accesses.h"
+#include "OpSyntax.h"
+
+#include "kvcache/IR/WholeCacheOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+ParseResult kvcache::parseAttentionOperands(
+    OpAsmParser &parser, OpAsmParser::UnresolvedOperand &q,
+    OpAsmParser::UnresolvedOperand &keys,
+    std::optional<OpAsmParser::UnresolvedOperand> &values,
+    OpAsmParser::UnresolvedOperand &rowOffsets,
+    OpAsmParser::UnresolvedOperand &scale) {
+  SmallVector<OpAsmParser::UnresolvedOperand> all;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOperandList(all))
+    return failure();
+  if (all.size() != 4 && all.size() != 5)
+    return parser.emitError(loc)
+           << "expects queries, keys, values unless the cache is latent, row "
+              "offsets and a scale, got "
+           << all.size() << " operands";
+  q = all[0];
+  keys = all[1];
+  if (all.size() == 5)
+    values = all[2];
+  rowOffsets = all[all.size() - 2];
+  scale = all.back();
+  return success();
+}
+void kvcache::printAttentionOperands(OpAsmPrinter &p, Operation *, Value q,
+                                     Value keys, Value values, Value rowOffsets,
+                                     Value scale) {
+  p << q << ", " << keys << ", ";
+  if (values)
+    p << values << ", ";
+  p << rowOffsets << ", " << scale;
+}
 
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;

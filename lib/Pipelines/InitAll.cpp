@@ -12,7 +12,7 @@
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Emulator/Passes.h"
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/ValueBounds.h"
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"

@@ -8,7 +8,7 @@
 
 #include "CUDATools.h"
 #include "PTX.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Target/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Transforms/Passes.h"
 #include "kvcache/Transforms/RuntimeVerification.h"
 

@@ -8,7 +8,7 @@
 
 #include "kvcache/Transforms/BufferizableOps.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/WholeCacheOps.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,6 +9,12 @@
 #include "kvcache/Transforms/RuntimeVerification.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/PageTableOps.h"
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/TileOps.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -8,7 +8,11 @@
 
 #include "kvcache/Transforms/RuntimeVerification.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/PageTableOps.h"
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/TileOps.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -21,9 +25,8 @@ using namespace mlir::kvcache;
 namespace {
 
 /// The messages are those of `kvcache.check`, which has the location as well.
-template <typename OpTy>
 struct Verification
-    : RuntimeVerifiableOpInterface::ExternalModel<Verification<OpTy>, OpTy> {
+    : RuntimeVerifiableOpInterface::FallbackModel<Verification> {
   void generateRuntimeVerification(
       Operation *op, OpBuilder &builder, Location loc,
       function_ref<std::string(Operation *, StringRef)>) const {
@@ -31,17 +34,8 @@ struct Verification
   }
 };
 
-template <typename OpTy> void attachToAccess(MLIRContext *context) {
-  if constexpr (OpTy::template hasTrait<AccessOpInterface::Trait>())
-    OpTy::template attachInterface<Verification<OpTy>>(*context);
-}
-
-template <typename... OpTys> void attachToAccesses(MLIRContext *context) {
-  (attachToAccess<OpTys>(context), ...);
-}
-
 template <typename... OpTys> void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<Verification<OpTys>>(*context), ...);
+  (OpTys::template attachInterface<Verification>(*context), ...);
 }
 
 } // namespace
@@ -49,10 +43,10 @@ template <typename... OpTys> void attach(MLIRContext *context) {
 void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
-    attachToAccesses<
-#define GET_OP_LIST
-#include "kvcache/IR/KVCacheOps.cpp.inc"
-        >(context);
+    for (OperationName op : context->getRegisteredOperations())
+      if (isa<KVCacheDialect>(op.getDialect()) &&
+          op.hasInterface<AccessOpInterface>())
+        op.attachInterface<Verification>();
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,

@@ -16,7 +16,7 @@
 #ifndef KVCACHE_PYTHON_IR_H
 #define KVCACHE_PYTHON_IR_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "mlir-c/IR.h"
 #include <nanobind/nanobind.h>
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Signature.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
 

@@ -9,9 +9,11 @@
 #ifndef KVCACHE_IR_CACHESHAPE_H
 #define KVCACHE_IR_CACHESHAPE_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 namespace mlir::kvcache {
+
+class StoreQuantizedOp;
 
 /// The alignment in bytes of the blocks and the scales of a cache, and of all
 /// strides between pages, layers and roles if the rows have it.

@@ -8,6 +8,8 @@
 
 #include "Quantization.h"
 
+#include "kvcache/IR/AccessOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;

@@ -15,7 +15,7 @@
 #ifndef KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H
 #define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/IndexBuilder.h"
 
 #include "mlir/IR/PatternMatch.h"

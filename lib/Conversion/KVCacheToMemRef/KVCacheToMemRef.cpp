@@ -11,6 +11,12 @@
 
 #include "Bundle.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/QuantizationOps.h"
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bundle.h"
+#include "kvcache/IR/PageTableOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -8,6 +8,8 @@
 
 #include "Bundle.h"
 
+#include "kvcache/IR/PartOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;

@@ -9,6 +9,8 @@
 #include "Quantization.h"
 #include "Quotients.h"
 
+#include "kvcache/IR/AccessOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

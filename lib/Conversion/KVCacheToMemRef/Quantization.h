@@ -15,6 +15,8 @@
 
 namespace mlir::kvcache {
 
+class LoadOp;
+
 /// `value`, a scalar or a vector of floats, with lanes of another float type:
 /// rounded to nearest even where that holds fewer numbers.
 Value convertFloat(OpBuilder &builder, Location loc, Value value, Type lane);

@@ -8,6 +8,8 @@
 
 #include "Quantization.h"
 
+#include "kvcache/IR/QuantizationOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;

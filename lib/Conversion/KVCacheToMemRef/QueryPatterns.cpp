@@ -9,6 +9,8 @@
 #include "Bundle.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

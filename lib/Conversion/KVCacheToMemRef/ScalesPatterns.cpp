@@ -8,6 +8,8 @@
 
 #include "ElementAccess.h"
 
+#include "kvcache/IR/ScalesOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

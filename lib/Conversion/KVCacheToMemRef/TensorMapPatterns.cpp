@@ -9,6 +9,7 @@
 #include "Bundle.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

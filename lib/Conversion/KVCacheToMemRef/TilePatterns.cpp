@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bundle.h"
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

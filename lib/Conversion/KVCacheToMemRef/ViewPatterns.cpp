@@ -9,6 +9,7 @@
 #include "Bundle.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

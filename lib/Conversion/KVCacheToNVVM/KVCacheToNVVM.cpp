@@ -9,7 +9,8 @@
 #include "kvcache/Conversion/KVCacheToNVVM.h"
 
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/TMAOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

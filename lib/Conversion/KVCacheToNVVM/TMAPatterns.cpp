@@ -8,7 +8,10 @@
 
 #include "kvcache/Conversion/KVCacheToNVVM.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PageTableOps.h"
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Target/Chip.h"

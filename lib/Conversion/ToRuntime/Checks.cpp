@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/Support/RuntimeCalls.h"
 #include "kvcache/Target/Chip.h"
 

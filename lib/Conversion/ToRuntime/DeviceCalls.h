@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_CONVERSION_TORUNTIME_DEVICECALLS_H
 #define KVCACHE_LIB_CONVERSION_TORUNTIME_DEVICECALLS_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Support/RuntimeCalls.h"
 #include "kvcache/TMA/Encoding.h"
 

@@ -8,7 +8,7 @@
 
 #include "TVMFFIArguments.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Runtime/TVMFFI.h"
 #include "kvcache/Support/RuntimeCalls.h"
 

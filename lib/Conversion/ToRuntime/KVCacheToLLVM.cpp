@@ -11,7 +11,7 @@
 #include "DeviceCalls.h"
 #include "kvcache/Conversion/KVCacheToNVVM.h"
 #include "kvcache/GPU/Descriptors.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/CheckOps.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"

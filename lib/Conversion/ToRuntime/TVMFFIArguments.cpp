@@ -8,7 +8,7 @@
 
 #include "TVMFFIArguments.h"
 #include "kvcache/IR/CacheShape.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Runtime/TVMFFI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

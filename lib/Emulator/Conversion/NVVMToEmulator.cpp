@@ -8,7 +8,7 @@
 
 #include "Families.h"
 #include "kvcache/Emulator/Passes.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Target/Instructions.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -10,6 +10,9 @@
 #include "Heads.h"
 #include "RowMath.h"
 
+#include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/QueryOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -8,6 +8,8 @@
 
 #include "Attention.h"
 
+#include "kvcache/IR/QueryOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -9,6 +9,8 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 
+#include "kvcache/IR/QueryOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

@@ -9,6 +9,9 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ViewOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_EXPANDOPS_H
 
 #include "Frame.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/WholeCacheOps.h"
 
 namespace mlir::kvcache {
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Frame.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

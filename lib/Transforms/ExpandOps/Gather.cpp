@@ -9,6 +9,8 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 
+#include "kvcache/IR/QueryOps.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -8,6 +8,10 @@
 
 #include "Heads.h"
 
+#include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/QuantizationOps.h"
+#include "kvcache/IR/ScalesOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
 
 #include "Frame.h"
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 namespace mlir::kvcache {
 

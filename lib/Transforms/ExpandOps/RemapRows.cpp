@@ -8,6 +8,8 @@
 
 #include "ExpandOps.h"
 
+#include "kvcache/IR/QueryOps.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -9,6 +9,7 @@
 #include "BulkRows.h"
 #include "Source.h"
 
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

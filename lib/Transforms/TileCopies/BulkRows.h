@@ -11,7 +11,7 @@
 
 #include "Blocks.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 namespace mlir::kvcache {
 

@@ -9,6 +9,8 @@
 #include "CacheStores.h"
 
 #include "kvcache/GPU/KernelLaunches.h"
+#include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILECOPIES_CACHESTORES_H
 #define KVCACHE_LIB_TRANSFORMS_TILECOPIES_CACHESTORES_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"

@@ -11,6 +11,8 @@
 #include "HostView.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PipeOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

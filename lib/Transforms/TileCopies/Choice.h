@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILECOPIES_CHOICE_H
 #define KVCACHE_LIB_TRANSFORMS_TILECOPIES_CHOICE_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"

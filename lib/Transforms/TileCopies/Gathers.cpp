@@ -9,6 +9,9 @@
 #include "Gathers.h"
 #include "Source.h"
 
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/TMAOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -10,6 +10,7 @@
 #include "KnownDivisor.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/TensorMapOps.h"
 
 #include <numeric>
 

@@ -9,6 +9,7 @@
 #include "HostView.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

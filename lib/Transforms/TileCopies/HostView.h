@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILECOPIES_HOSTVIEW_H
 #define KVCACHE_LIB_TRANSFORMS_TILECOPIES_HOSTVIEW_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 namespace mlir::kvcache {
 

@@ -8,7 +8,7 @@
 
 #include "KernelSetup.h"
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/TMAOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

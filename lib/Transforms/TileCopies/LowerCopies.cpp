@@ -13,6 +13,10 @@
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
 
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

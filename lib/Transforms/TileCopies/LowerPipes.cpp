@@ -14,6 +14,8 @@
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
 
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Transforms/Passes.h"
 

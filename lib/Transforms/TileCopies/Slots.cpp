@@ -8,6 +8,8 @@
 
 #include "Slots.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;

@@ -8,6 +8,9 @@
 
 #include "Source.h"
 
+#include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/QueryOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILECOPIES_SOURCE_H
 #define KVCACHE_LIB_TRANSFORMS_TILECOPIES_SOURCE_H
 
-#include "kvcache/IR/KVCache.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/IndexBuilder.h"
 
 namespace mlir::kvcache {

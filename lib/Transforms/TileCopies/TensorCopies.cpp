@@ -10,6 +10,10 @@
 
 #include "Gathers.h"
 
+#include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/ViewOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

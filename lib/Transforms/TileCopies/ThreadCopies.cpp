@@ -10,6 +10,9 @@
 #include "Geometry.h"
 #include "Source.h"
 
+#include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/QuantizationOps.h"
+#include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,0 +1,17 @@
+//===- PageTableOps.h - Page-table prefetch ---------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_PAGETABLEOPS_H
+#define KVCACHE_IR_PAGETABLEOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/PageTableOps.h.inc"
+
+#endif // KVCACHE_IR_PAGETABLEOPS_H

@@ -1,0 +1,17 @@
+//===- PipeOps.h - Pipes of tiles -------------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_PIPEOPS_H
+#define KVCACHE_IR_PIPEOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/PipeOps.h.inc"
+
+#endif // KVCACHE_IR_PIPEOPS_H

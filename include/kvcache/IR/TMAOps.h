@@ -1,0 +1,17 @@
+//===- TMAOps.h - Tensor copies ---------------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_TMAOPS_H
+#define KVCACHE_IR_TMAOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/TMAOps.h.inc"
+
+#endif // KVCACHE_IR_TMAOPS_H

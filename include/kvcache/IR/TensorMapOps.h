@@ -1,0 +1,17 @@
+//===- TensorMapOps.h - Descriptors of caches -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_TENSORMAPOPS_H
+#define KVCACHE_IR_TENSORMAPOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/TensorMapOps.h.inc"
+
+#endif // KVCACHE_IR_TENSORMAPOPS_H

@@ -1,0 +1,19 @@
+//===- TileOps.h - Tiles in shared memory -----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_TILEOPS_H
+#define KVCACHE_IR_TILEOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/TileOps.h.inc"
+
+#endif // KVCACHE_IR_TILEOPS_H

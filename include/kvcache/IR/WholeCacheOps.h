@@ -1,0 +1,19 @@
+//===- WholeCacheOps.h - Ops on whole caches --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_WHOLECACHEOPS_H
+#define KVCACHE_IR_WHOLECACHEOPS_H
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/WholeCacheOps.h.inc"
+
+#endif // KVCACHE_IR_WHOLECACHEOPS_H
