@@ -430,7 +430,7 @@ def test_deep_nesting_is_an_error(opening, closing):
 def test_many_brackets_that_are_not_nested():
     comment = "// " + "{" * 2000 + "\n"
     arrows = "func.func private @f(" + ", ".join(["() -> i32"] * 2000) + ")\n"
-    text = 'module {} loc("' + "(" * 2000 + '\\"(")\n'
+    text = 'func.func private @named() loc("' + "(" * 2000 + '\\"(")\n'
     assert not kvcache.jit(comment + arrows + text).functions
 
 
