@@ -23,6 +23,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createCheckDimensions());
+  pm.addPass(createHidePowers());
   PrepareHostOptions prepare;
   prepare.cWrappers = !options.tvmFFI;
   pm.addPass(createPrepareHost(prepare));

@@ -140,6 +140,18 @@ def EmitTVMFFI : Pass<"kvcache-emit-tvm-ffi", "::mlir::ModuleOp"> {
   ];
 }
 
+def HidePowers : Pass<"kvcache-hide-powers"> {
+  let summary = "Keep MLIR from folding conversions of f8E8M0FNU";
+  let description = [{
+    MLIR 22 folds an extension of the constant NaN of f8E8M0FNU to infinity, and
+    the truncation of a negative power of two to one without a sign. The pass
+    hides from each extension what it extends, and lowers each truncation to
+    integer arithmetic. The pipelines run it before any pass that folds; a pass
+    that runs before a pipeline may fold.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def NarrowFloats : Pass<"kvcache-narrow-floats"> {
   let summary = "Lower conversions from and to narrow floats";
   let description = [{

@@ -8,6 +8,7 @@
 
 #include "Quantization.h"
 #include "Quotients.h"
+#include "kvcache/Support/Powers.h"
 
 #include "kvcache/IR/AccessOps.h"
 
@@ -32,6 +33,7 @@ Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
   Type type = withLane(value.getType(), lane);
   if (from == lane)
     return value;
+  value = hidePower(builder, loc, value);
   unsigned fromBits = from.getIntOrFloatBitWidth();
   unsigned toBits = lane.getIntOrFloatBitWidth();
   if (fromBits < toBits)

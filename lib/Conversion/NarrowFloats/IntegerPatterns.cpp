@@ -344,26 +344,38 @@ static Value extendWide(const Elementwise &e, Value in, const Format &from,
 
 namespace {
 
-/// Truncates f16, bf16, f32 or f64 to a narrow format.
+/// Truncates f16, bf16, f32 or f64 to a narrow format with a sign.
 struct TruncateToNarrow : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &rewriter) const override {
     Value in = op.getIn();
-    FloatType from = getFloatLane(in.getType());
     FloatType to = getFloatLane(op.getType());
-    if (!isNarrow(to))
+    if (!isNarrow(to) || isa<Float8E8M0FNUType>(to))
       return rewriter.notifyMatchFailure(op, "not to a narrow float");
+    if (!isWide(getFloatLane(in.getType())))
+      return rewriter.notifyMatchFailure(op, "not from f16, bf16, f32 or f64");
+    if (!roundsToNearestEven(op))
+      return rewriter.notifyMatchFailure(op, "rounds otherwise than to even");
+    rewriter.replaceOp(
+        op, truncateInIntegers(rewriter, op.getLoc(), in, op.getType()));
+    return success();
+  }
+};
+
+/// Truncates f16, bf16, f32 or f64 to f8E8M0FNU.
+struct TruncateToPower : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value in = op.getIn();
+    FloatType from = getFloatLane(in.getType());
+    if (!isa<Float8E8M0FNUType>(getFloatLane(op.getType())))
+      return rewriter.notifyMatchFailure(op, "not to f8E8M0FNU");
     if (!isWide(from))
       return rewriter.notifyMatchFailure(op, "not from f16, bf16, f32 or f64");
-    if (!isa<Float8E8M0FNUType>(to)) {
-      if (!roundsToNearestEven(op))
-        return rewriter.notifyMatchFailure(op, "rounds otherwise than to even");
-      rewriter.replaceOp(
-          op, truncateInIntegers(rewriter, op.getLoc(), in, op.getType()));
-      return success();
-    }
     Elementwise e(rewriter, op.getLoc(), op.getType());
     Format source(from), f32(rewriter.getF32Type());
     if (source.width == 16) {
@@ -379,4 +391,9 @@ struct TruncateToNarrow : OpRewritePattern<arith::TruncFOp> {
 
 void narrow::populateIntegerPatterns(RewritePatternSet &patterns) {
   patterns.add<ExtendNarrow, TruncateToNarrow>(patterns.getContext());
+  populatePowerPatterns(patterns);
+}
+
+void narrow::populatePowerPatterns(RewritePatternSet &patterns) {
+  patterns.add<TruncateToPower>(patterns.getContext());
 }

@@ -26,6 +26,9 @@ inline bool roundsToNearestEven(arith::TruncFOp op) {
 /// of any rank. It needs no chip and no runtime library.
 void populateIntegerPatterns(RewritePatternSet &patterns);
 
+/// Adds those of them that truncate to f8E8M0FNU.
+void populatePowerPatterns(RewritePatternSet &patterns);
+
 /// Adds patterns for conversions that a chip does in fewer instructions, on
 /// scalars and 1-D vectors. They have precedence over integer arithmetic.
 ///

@@ -8,6 +8,8 @@
 
 #include "Patterns.h"
 
+#include "kvcache/Support/Powers.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -58,7 +60,8 @@ struct PrintAsF32 : OpRewritePattern<vector::PrintOp> {
     if (!isNarrow(element) && !isa_and_present<BFloat16Type>(element))
       return rewriter.notifyMatchFailure(op, "prints no narrow floats");
     Elementwise e(rewriter, op.getLoc(), source.getType());
-    Value wide = e.extendFloat(source, rewriter.getF32Type());
+    Value wide = e.extendFloat(hidePower(rewriter, op.getLoc(), source),
+                               rewriter.getF32Type());
     rewriter.modifyOpInPlace(op, [&] { op.getSourceMutable().assign(wide); });
     return success();
   }

@@ -43,7 +43,9 @@ func.func @scale_of_bf16(%w: vector<16xf4E2M1FN>, %s: bf16) -> vector<16xf16> {
 
 // CHECK-LABEL: func.func @scale_of_e8m0(
 // CHECK-SAME:      %[[W:[^:]*]]: vector<32xf4E2M1FN>, %[[S:[^:]*]]: f8E8M0FNU)
-// CHECK-DAG:     %[[SCALE:.*]] = arith.extf %[[S]] : f8E8M0FNU to f32
+// CHECK-DAG:     %[[BITS:.*]] = arith.bitcast %[[S]] : f8E8M0FNU to i8
+// CHECK-DAG:     %[[HIDDEN:.*]] = builtin.unrealized_conversion_cast %[[BITS]] : i8 to f8E8M0FNU
+// CHECK-DAG:     %[[SCALE:.*]] = arith.extf %[[HIDDEN]] : f8E8M0FNU to f32
 // CHECK-DAG:     %[[VALUES:.*]] = arith.extf %[[W]] : vector<32xf4E2M1FN> to vector<32xf32>
 // CHECK:         %[[SCALES:.*]] = vector.broadcast %[[SCALE]] : f32 to vector<32xf32>
 // CHECK:         %[[PRODUCT:.*]] = arith.mulf %[[VALUES]], %[[SCALES]] : vector<32xf32>

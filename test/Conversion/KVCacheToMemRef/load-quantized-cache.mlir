@@ -214,7 +214,9 @@ func.func @nvfp4(%k: !nvfp4, %b: index, %d: index, %s: f32) -> vector<32xf32> {
 // CHECK-LABEL: func.func @mxfp4(
 // CHECK:         vector.load {{.*}} {alignment = 4 : i64} : memref<?xi8, {{.*}}>, vector<4xi8>
 // CHECK:         %[[SCALE:.*]] = memref.load {{.*}} : memref<?xf8E8M0FNU,
-// CHECK:         arith.extf %[[SCALE]] : f8E8M0FNU to f32
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SCALE]] : f8E8M0FNU to i8
+// CHECK:         %[[HIDDEN:.*]] = builtin.unrealized_conversion_cast %[[BITS]] : i8 to f8E8M0FNU
+// CHECK:         arith.extf %[[HIDDEN]] : f8E8M0FNU to f32
 func.func @mxfp4(%k: !mxfp4, %b: index) -> vector<8xf16> {
   %v = kvcache.load %k[%b, %b, %b, %b] : !mxfp4 -> vector<8xf16>
   return %v : vector<8xf16>

@@ -148,7 +148,8 @@ func.func @scale_of_f16(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, f16) {
 // CHECK-NOT:     arith.maxnumf
 // CHECK-NOT:     arith.minnumf
 // CHECK:         %[[SCALES:.*]] = arith.truncf %{{.*}} upward : vector<2xf32> to vector<2xf8E8M0FNU>
-// CHECK:         %[[WIDE:.*]] = arith.extf %[[SCALES]] : vector<2xf8E8M0FNU> to vector<2xf32>
+// CHECK:         arith.bitcast %[[SCALES]] : vector<2xf8E8M0FNU> to vector<2xi8>
+// CHECK:         %[[WIDE:.*]] = arith.extf %{{.*}} : vector<2xf8E8M0FNU> to vector<2xf32>
 // CHECK:         vector.shuffle %[[WIDE]], %[[WIDE]]
 // CHECK:         return %{{.*}}, %[[SCALES]]
 func.func @scales_of_e8m0(%x: vector<64xf16>) -> (vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>) {

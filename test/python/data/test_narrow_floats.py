@@ -9,6 +9,7 @@ import functools
 import re
 import subprocess
 
+import devices
 import ml_dtypes
 import numpy as np
 import pytest
@@ -472,6 +473,46 @@ def test_truncation_to_powers_of_two(wide, lanes, rounding):
     with np.errstate(invalid="ignore"):  # some NaNs are signaling
         expected = nearest_power(values, rounding)
     np.testing.assert_array_equal(result, expected)
+
+
+CONSTANT_NANS = """
+func.func private @chosen(%always: i1, %x: f8E8M0FNU) -> f8E8M0FNU {
+  %other = arith.constant 0xFF : f8E8M0FNU
+  %result = arith.select %always, %x, %other : f8E8M0FNU
+  return %result : f8E8M0FNU
+}
+
+func.func @constants(%to: memref<6xWIDE>) {
+  %c0 = arith.constant 0 : index
+  %always = arith.constant true
+  %negative = arith.constant -2.0 : f32
+  %bits = arith.constant -1 : i8
+  %pair = arith.constant dense<[0xFF, 2.0]> : vector<2xf8E8M0FNU>
+  %number = vector.extract %pair[1] : f8E8M0FNU from vector<2xf8E8M0FNU>
+  %nan = arith.constant 0xFF : f8E8M0FNU
+  %cast = arith.bitcast %bits : i8 to f8E8M0FNU
+  %truncated = arith.truncf %negative : f32 to f8E8M0FNU
+  %called = func.call @chosen(%always, %nan) : (i1, f8E8M0FNU) -> f8E8M0FNU
+  %extracted = vector.extract %pair[0] : f8E8M0FNU from vector<2xf8E8M0FNU>
+  %all = vector.from_elements %nan, %cast, %truncated, %called, %extracted, %number
+      : vector<6xf8E8M0FNU>
+  %wide = arith.extf %all : vector<6xf8E8M0FNU> to vector<6xWIDE>
+  %one = arith.extf %nan : f8E8M0FNU to WIDE
+  %result = vector.insert %one, %wide[0] : WIDE into vector<6xWIDE>
+  vector.store %result, %to[%c0] : memref<6xWIDE>, vector<6xWIDE>
+  return
+}
+"""
+
+
+@wide_types
+@pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
+def test_constant_nans_of_powers_stay_nans(wide, target):
+    """MLIR folds conversions of these to infinity, and of a negative number."""
+    program = devices.jit(CONSTANT_NANS.replace("WIDE", wide), target)
+    result = np.zeros(6, WIDE[wide])
+    program.call("constants", result)
+    np.testing.assert_array_equal(result.astype(np.float64), [np.nan] * 5 + [2.0])
 
 
 def test_model_of_powers_agrees_with_ml_dtypes_below_saturation():
