@@ -22,6 +22,7 @@ from layouts import (
     queries,
 )
 from model import FORMATS
+from pairs import pairwise
 from programs import DTYPES, place
 
 # Every layout once, with the other properties in turn.
@@ -55,14 +56,18 @@ CASES += [
         ],
     )
 ]
-# Every layout with every type and page size, with the form of the cache in turn.
-FORMS = [(False, "dense"), (True, "csr"), (True, "rows"), (True, "dense"), (False, "csr")]
-PAGES = [(1, False), (3, False), (16, False), (64, False), (3, True)]
+# Any two properties, such as every layout with every page size, and any three of page
+# size, type and table.
 ALL = [
-    Case(strides, dtype, *pages, *form)
-    for (strides, pages, dtype), form in zip(
-        itertools.product(LAYOUTS, PAGES, ("bf16", "f8E4M3FN", "f32", "i16")),
-        itertools.cycle([*FORMS, *FORMS[:2]]),
+    (Case(strides, dtype, *pages, is_view, table_kind), target)
+    for strides, pages, dtype, is_view, table_kind, target in pairwise(
+        LAYOUTS,
+        [(1, False), (3, False), (16, False), (64, False), (3, True)],
+        ("bf16", "f8E4M3FN", "f32", "i16"),
+        (False, True),
+        ("dense", "csr", "rows"),
+        TARGETS,
+        together=(1, 2, 4),
     )
 ]
 
@@ -112,14 +117,9 @@ def test_accesses_in_kernels(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ALL, ids=str)
-def test_all_accesses(case):
+@pytest.mark.parametrize(("case", "target"), ALL, ids=str)
+def test_all_accesses(case, target):
     check_accesses(case, "cpu", some_places(case, 40))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("case", "target"), zip(ALL, itertools.cycle([*TARGETS, TARGETS[0]])), ids=str)
-def test_all_accesses_in_kernels(case, target):
     check_accesses(case, target, some_places(case, 4))
 
 

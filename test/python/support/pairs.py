@@ -1,0 +1,28 @@
+"""Few combinations of many properties."""
+
+import itertools
+
+
+def pairwise(*axes, together=()):
+    """Combinations of one value of each axis, with every two values of two axes in one.
+
+    So are every values of the axes whose numbers ``together`` gives.
+    """
+
+    def parts(combination):
+        numbered = tuple(enumerate(combination))
+        return {
+            *itertools.combinations(numbered, 2),
+            tuple(numbered[axis] for axis in together),
+        }
+
+    all_parts = {
+        combination: parts(combination) for combination in itertools.product(*axes)
+    }
+    missing = set().union(*all_parts.values())
+    chosen = []
+    while missing:
+        best = max(all_parts, key=lambda combination: len(all_parts[combination] & missing))
+        missing -= all_parts[best]
+        chosen.append(best)
+    return chosen
