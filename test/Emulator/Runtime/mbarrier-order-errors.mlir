@@ -1,0 +1,377 @@
+// What the emulator says of kernels that arrive at mbarriers and wait for them
+// where they should, but for one place.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = arrival_without_release
+// RUN: %{run} ARRIVAL_WITHOUT_RELEASE
+// REDEFINE: %{case} = wait_without_acquire
+// RUN: %{run} WAIT_WITHOUT_ACQUIRE
+// REDEFINE: %{case} = no_wait
+// RUN: %{run} NO_WAIT
+// REDEFINE: %{case} = store_before_an_arrival_of_copies
+// RUN: %{run} STORE_BEFORE_AN_ARRIVAL_OF_COPIES
+// REDEFINE: %{case} = store_behind_an_arrival_of_copies
+// RUN: %{run} STORE_BEHIND_AN_ARRIVAL_OF_COPIES
+// REDEFINE: %{case} = store_before_copies_waited_for
+// RUN: %{run} STORE_BEFORE_COPIES_WAITED_FOR
+// REDEFINE: %{case} = result_of_try_wait_ignored
+// RUN: %{run} RESULT_OF_TRY_WAIT_IGNORED
+// REDEFINE: %{case} = result_of_try_wait_with_limit_ignored
+// RUN: %{run} RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED
+// REDEFINE: %{case} = result_of_test_wait_ignored
+// RUN: %{run} RESULT_OF_TEST_WAIT_IGNORED
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
+
+  gpu.func @arrival_without_release(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b {relaxed = true} : !llvm.ptr<3> -> i64
+    } else {
+      scf.while : () -> () {
+        %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+        %true = llvm.mlir.constant(true) : i1
+        %again = llvm.xor %done, %true : i1
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
+      // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @wait_without_acquire(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    } else {
+      scf.while : () -> () {
+        %done = nvvm.mbarrier.try_wait %b, %zero {relaxed = true} : !llvm.ptr<3>, i32 -> i1
+        %true = llvm.mlir.constant(true) : i1
+        %again = llvm.xor %done, %true : i1
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
+      // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @no_wait(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      llvm.store %one, %tile : i32, !llvm.ptr<3>
+      %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
+    } else {
+      // NO_WAIT: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
+      %value = llvm.load %tile : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @store_before_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEFORE_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @store_behind_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEHIND_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @store_before_copies_waited_for(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.barrier0
+    scf.if %is_first {
+      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+      llvm.store %one, %plain : i32, !llvm.ptr<3>
+      nvvm.cp.async.commit.group
+      nvvm.cp.async.wait.group 0
+      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
+    } else {
+      nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
+      %copied = llvm.load %tile : !llvm.ptr<3> -> i32
+      // STORE_BEFORE_COPIES_WAITED_FOR: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      %value = llvm.load %plain : !llvm.ptr<3> -> i32
+      llvm.store %value, %g : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  gpu.func @result_of_try_wait_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
+    // RESULT_OF_TRY_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @result_of_try_wait_with_limit_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
+    // RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  gpu.func @result_of_test_wait_ignored(%memory: memref<256xi32>) kernel {
+    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
+    // RESULT_OF_TEST_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    %value = llvm.load %tile : !llvm.ptr<3> -> i32
+    llvm.store %value, %g : i32, !llvm.ptr<1>
+    gpu.return
+  }
+}
+
+func.func @arrival_without_release() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@arrival_without_release blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @wait_without_acquire() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@wait_without_acquire blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @no_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_before_an_arrival_of_copies() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_before_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_behind_an_arrival_of_copies() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_behind_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @store_before_copies_waited_for() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_before_copies_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_try_wait_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_try_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_try_wait_with_limit_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_try_wait_with_limit_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func @result_of_test_wait_ignored() {
+  %c1 = arith.constant 1 : index
+  %memory = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@result_of_test_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%memory : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %ones = arith.constant -1 : i32
+  %memory = gpu.alloc() : memref<256xi32>
+  gpu.memset %memory, %ones : memref<256xi32>, i32
+  return %memory : memref<256xi32>
+}
+
+}
