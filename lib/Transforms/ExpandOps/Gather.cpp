@@ -33,6 +33,8 @@ struct Row {
 
 /// Heads of a thread whose loads are in flight together.
 constexpr int64_t kHeadsInFlight = 4;
+/// Tokens of a block at most: what chips have of threads along z.
+constexpr int64_t kMostTokens = 64;
 
 struct Plan {
   Split split;
@@ -49,9 +51,9 @@ Plan makePlan(GatherOp op, const Frame &frame) {
                           /*granularity=*/0, frame.isGPU);
   int64_t perThread = getDivisorUpTo(type.getNumHeads(), kHeadsInFlight);
   int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);
+  int64_t wanted = kThreads / (split.lanes * headThreads);
   int64_t tokens =
-      frame.isGPU ? std::max<int64_t>(kThreads / (split.lanes * headThreads), 1)
-                  : 1;
+      frame.isGPU ? std::clamp<int64_t>(wanted, 1, kMostTokens) : 1;
   return {split, perThread, headThreads, tokens};
 }
 

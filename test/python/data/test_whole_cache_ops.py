@@ -6,18 +6,14 @@ The model is NumPy on the same bytes: rows are put where the lookup table says.
 import ml_dtypes
 import numpy as np
 import pytest
-from model import FORMATS
 from quantization import (
     ELEMENTS,
     SCALES,
-    VALUES,
-    dequantize_with_zero_points,
     divide_f32,
     pack,
-    quantize,
     quantize_with_zero_points,
-    unpack,
 )
+from whole_caches import as_uint, decode_rows, encode_rows
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
@@ -31,6 +27,7 @@ FORMATS_OF_CACHES = {
     "bf16": ("bf16", None, None, 2, 64, 16),
     "f16": ("f16", None, None, 3, 40, 3),
     "f32": ("f32", None, None, 2, 32, 4),
+    "f32-small": ("f32", None, None, 1, 16, 4),
     "fp8": ("f8E4M3FN", None, None, 2, 64, 16),
     "fp8-token": ("f8E4M3FN", "f32", 64, 2, 64, 16),
     "fp8-group": ("f8E5M2", "f16", 16, 2, 64, 4),
@@ -98,37 +95,6 @@ def rows_of(inputs, tokens_of):
 
 # A factor for each head.
 STATIC_SCALES = np.array([0.3, 1.7, 0.9], np.float32)
-
-
-def encode_rows(params, rows, power_of_two=False, static=None):
-    """What rows [.., heads, head size] of f32 look like in the cache: elements and scales."""
-    config = params.kvcache_quant_config
-    name = params.dtype_shorthand
-    factor = None if static is None else static[:, None]
-    if config is None and static is not None:
-        return ELEMENTS[name].encode(ELEMENTS[name].round(divide_f32(rows, factor))), None
-    if config is None:
-        encoded = FORMATS[name].encode(rows.astype(np.float64))
-        return encoded, None
-    scale = {"float32": "f32", "float16": "f16", "bfloat16": "bf16",
-             "float8_e4m3fn": "f8E4M3FN", "float8_e8m0fnu": "f8E8M0FNU"}[
-        np.dtype(config.scale_dtype).name]
-    granularity, element = config.quantization_granularity, ELEMENTS[name]
-    if name == "i4":
-        heads = rows.reshape(-1, 1, rows.shape[-1])
-        parts = [quantize_with_zero_points(head, granularity, SCALES[scale]) for head in heads]
-        elements = np.stack([part[0][0] for part in parts]).reshape(rows.shape)
-        numbers = np.stack([np.concatenate(part[1:]) for part in parts])
-        return pack(elements.astype(np.uint8)), SCALES[scale].encode(numbers).reshape(*rows.shape[:-1], -1)
-    elements, scales = quantize(rows, granularity, element, SCALES[scale], factor, power_of_two)
-    encoded = ELEMENTS[name].encode(elements)
-    if name == "f4E2M1FN":
-        encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
-    return encoded, SCALES[scale].encode(scales)
-
-
-def as_uint(array):
-    return array.view(f"u{array.dtype.itemsize}")
 
 
 def random_rows(params, total, dtype, seed=1):
@@ -225,29 +191,13 @@ def read_tokens(manager, table, count, role, static):
 
     Reading what append wrote is the inverse of it, so elements come from the bytes.
     """
-    params = manager.params
-    config = params.kvcache_quant_config
+    config = manager.params.kvcache_quant_config
     t = np.arange(count)
-    pages, offsets = table[t // params.page_size], t % params.page_size
-    elements = manager.blocks[0][pages, role, 1, offsets]
-    if params.dtype_shorthand == "f4E2M1FN":
-        bytes = elements.view(np.uint8)
-        nibbles = np.stack([bytes & 15, bytes >> 4], -1).reshape(*bytes.shape[:-1], -1)
-        elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
-    values = elements.astype(np.float32)
-    if config is None:
-        return values if static is None else values * static[:, None]
-    scales = manager.scales[0][pages, role, 1, offsets // config.token_granularity]
-    group = np.arange(params.head_dim) // config.quantization_granularity
-    if params.dtype_shorthand == "i4":
-        elements = unpack(elements.view(np.uint8)).astype(np.float64)
-        parts = [part[..., group] for part in np.split(scales.astype(np.float64), 2, axis=-1)]
-        return dequantize_with_zero_points(elements, *parts, VALUES["f32"])
-    wide = scales.dtype if scales.dtype.itemsize > 1 and static is None else np.dtype(np.float32)
-    factors = scales.astype(wide)
-    if static is not None:
-        factors = factors * static[:, None]
-    return (values.astype(wide) * factors[..., group]).astype(wide).astype(np.float32)
+    pages, offsets = table[t // manager.params.page_size], t % manager.params.page_size
+    elements, scales = manager.blocks[0][pages, role, 1, offsets], None
+    if config:
+        scales = manager.scales[0][pages, role, 1, offsets // config.token_granularity]
+    return decode_rows(manager.params, elements, scales, static)
 
 
 @pytest.mark.parametrize("target", TARGETS)

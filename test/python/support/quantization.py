@@ -218,7 +218,7 @@ def quantize_with_zero_points(values, granularity, scale_format):
 
 def unpack(bytes):
     """The 4-bit elements in bytes, the low ones first."""
-    return np.stack([bytes & 15, bytes >> 4], axis=-1).reshape(*bytes.shape[:-1], -1)
+    return np.stack([bytes & 15, bytes >> 4], axis=-1).reshape(*bytes.shape[:-1], 2 * bytes.shape[-1])
 
 
 def pack(elements):

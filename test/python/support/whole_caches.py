@@ -1,0 +1,224 @@
+"""Rows of caches in every format, and modules that append, gather and copy them.
+
+The model is NumPy: rows are encoded by the formulas of ``quantization``, and put where
+the lookup table says.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+from model import FORMATS
+from quantization import (
+    ELEMENTS,
+    SCALES,
+    VALUES,
+    dequantize_with_zero_points,
+    divide_f32,
+    pack,
+    quantize,
+    quantize_with_zero_points,
+    unpack,
+)
+
+from kvcache import KVCacheParams, PagedKVCacheManager, dtypes
+
+
+def as_uint(array):
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def encode_rows(params, rows, power_of_two=False, static=None):
+    """What rows [.., heads, head size] of f32 look like in the cache: elements and scales."""
+    config = params.kvcache_quant_config
+    name = params.dtype_shorthand
+    factor = None if static is None else static[:, None]
+    if config is None and static is not None:
+        return ELEMENTS[name].encode(ELEMENTS[name].round(divide_f32(rows, factor))), None
+    if config is None:
+        encoded = FORMATS[name].encode(rows.astype(np.float64))
+        return encoded, None
+    scale = dtypes.mlir_name(config.scale_dtype)
+    granularity, element = config.quantization_granularity, ELEMENTS[name]
+    if name == "i4":
+        heads = rows.reshape(-1, 1, rows.shape[-1])
+        parts = [quantize_with_zero_points(head, granularity, SCALES[scale]) for head in heads]
+        elements = np.stack([part[0][0] for part in parts]).reshape(rows.shape)
+        numbers = np.stack([np.concatenate(part[1:]) for part in parts])
+        return pack(elements.astype(np.uint8)), SCALES[scale].encode(numbers).reshape(*rows.shape[:-1], -1)
+    elements, scales = quantize(rows, granularity, element, SCALES[scale], factor, power_of_two)
+    encoded = ELEMENTS[name].encode(elements)
+    if name == "f4E2M1FN":
+        encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
+    return encoded, SCALES[scale].encode(scales)
+
+
+def decode_rows(params, elements, scales, static=None):
+    """The rows of stored elements and scales, f32 [.., heads, head size]."""
+    config = params.kvcache_quant_config
+    if params.dtype_shorthand == "f4E2M1FN":
+        nibbles = unpack(elements.view(np.uint8))
+        elements = nibbles.astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
+    values = elements.astype(np.float32)
+    if config is None:
+        return values if static is None else values * static[:, None]
+    group = np.arange(params.head_dim) // config.quantization_granularity
+    if params.dtype_shorthand == "i4":
+        elements = unpack(elements.view(np.uint8)).astype(np.float64)
+        parts = [part[..., group] for part in np.split(scales.astype(np.float64), 2, axis=-1)]
+        return dequantize_with_zero_points(elements, *parts, VALUES["f32"]).astype(np.float32)
+    wide = scales.dtype if scales.dtype.itemsize > 1 and static is None else np.dtype(np.float32)
+    factors = scales.astype(wide)
+    if static is not None:
+        factors = factors * static[:, None]
+    return (values.astype(wide) * factors[..., group]).astype(wide).astype(np.float32)
+
+
+# --- Caches of any format, layout and table -----------------------------------------------
+
+LAYERS, LAYER, COLUMNS = 2, 1, 24
+
+
+@dataclass(frozen=True, repr=False)
+class Cache:
+    """A cache and how its types are written."""
+
+    params: KVCacheParams
+    table_kind: str
+    is_open: bool
+
+    def __repr__(self):
+        return f"{self._write(self.params.collection_type)} with pages of {self.params.page_size}"
+
+    @functools.cached_property
+    def roles(self):
+        return ("key",) if self.params.is_mla else ("key", "value")
+
+    def _write(self, text):
+        """A type for this table and page size."""
+        size = self.params.page_size
+        if self.is_open:
+            text = text.replace(f"page_size = {size}", "page_size = ?")
+            text = text.replace(f"x?x{size}x", "x?x?x", 1)
+        if text.startswith("!") and self.table_kind != "dense":
+            text = f"{text[:-1]}, table = {self.table_kind}>"
+        return text
+
+    @property
+    def view_type(self):
+        return self._write(self.params.cache_type)
+
+    @property
+    def is_scaled(self):
+        return self.params.kvcache_quant_config is not None
+
+    def declare(self, name):
+        """The arguments of a function that make this cache, and how."""
+        collection = self._write(self.params.collection_type)
+        types = {"blocks": self._write(self.params.blocks_type), "lengths": "memref<?xi32>"}
+        types["table"] = "memref<?xi32>" if self.table_kind == "csr" else "memref<?x?xi32>"
+        operands = [f"%{name}_{each}" for each in types]
+        text, text_types = ", ".join(operands), ", ".join(types.values())
+        if self.table_kind != "dense":
+            types["index"] = "memref<?xi32>"
+            text, text_types = f"{text} index %{name}_index", f"{text_types} index memref<?xi32>"
+        text += f", %{name}_new, %{name}_longest"
+        types |= {"new": "i32", "longest": "i32"}
+        if self.is_scaled:
+            types["scales"] = self._write(self.params.scales_type)
+            text, text_types = f"{text} scales %{name}_scales", f"{text_types}, {types['scales']}"
+        arguments = ", ".join(f"%{name}_{each}: {type}" for each, type in types.items())
+        body = f"  %{name} = kvcache.paged_collection {text} : {text_types} -> {collection}\n"
+        for role in self.roles:
+            body += f"  %{name}_{role} = kvcache.paged_view {role} %{name}[%layer] : {collection}\n"
+        return arguments, body
+
+    def make_memory(self, pages, rng):
+        """Blocks, and scales if there are any, of random bytes."""
+        manager = PagedKVCacheManager(self.params, max_batch_size=1, max_seq_len=1, num_pages=pages - 1)
+        tensors = [manager.blocks[0], *([manager.scales[0]] if self.is_scaled else [])]
+        for tensor in tensors:
+            bits = as_uint(tensor)
+            bits[...] = rng.integers(0, np.iinfo(bits.dtype).max, bits.shape, bits.dtype)
+        return tensors
+
+    def write_table(self, table):
+        """The table as the type wants it, with its index if it has one."""
+        batch, used = table.shape
+        wide = np.full((batch + 2, COLUMNS + used + -used % 8), 0, np.uint32)
+        if self.table_kind == "csr":
+            starts = np.arange(batch + 1, dtype=np.uint32) * used + 5
+            return np.concatenate([wide[0, :5], table.ravel(), wide[0]]), starts
+        order = np.arange(batch, dtype=np.uint32)
+        if self.table_kind == "rows":
+            order = order[::-1] + np.uint32(1)
+        wide[order, :used] = table
+        return (wide, order) if self.table_kind == "rows" else (wide[:batch],)
+
+    def put(self, bits, role, place, encoded):
+        """Writes an encoded row to copies of the memory, as integers."""
+        for tensor, part in zip(bits, encoded):
+            tensor[place[0], role, LAYER, place[1]] = part
+
+    def get(self, tensors, role, places):
+        """The stored rows of places: elements, and scales or None."""
+        pages, offsets = np.array(places, int).reshape(-1, 2).T
+        found = [tensor[pages, role, LAYER, offsets] for tensor in tensors]
+        return found if self.is_scaled else [*found, None]
+
+
+def write_module(a, b, dense, out, options):
+    """Functions that append to cache a, gather from it, and copy it to cache b."""
+    roles, heads = a.roles, a.params.n_kv_heads_per_device
+    element = f"{heads}x{a.params.head_dim}"
+    rows = [f"%{role}s" for role in roles]
+    views = [f"%a_{role}" for role in roles]
+    scales = "".join(f" {role}_scale %{role}_scale" for role in roles) if options.static_a else ""
+    factor = f"memref<{heads}xf32>"
+    scale_types = [factor] * (len(roles) if options.static_a else 0)
+    numbers = "memref<?xi32>"
+
+    def function(name, caches, parameters, op):
+        declared = [cache.declare(side) for side, cache in caches]
+        arguments = ", ".join(text for text, _ in declared)
+        body = "".join(text for _, text in declared)
+        given = ", ".join(f"%{role}_scale: {factor}" for role in roles)
+        return f"func.func @{name}({arguments}, %layer: index, {parameters}, {given}) {{\n{body}{op}  return\n}}\n"
+
+    new = f"memref<?x{element}x{dense}>"
+    slots = " slots %slots" if options.slots else ""
+    slot_type = f"memref<?x{options.slots or 'i32'}>"
+    types = [*[new] * len(roles), *[a.view_type] * len(roles), numbers]
+    types += [slot_type] * bool(options.slots) + scale_types
+    power = " {power_of_two}" if options.power_of_two else ""
+    text = function(
+        "append",
+        [("a", a)],
+        ", ".join([*(f"{each}: {new}" for each in rows), f"%rows: {numbers}, %slots: {slot_type}"]),
+        f"  kvcache.append {', '.join(rows)} to {', '.join(views)} rows %rows{slots}{scales}{power}\n"
+        f"      : {', '.join(types)}\n",
+    )
+    outs = f"memref<?x{'' if options.ragged else '?x'}{element}x{out}>"
+    types = [*[a.view_type] * len(roles), numbers, *[outs] * len(roles)]
+    types += [numbers] * options.ragged + scale_types
+    ragged = " output_offsets %offsets" if options.ragged else ""
+    text += function(
+        "gather",
+        [("a", a)],
+        ", ".join([*(f"{each}: {outs}" for each in rows), f"%rows: {numbers}, %offsets: {numbers}"]),
+        f"  kvcache.gather {', '.join(views)} rows %rows outs({', '.join(rows)}){ragged}{scales}\n"
+        f"      : {', '.join(types)}\n",
+    )
+    said, types = "", [a.view_type, b.view_type, numbers, numbers]
+    for name, static in (("source", options.static_a), ("target", options.static_b)):
+        said += f" {name}_scale %{{role}}_scale" if static else ""
+        types += [factor] * static
+    first, second, count = options.heads
+    said += f" {{{{source_head = {first}, target_head = {second}, heads = {count}}}}}"
+    copies = "".join(
+        f"  kvcache.copy %a_{role} to %b_{role} begin %begin end %end{said.format(role=role)}\n"
+        f"      : {', '.join(types)}\n"
+        for role in roles
+    )
+    return text + function("copy", [("a", a), ("b", b)], f"%begin: {numbers}, %end: {numbers}", copies)
