@@ -428,16 +428,40 @@ static LogicalResult verifySparseRows(AttentionOp op) {
   return success();
 }
 
+/// (C7).
+static LogicalResult verifyWorkspace(AttentionOp op) {
+  if (!op.getWorkspace()) {
+    for (StringAttr name :
+         {op.getSplitTokensAttrName(), op.getMaxSplitsAttrName(),
+          op.getSplitRowsAttrName()})
+      if (op->hasAttr(name))
+        return op.emitOpError()
+               << "expects " << name << " only with 'workspace'";
+    return success();
+  }
+  auto type = cast<MemRefType>(op.getWorkspace().getType());
+  if (type.getLayout().isIdentity())
+    return success();
+  return op.emitOpError("expects 'workspace' to be contiguous, got ") << type;
+}
+
 LogicalResult AttentionOp::verify() {
   auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
   if (failed(verifyQueries(*this, cache)) ||
-      failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)))
+      failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)) ||
+      failed(verifyWorkspace(*this)))
     return failure();
   // (C4)
   if (const std::optional<APFloat> &cap = getSoftCap())
     if (!cap->isFinite() || cap->isNegative() || cap->isZero())
       return emitOpError("expects 'soft_cap' to be positive and finite, got ")
              << cap->convertToDouble();
+  // (C8)
+  if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
+                               getKeyCache())) ||
+      failed(verifyStaticScale(*this, "value_scale", getValueScale(),
+                               getValueCache())))
+    return failure();
   return verifyResults(*this);
 }
 

@@ -56,3 +56,40 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?x2048xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// The size of a slot: 32 heads, each with 16 times 130 floats and a counter.
+// GPU-LABEL: func.func @split(
+// GPU:         %[[BYTES:.*]] = arith.muli %arg6, %c266368
+// GPU:         %[[SUMS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
+// GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x2xf32>
+// GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32xi32>
+// GPU:         scf.parallel
+// A part goes to the workspace, behind a barrier and between fences a counter.
+// GPU:           vector.store {{.*}}, %[[SUMS]]
+// GPU:           gpu.barrier
+// GPU:           llvm.fence syncscope("device") acq_rel
+// GPU-NEXT:      llvm.atomicrmw add {{.*}} syncscope("device") monotonic
+// GPU-NEXT:      llvm.fence syncscope("device") acq_rel
+// GPU:           gpu.barrier
+// The last one merges, and leaves zeros.
+// GPU:           vector.load %[[SUMS]]
+// GPU:           vector.store %cst{{.*}}, %[[SUMS]]
+// GPU:           gpu.barrier
+// GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
+// GPU:         return %[[BYTES]]
+// CHECK-LABEL: func.func @split(
+// CHECK-SAME:      %arg7: memref<?xi8>) -> index {
+// CHECK-NOT:     %arg7
+// CHECK:         return
+func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                 %out: memref<?x32x128xbf16>, %batch: index, %w: memref<?xi8>) -> index {
+  %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {max_splits = 16}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return %bytes : index
+}

@@ -307,6 +307,10 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
   let hasVerifier = 1;
 }
 
+/// A number of tokens, parts or rows.
+def KVCache_SplitSize
+    : ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1048576>]>;
+
 def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "Attends to the tokens of all sequences";
   let description = [{
@@ -338,8 +342,18 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     The value of a token of a latent cache is the first elements of its key, as
     many as `out` has. So are those of `value_cache` if `out` has fewer.
 
-    Rows that `lse` has no room for are left out. `workspace` is memory for
-    partial results of kernels, zeroed once; no expansion needs it yet.
+    Rows that `lse` has no room for are left out. `key_scale` and `value_scale`
+    are static scales, the `tensor_scale` of `load`: one, or one for each head.
+
+    With `workspace`, kernels split what a row sees into parts, which blocks
+    compute side by side; the last one merges them. Only rows of sequences of at
+    most `split_rows` rows are split. A part has `split_tokens` tokens, or more
+    where there would be more than `max_splits` parts. So the parts of a row
+    depend only on what the row sees, and its result has the same bits alone and
+    in any batch. The workspace has the bytes that `workspace_size` computes, or
+    more, and its address is a multiple of 16. It is zeroed once, and each op
+    leaves it zero, so ops that do not run at the same time may share it. On the
+    CPU it is not used.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
@@ -352,6 +366,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       `window`, `mask` and `lengths`.
     - (C6) `causal`, `window` and `mask` need positions: no sequence has fewer
       tokens than rows. Otherwise it is undefined which tokens a row sees.
+    - (C7) `workspace` is contiguous. `split_tokens`, `max_splits` and
+      `split_rows` require it.
+    - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
+      points, or of fp8, and have one factor or the heads of the cache.
 
     Example:
 
@@ -388,15 +406,21 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
         "the rows that a row sees, signed, [total, k]">:$rows,
     Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
-    OptionalAttr<F64Attr>:$soft_cap
+    OptionalAttr<F64Attr>:$soft_cap,
+    DefaultValuedOptionalAttr<KVCache_SplitSize, "256">:$split_tokens,
+    DefaultValuedOptionalAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedOptionalAttr<KVCache_SplitSize, "1">:$split_rows
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
     `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
     (`sinks` $sinks^)? (`mask` $mask^)? (`rows` $rows^)? (`lengths` $lengths^)?
+    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
@@ -411,6 +435,34 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     }
   }];
   let hasVerifier = 1;
+}
+
+def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
+  let summary = "The bytes of the workspace of attention";
+  let description = [{
+    Returns the least size of the `workspace` of an `attention` to `batch`
+    sequences, for every length and number of rows: for each of `split_rows` rows
+    of a sequence and of `query_heads` heads, `max_splits` partial results of
+    `value_size` + 2 floats, and a counter.
+
+    Example:
+
+    ```mlir
+    func.func @size(%batch: index) -> index {
+      %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
+      return %bytes : index
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "the number of sequences">:$batch,
+    KVCache_SplitSize:$query_heads,
+    KVCache_SplitSize:$value_size,
+    DefaultValuedOptionalAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedOptionalAttr<KVCache_SplitSize, "1">:$split_rows
+  );
+  let results = (outs Index:$bytes);
+  let assemblyFormat = "$batch attr-dict";
 }
 
 def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {

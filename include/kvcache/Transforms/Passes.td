@@ -38,10 +38,11 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     `merge_states` and `remap_rows` by parallel loops: an outer one, which
     becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
     its block. Without, the inner loops are sequential, and their vectors wider.
-    Operands are memrefs; `one-shot-bufferize` makes them of tensors before this
-    pass. `checks` inserts a `kvcache.check` that no two rows of `append` have
-    one slot, which accesses do not tell `kvcache-bounds-checks`. It compares
-    each row with all before it.
+    `workspace_size` becomes a product. Operands are memrefs;
+    `one-shot-bufferize` makes them of tensors before this pass. `checks` inserts
+    a `kvcache.check` of what accesses do not tell `kvcache-bounds-checks`: that
+    no two rows of `append` have one slot, which compares each row with all
+    before it, and that the workspace of `attention` is large enough.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -53,7 +54,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
            "Expand for kernels on a GPU">,
     Option<"checks", "checks", "bool", /*default=*/"false",
-           "Check that slots do not repeat">
+           "Check what accesses do not tell">
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">

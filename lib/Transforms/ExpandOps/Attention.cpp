@@ -29,17 +29,23 @@ AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
       group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
       valueSize(getSize(op.getOut(), 2)) {}
 
-QueryRows AttentionBase::getRowsOfSequence(Value batch) {
+QueryRows AttentionBase::getRows(Value batch) {
   Value first = frame.loadNumber(op.getRowOffsets(), batch);
   Value next =
       frame.loadNumber(op.getRowOffsets(), frame.add(batch, frame.index(1)));
-  Value count = frame.sub(next, first);
+  return {batch, first, frame.sub(next, first), Value(), Value()};
+}
+
+QueryRows AttentionBase::getRowsOfSequence(Value batch) {
+  QueryRows rows = getRows(batch);
   if (op.getLengths()) {
-    Value tokens = frame.loadNumber(op.getLengths(), batch);
-    return {batch, first, count, tokens, frame.sub(tokens, count)};
+    rows.tokens = frame.loadNumber(op.getLengths(), batch);
+    rows.own = frame.sub(rows.tokens, rows.count);
+  } else {
+    rows.own = CacheLengthOp::create(builder, loc, op.getKeyCache(), batch);
+    rows.tokens = frame.add(rows.own, rows.count);
   }
-  Value cached = CacheLengthOp::create(builder, loc, op.getKeyCache(), batch);
-  return {batch, first, count, frame.add(cached, count), cached};
+  return rows;
 }
 
 QueryRows AttentionBase::getSparseRow(Value row) {
@@ -101,9 +107,11 @@ RowSum AttentionBase::addSink(const RowSum &sum, Value queryHead) {
     return sum;
   Value sink = memref::LoadOp::create(builder, loc, op.getSinks(), queryHead);
   sink = f.mul(sink, f.constant(llvm::numbers::log2e));
-  Value max = f.max(sum.max, sink);
-  Value shrink = f.exp2(f.sub(sum.max, max));
-  Value weight = f.exp2(f.sub(sink, max));
+  // Without tokens, the sink is all of the sum, also if it is -inf.
+  Value isNone = f.isZero(sum.total);
+  Value max = f.select(isNone, sink, f.max(sum.max, sink));
+  Value shrink = f.select(isNone, f.constant(0), f.exp2(f.sub(sum.max, max)));
+  Value weight = f.select(isNone, f.constant(1), f.exp2(f.sub(sink, max)));
   return {max, f.fma(sum.total, shrink, weight), f.mul(sum.factor, shrink)};
 }
 
@@ -124,6 +132,14 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
                             f.select(f.isZero(sum.total), none, log),
                             op.getLse(), ValueRange{row, queryHead});
   });
+}
+
+Value AttentionBase::loadKeyScale(Value head) {
+  return loadStaticScale(frame, op.getKeyScale(), head);
+}
+
+Value AttentionBase::loadValueScale(Value head) {
+  return loadStaticScale(frame, op.getValueScale(), head);
 }
 
 int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {

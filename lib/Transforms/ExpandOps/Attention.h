@@ -46,7 +46,9 @@ class AttentionBase {
 protected:
   AttentionBase(AttentionOp op, const Frame &frame);
 
+  /// The rows of a sequence; the second loads no tokens.
   QueryRows getRowsOfSequence(Value batch);
+  QueryRows getRows(Value batch);
   QueryRows getSparseRow(Value row);
 
   /// What row `first + i` sees by position.
@@ -71,6 +73,10 @@ protected:
   Value getQuotient(const RowSum &sum);
   /// Stores the logarithm of a row, if there is room for it.
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
+
+  /// The static scales of a head, or null.
+  Value loadKeyScale(Value head);
+  Value loadValueScale(Value head);
 
   /// The elements of a head that are read at once.
   int64_t getLanes(Value cache, int64_t size, int64_t most);

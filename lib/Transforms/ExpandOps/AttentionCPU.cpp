@@ -46,9 +46,11 @@ public:
     Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
                                 : frame.sub(frame.dim(op.getRowOffsets(), 0),
                                             frame.index(1));
-    frame.forBlocks({blocks, frame.index(heads)}, {1, 1}, [&](ValueRange ids) {
-      rows = op.getRows() ? getSparseRow(ids[0]) : getRowsOfSequence(ids[0]);
-      head = ids[1];
+    frame.forBlocks({blocks, frame.index(heads)}, {1, 1}, [&](ValueRange id) {
+      rows = op.getRows() ? getSparseRow(id[0]) : getRowsOfSequence(id[0]);
+      head = id[1];
+      keyScale = loadKeyScale(head);
+      valueScale = loadValueScale(head);
       Value all = frame.mul(rows.count, group);
       frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
         attend(first, frame.min(frame.sub(all, first), frame.index(block)));
@@ -79,6 +81,9 @@ private:
     totals = allocate({block});
     keyTile = allocate({kTile, keySize});
     valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
+    if (op.getRows())
+      ids = memref::AllocaOp::create(
+          builder, loc, MemRefType::get(kTile, builder.getI32Type()));
   }
 
   void forRows(Value first, Value count, function_ref<void(const Row &)> body) {
@@ -142,58 +147,64 @@ private:
   /// Converts tokens from `tile` on to f32. Those behind the last are copies of
   /// it, and those of negative ids zeros.
   void loadTiles(Value tile, Value lastToken) {
-    SmallVector<Value> isGiven(op.getRows() ? kTile : 0);
-    for (int64_t j = 0; j < static_cast<int64_t>(isGiven.size()); ++j) {
-      Value column = frame.min(frame.add(tile, frame.index(j)), lastToken);
-      isGiven[j] =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                                loadId(rows, column), frame.index(0));
-    }
-    auto flags = VectorType::get(kTile, builder.getI1Type());
-    given = isGiven.empty()
-                ? Value()
-                : vector::FromElementsOp::create(builder, loc, flags, isGiven)
-                      .getResult();
-    loadTile(op.getKeyCache(), keyTile, keySize, keyLanes, tile, lastToken);
-    if (op.getValueCache())
-      loadTile(op.getValueCache(), valueTile, valueSize, valueLanes, tile,
-               lastToken);
+    frame.loop(
+        frame.index(0), frame.index(kTile), frame.index(1), [&](Value j) {
+          Value token = frame.min(frame.add(tile, j), lastToken);
+          if (op.getRows())
+            return loadRowOfId(token, j);
+          Place place = getPlace(rows, token, Value());
+          loadToken(j, [&](Value cache, Value d, int64_t lanes, Value scale) {
+            return loadElements(frame, cache, place, head, d, lanes,
+                                builder.getF32Type(), scale);
+          });
+        });
+    if (!op.getRows())
+      return;
+    Value given = vector::LoadOp::create(
+        builder, loc, VectorType::get(kTile, builder.getI32Type()), ids,
+        frame.index(0));
+    isGiven = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::sge, given,
+        arith::ConstantOp::create(builder, loc,
+                                  builder.getZeroAttr(given.getType())));
   }
 
-  void loadTile(Value cache, Value to, int64_t size, int64_t lanes, Value tile,
-                Value lastToken) {
-    frame.loop(frame.index(0), frame.index(kTile), frame.index(1),
-               [&](Value j) {
-                 Value token = frame.min(frame.add(tile, j), lastToken);
-                 Value id = op.getRows() ? loadId(rows, token) : Value();
-                 Type f32 = builder.getF32Type();
-                 auto copy = [&] {
-                   Place place = getPlace(rows, token, id);
-                   forPieces(size, lanes, [&](Value d) {
-                     storeVector(
-                         loadElements(frame, cache, place, head, d, lanes, f32),
-                         to, j, d);
-                   });
-                 };
-                 if (!id)
-                   return copy();
-                 auto clear = [&] {
-                   forPieces(size, lanes, [&](Value d) {
-                     storeVector(f.constant(f.vectorOf(lanes), 0), to, j, d);
-                   });
-                 };
-                 Value isNone = frame.less(id, frame.index(0));
-                 scf::IfOp::create(
-                     builder, loc, isNone,
-                     [&](OpBuilder &, Location) {
-                       clear();
-                       scf::YieldOp::create(builder, loc);
-                     },
-                     [&](OpBuilder &, Location) {
-                       copy();
-                       scf::YieldOp::create(builder, loc);
-                     });
-               });
+  /// The token of an id, which is read once.
+  void loadRowOfId(Value column, Value j) {
+    Value id = loadId(rows, column);
+    store(frame.toI32(id), ids, j);
+    scf::IfOp::create(
+        builder, loc, frame.less(id, frame.index(0)),
+        [&](OpBuilder &, Location) {
+          loadToken(j, [&](Value, Value, int64_t lanes, Value) {
+            return f.constant(f.vectorOf(lanes), 0);
+          });
+          scf::YieldOp::create(builder, loc);
+        },
+        [&](OpBuilder &, Location) {
+          Place place = getPlace(rows, column, id);
+          loadToken(j, [&](Value cache, Value d, int64_t lanes, Value scale) {
+            return loadElements(frame, cache, place, head, d, lanes,
+                                builder.getF32Type(), scale);
+          });
+          scf::YieldOp::create(builder, loc);
+        });
+  }
+
+  /// Stores row `j` of the tiles.
+  void loadToken(
+      Value j,
+      function_ref<Value(Value cache, Value d, int64_t lanes, Value scale)>
+          load) {
+    forPieces(keySize, keyLanes, [&](Value d) {
+      storeVector(load(op.getKeyCache(), d, keyLanes, keyScale), keyTile, j, d);
+    });
+    if (!op.getValueCache())
+      return;
+    forPieces(valueSize, valueLanes, [&](Value d) {
+      storeVector(load(op.getValueCache(), d, valueLanes, valueScale),
+                  valueTile, j, d);
+    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -228,7 +239,19 @@ private:
     Value total = f.fma(load(totals, row.inBlock), shrink, f.sumOf(weights));
     store(newMax, maxima, row.inBlock);
     store(total, totals, row.inBlock);
-    addValues(row, weights, shrink);
+    // A value that is not seen may be no number.
+    Value isAll = vector::ReductionOp::create(
+        builder, loc, vector::CombiningKind::AND, isSeen);
+    scf::IfOp::create(
+        builder, loc, isAll,
+        [&](OpBuilder &, Location) {
+          addValues(row, weights, shrink, Value());
+          scf::YieldOp::create(builder, loc);
+        },
+        [&](OpBuilder &, Location) {
+          addValues(row, weights, shrink, isSeen);
+          scf::YieldOp::create(builder, loc);
+        });
   }
 
   /// Which tokens of a tile the row sees.
@@ -251,8 +274,8 @@ private:
     Value flags =
         both(compare(arith::CmpIPredicate::sge, tokens, splat(seen.from)),
              compare(arith::CmpIPredicate::slt, tokens, splat(seen.to)));
-    if (given)
-      flags = both(flags, given);
+    if (op.getRows())
+      flags = both(flags, isGiven);
     if (op.getMask())
       flags = both(flags, getUnmasked(row, tile, flags.getType()));
     return flags;
@@ -299,17 +322,23 @@ private:
                                                products));
   }
 
-  void addValues(const Row &row, Value weights, Value shrink) {
+  /// Adds the values of the tile, where `isSeen` is given those that are seen.
+  void addValues(const Row &row, Value weights, Value shrink, Value isSeen) {
     Value shrinks = f.splat(shrink, valueLanes);
+    Value none = f.constant(f.vectorOf(valueLanes), 0);
     SmallVector<Value> factors;
     for (int64_t j = 0; j < kTile; ++j)
       factors.push_back(f.splat(
           vector::ExtractOp::create(builder, loc, weights, j), valueLanes));
     forPieces(valueSize, valueLanes, [&](Value d) {
       Value sum = f.mul(loadVector(sums, row.inBlock, d, valueLanes), shrinks);
-      for (int64_t j = 0; j < kTile; ++j)
-        sum = f.fma(factors[j],
-                    loadVector(valueTile, frame.index(j), d, valueLanes), sum);
+      for (int64_t j = 0; j < kTile; ++j) {
+        Value value = loadVector(valueTile, frame.index(j), d, valueLanes);
+        if (isSeen)
+          value = f.select(vector::ExtractOp::create(builder, loc, isSeen, j),
+                           value, none);
+        sum = f.fma(factors[j], value, sum);
+      }
       storeVector(sum, sums, row.inBlock, d);
     });
   }
@@ -337,8 +366,10 @@ private:
   Value queries, sums, maxima, totals, keyTile, valueTile;
   Value factor, head;
   QueryRows rows;
-  /// Which columns of the tile have an id; null unless rows are sparse.
-  Value given;
+  Value keyScale, valueScale;
+  /// The ids of the columns of the tile, and which are not negative; null
+  /// unless rows are sparse.
+  Value ids, isGiven;
 };
 
 } // namespace

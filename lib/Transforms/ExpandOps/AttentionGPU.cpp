@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "Workspace.h"
+#include "kvcache/IR/CheckOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -32,10 +34,20 @@ struct WarpPlan {
   int64_t rows = 1, tokens = 4;
 };
 
+/// What a warp computes: a row, or a part of what it sees.
+struct Work {
+  /// Whether it is in a slot of the workspace, where the row is split.
+  Value isSplit;
+  Value batch, row, slot, part;
+};
+
 /// A warp computes a row for some query heads of a group. Lanes share the
 /// elements of a token, and the warp computes several tokens at once, without
 /// shared memory. Softmax is online, and in base 2. A result does not depend on
 /// other rows.
+///
+/// With a workspace, rows are split into parts. The warp that is the last to
+/// end a part of a row merges all of them, in their order.
 class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame)
@@ -45,15 +57,30 @@ public:
 
   void expand() {
     int64_t shares = group / plan.rows;
-    frame.forBlocks(
-        {frame.dim(op.getQ(), 0), frame.index(heads * shares)}, {1, 1},
-        [&](ValueRange block) {
-          frame.forThreads({kWarp}, [&](ValueRange thread) {
-            row = block[0];
-            frame.runIf(frame.below(row, frame.countRows(op.getRowOffsets())),
-                        [&] { attend(block[1], shares, thread[0]); });
-          });
-        });
+    Value units = frame.dim(op.getQ(), 0);
+    if (op.getWorkspace()) {
+      makeWorkspace();
+      units = frame.add(units, splitUnits);
+    }
+    // Blocks beside each other read the same tokens. A grid is large in its
+    // first dimension only.
+    int64_t across = heads * shares;
+    frame.forBlocks({frame.mul(units, across)}, {1}, [&](ValueRange block) {
+      frame.forThreads({kWarp}, [&](ValueRange ids) {
+        thread = ids[0];
+        lane = frame.rem(thread, plan.lanes);
+        ofWarp = frame.div(thread, plan.lanes);
+        Value share = frame.rem(block[0], across);
+        head = frame.div(share, shares);
+        firstHead = frame.add(frame.mul(head, group),
+                              frame.mul(frame.rem(share, shares), plan.rows));
+        Value unit = frame.div(block[0], across);
+        if (workspace)
+          attendUnit(unit);
+        else
+          attendRow(unit);
+      });
+    });
   }
 
 private:
@@ -86,29 +113,270 @@ private:
     return plan;
   }
 
-  void attend(Value share, int64_t shares, Value thread) {
-    head = frame.div(share, shares);
-    firstHead = frame.add(frame.mul(head, group),
-                          frame.mul(frame.rem(share, shares), plan.rows));
-    lane = frame.rem(thread, plan.lanes);
-    Value ofWarp = frame.div(thread, plan.lanes);
-    Value i = frame.index(0);
-    if (op.getRows()) {
-      rows = getSparseRow(row);
-    } else {
-      rows = getRowsOfSequence(frame.findSequence(op.getRowOffsets(), row));
-      i = frame.sub(row, rows.first);
-    }
-    loadQueries();
-    int64_t step = plan.tokens * (kWarp / plan.lanes);
+  //===--------------------------------------------------------------------===//
+  // Rows and parts
+  //===--------------------------------------------------------------------===//
+
+  void attendRow(Value number) {
+    row = number;
+    frame.runIf(frame.below(row, frame.countRows(op.getRowOffsets())), [&] {
+      Value i = frame.index(0);
+      if (op.getRows()) {
+        rows = getSparseRow(row);
+      } else {
+        rows = getRowsOfSequence(frame.findSequence(op.getRowOffsets(), row));
+        i = frame.sub(row, rows.first);
+      }
+      loadScales();
+      loadQueries();
+      endRows(addRange(getSeen(rows, i), i));
+    });
+  }
+
+  void makeWorkspace() {
+    WorkspaceShape shape{heads * group, valueSize,
+                         static_cast<int64_t>(op.getMaxSplits()),
+                         static_cast<int64_t>(op.getSplitRows())};
+    Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+    Value slots = frame.mul(batch, shape.rows);
+    if (frame.hasChecks)
+      CheckOp::create(
+          builder, loc, frame.mul(slots, shape.getSlotBytes()),
+          frame.add(frame.dim(op.getWorkspace(), 0), frame.index(1)),
+          builder.getStringAttr("number of bytes that attention needs of "
+                                "'workspace'"));
+    workspace.emplace(frame, op.getWorkspace(), slots, shape);
+    splitUnits = frame.mul(slots, shape.parts);
+  }
+
+  /// The first units are the parts of the slots, then come whole rows.
+  Work getWork(Value unit) {
+    Value isSplit = frame.below(unit, splitUnits);
+    Value slot = frame.div(unit, op.getMaxSplits());
+    Value number = frame.sub(unit, splitUnits);
+    auto branch = scf::IfOp::create(
+        builder, loc, isSplit,
+        [&](OpBuilder &, Location) {
+          Value batch = frame.div(slot, op.getSplitRows());
+          Value first = frame.loadNumber(op.getRowOffsets(), batch);
+          Value row = frame.add(first, frame.rem(slot, op.getSplitRows()));
+          scf::YieldOp::create(builder, loc, ValueRange{batch, row});
+        },
+        [&](OpBuilder &, Location) {
+          Value isReal =
+              frame.below(number, frame.countRows(op.getRowOffsets()));
+          // The first sequence has no row of padding.
+          Value batch = frame.selectIf(
+              isReal,
+              [&] { return frame.findSequence(op.getRowOffsets(), number); },
+              [&] { return frame.index(0); });
+          scf::YieldOp::create(builder, loc, ValueRange{batch, number});
+        });
+    return {isSplit, branch.getResult(0), branch.getResult(1), slot,
+            frame.rem(unit, op.getMaxSplits())};
+  }
+
+  void attendUnit(Value unit) {
+    Work work = getWork(unit);
+    row = work.row;
+    rows = getRows(work.batch);
+    Value i = frame.sub(row, rows.first);
+    Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
+    Value isOurs = arith::AndIOp::create(
+        builder, loc, frame.below(i, rows.count),
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, isSplit,
+                              work.isSplit));
+    frame.runIf(isOurs, [&] {
+      if (op.getRows()) {
+        rows = getSparseRow(row);
+        i = frame.index(0);
+      } else {
+        rows = getRowsOfSequence(work.batch);
+      }
+      attendPart(work, i);
+    });
+  }
+
+  void attendPart(const Work &work, Value i) {
     TokenRange seen = getSeen(rows, i);
+    Value zero = frame.index(0), one = frame.index(1);
+    Value count = frame.max(frame.sub(seen.to, seen.from), zero);
+    Value size = frame.div(frame.add(count, frame.index(op.getMaxSplits() - 1)),
+                           op.getMaxSplits());
+    size = frame.max(size, frame.index(op.getSplitTokens()));
+    size = arith::SelectOp::create(builder, loc, work.isSplit, size,
+                                   frame.max(count, one));
+    Value parts = frame.div(frame.add(count, frame.sub(size, one)), size);
+    parts = frame.max(parts, one);
+    Value part =
+        arith::SelectOp::create(builder, loc, work.isSplit, work.part, zero);
+    frame.runIf(frame.below(part, parts), [&] {
+      Value from = frame.add(seen.from, frame.mul(part, size));
+      Value to = frame.min(seen.to, frame.add(from, size));
+      loadScales();
+      loadQueries();
+      Sums sums = addRange({from, to}, i);
+      Value isAlone = frame.equal(parts, one);
+      auto ended = runOrKeep(
+          isAlone, sums, [&] { return publish(work.slot, part, parts, sums); });
+      frame.runIf(ended.first, [&] { endRows(ended.second); });
+    });
+  }
+
+  /// `sums` if the condition holds, or else what `otherwise` gives, and whether
+  /// there is something.
+  std::pair<Value, Sums>
+  runOrKeep(Value condition, const Sums &sums,
+            function_ref<std::pair<Value, Sums>()> otherwise) {
+    auto yield = [&](Value isGiven, Sums values) {
+      values.push_back(isGiven);
+      scf::YieldOp::create(builder, loc, values);
+    };
+    auto branch = scf::IfOp::create(
+        builder, loc, condition,
+        [&](OpBuilder &, Location) {
+          yield(arith::ConstantOp::create(builder, loc,
+                                          builder.getBoolAttr(true)),
+                sums);
+        },
+        [&](OpBuilder &, Location) {
+          auto [isGiven, values] = otherwise();
+          yield(isGiven, values);
+        });
+    Sums values(branch.getResults());
+    Value isGiven = values.pop_back_val();
+    return {isGiven, values};
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Parts in the workspace
+  //===--------------------------------------------------------------------===//
+
+  /// Stores a part. Returns whether all other parts of the row are stored, and
+  /// their sums if they are.
+  std::pair<Value, Sums> publish(Value slot, Value part, Value parts,
+                                 const Sums &sums) {
+    Value number = workspace->getPart(slot, part);
+    Value isFirst = frame.equal(ofWarp, frame.index(0));
+    for (int64_t g = 0; g < plan.rows; ++g) {
+      auto [sum, values] = reduceRow(sums, g);
+      Value queryHead = getQueryHead(g);
+      frame.runIf(isFirst, [&, sum = sum, &values = values] {
+        for (auto [p, value] : llvm::enumerate(values))
+          workspace->storeSums(value, number, queryHead, getElement(p));
+        frame.runIf(frame.equal(lane, frame.index(0)), [&] {
+          workspace->storeState(sum.max, sum.total, number, queryHead);
+        });
+      });
+    }
+    gpu::BarrierOp::create(builder, loc);
+    Value before = frame.selectIf(
+        frame.equal(thread, frame.index(0)),
+        [&] { return workspace->count(slot, firstHead); },
+        [&] { return frame.i32(0); });
+    before = gpu::ShuffleOp::create(builder, loc, before, 0,
+                                    static_cast<int32_t>(kWarp),
+                                    gpu::ShuffleMode::IDX)
+                 .getShuffleResult();
+    gpu::BarrierOp::create(builder, loc);
+    Value isLast =
+        frame.equal(frame.add(frame.fromI32(before), frame.index(1)), parts);
+    auto merged = scf::IfOp::create(
+        builder, loc, isLast,
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(builder, loc, merge(slot, parts));
+        },
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(builder, loc, getNoSums());
+        });
+    return {isLast, Sums(merged.getResults())};
+  }
+
+  /// The sums of all parts of the row, as of tokens: `ofWarp` takes every
+  /// `kWarp / lanes`-th part. Leaves zeros in the workspace.
+  Sums merge(Value slot, Value parts) {
+    Value first = workspace->getPart(slot, frame.index(0));
+    Sums maxima = findMaxima(first, parts);
+    Sums none = getNoSums();
     auto loop = scf::ForOp::create(
-        builder, loc, seen.from, seen.to, frame.index(step), getNoSums(),
-        [&](OpBuilder &, Location, Value first, ValueRange sums) {
-          Sums next = addTokens(frame.add(first, ofWarp), i, seen.to, sums);
+        builder, loc, ofWarp, parts, frame.index(kWarp / plan.lanes),
+        ArrayRef(none).drop_front(plan.rows),
+        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+          Sums sums(maxima);
+          sums.append(carried.begin(), carried.end());
+          for (int64_t g = 0; g < plan.rows; ++g)
+            addPart(g, frame.add(first, part), sums);
+          scf::YieldOp::create(builder, loc,
+                               ArrayRef(sums).drop_front(plan.rows));
+        });
+    gpu::BarrierOp::create(builder, loc);
+    clear(slot, first, parts);
+    maxima.append(loop.getResults().begin(), loop.getResults().end());
+    return maxima;
+  }
+
+  /// The largest maximum of each query head.
+  Sums findMaxima(Value first, Value parts) {
+    Sums none(plan.rows, f.constant(kLowest));
+    auto loop = scf::ForOp::create(
+        builder, loc, thread, parts, frame.index(kWarp), none,
+        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+          Sums next;
+          for (int64_t g = 0; g < plan.rows; ++g) {
+            auto [max, total] =
+                workspace->loadState(frame.add(first, part), getQueryHead(g));
+            next.push_back(f.max(carried[g], max));
+          }
           scf::YieldOp::create(builder, loc, next);
         });
-    endRows(loop.getResults(), ofWarp);
+    Sums maxima;
+    for (Value max : loop.getResults())
+      maxima.push_back(reduce(max, /*isMax=*/true, kWarp, 1));
+    return maxima;
+  }
+
+  void addPart(int64_t g, Value part, Sums &sums) {
+    Value queryHead = getQueryHead(g);
+    auto [max, partTotal] = workspace->loadState(part, queryHead);
+    Value weight = f.exp2(f.sub(max, sums[g]));
+    Value &total = sums[plan.rows + g];
+    total = f.fma(weight, partTotal, total);
+    Value weights = f.splat(weight, plan.width);
+    Value none = f.constant(f.vectorOf(plan.width), 0);
+    for (auto [p, piece] : llvm::enumerate(getPieces(sums, g))) {
+      Value d = getElement(p);
+      piece = f.fma(weights,
+                    workspace->loadSums(part, queryHead, d, plan.width), piece);
+      workspace->storeSums(none, part, queryHead, d);
+    }
+  }
+
+  /// Sets the states of parts and their counter to 0.
+  void clear(Value slot, Value first, Value parts) {
+    Value none = f.constant(0);
+    frame.loop(thread, parts, frame.index(kWarp), [&](Value part) {
+      for (int64_t g = 0; g < plan.rows; ++g)
+        workspace->storeState(none, none, frame.add(first, part),
+                              getQueryHead(g));
+    });
+    frame.runIf(frame.equal(thread, frame.index(0)),
+                [&] { workspace->clearCounter(slot, firstHead); });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Elements
+  //===--------------------------------------------------------------------===//
+
+  Value getQueryHead(int64_t g) { return frame.add(firstHead, frame.index(g)); }
+
+  MutableArrayRef<Value> getPieces(Sums &sums, int64_t g) {
+    return MutableArrayRef(sums).slice(2 * plan.rows + g * valuePieces,
+                                       valuePieces);
+  }
+
+  void loadScales() {
+    keyScale = loadKeyScale(head);
+    valueScale = loadValueScale(head);
   }
 
   Value getElement(int64_t piece) {
@@ -121,8 +389,7 @@ private:
     queries.clear();
     for (int64_t g = 0; g < plan.rows; ++g)
       for (int64_t p = 0; p < keyPieces; ++p) {
-        Value q = loadDense(frame, op.getQ(),
-                            {row, frame.add(firstHead, frame.index(g))},
+        Value q = loadDense(frame, op.getQ(), {row, getQueryHead(g)},
                             getElement(p), plan.width);
         queries.push_back(
             f.mul(convertLanes(frame, q, builder.getF32Type()), factors));
@@ -165,17 +432,17 @@ private:
       restrict(isUnmasked(rows, i, number));
     Place place = getPlace(rows, number, id);
     Type f32 = builder.getF32Type();
-    auto load = [&](Value cache, int64_t pieces) {
+    auto load = [&](Value cache, int64_t pieces, Value scale) {
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
         values.push_back(loadElements(frame, cache, place, head, getElement(p),
-                                      plan.width, f32));
+                                      plan.width, f32, scale));
       return values;
     };
-    token.key = load(op.getKeyCache(), keyPieces);
+    token.key = load(op.getKeyCache(), keyPieces, keyScale);
     token.value =
         op.getValueCache()
-            ? load(op.getValueCache(), valuePieces)
+            ? load(op.getValueCache(), valuePieces, valueScale)
             : SmallVector<Value>(ArrayRef(token.key).take_front(valuePieces));
     return token;
   }
@@ -213,7 +480,19 @@ private:
     return f.select(token.isSeen, bend(sum), f.constant(kLowest));
   }
 
-  /// Adds the tokens of a step to sums; all lanes have the same maxima.
+  /// The sums of a range of tokens; all lanes have the same maxima.
+  Sums addRange(const TokenRange &range, Value i) {
+    int64_t step = plan.tokens * (kWarp / plan.lanes);
+    auto loop = scf::ForOp::create(
+        builder, loc, range.from, range.to, frame.index(step), getNoSums(),
+        [&](OpBuilder &, Location, Value first, ValueRange sums) {
+          Sums next = addTokens(frame.add(first, ofWarp), i, range.to, sums);
+          scf::YieldOp::create(builder, loc, next);
+        });
+    return Sums(loop.getResults());
+  }
+
+  /// Adds the tokens of a step to sums.
   Sums addTokens(Value first, Value i, Value end, ValueRange sums) {
     SmallVector<Token> tokens;
     for (int64_t t = 0; t < plan.tokens; ++t) {
@@ -238,8 +517,7 @@ private:
               Value shrink, Sums &next) {
     Value &total = next[plan.rows + g];
     total = f.mul(total, shrink);
-    auto pieces = MutableArrayRef(next).slice(2 * plan.rows + g * valuePieces,
-                                              valuePieces);
+    MutableArrayRef<Value> pieces = getPieces(next, g);
     for (Value &piece : pieces)
       piece = f.mul(piece, f.splat(shrink, plan.width));
     for (auto [token, score] : llvm::zip_equal(tokens, scores)) {
@@ -254,22 +532,26 @@ private:
     }
   }
 
-  void endRows(ValueRange sums, Value ofWarp) {
+  /// The sum of a query head over all lanes of an element, and its pieces.
+  std::pair<RowSum, SmallVector<Value>> reduceRow(const Sums &sums, int64_t g) {
     int64_t count = kWarp / plan.lanes;
+    Value total =
+        reduce(sums[plan.rows + g], /*isMax=*/false, count, plan.lanes);
+    SmallVector<Value> values;
+    for (int64_t p = 0; p < valuePieces; ++p)
+      values.push_back(reduceElements(sums[2 * plan.rows + g * valuePieces + p],
+                                      count, plan.lanes));
+    return {RowSum{sums[g], total, f.constant(1)}, values};
+  }
+
+  void endRows(const Sums &sums) {
     Value isFirst = frame.equal(ofWarp, frame.index(0));
     for (int64_t g = 0; g < plan.rows; ++g) {
-      Value queryHead = frame.add(firstHead, frame.index(g));
-      RowSum sum = addSink(
-          {sums[g],
-           reduce(sums[plan.rows + g], /*isMax=*/false, count, plan.lanes),
-           f.constant(1)},
-          queryHead);
+      auto [ofTokens, values] = reduceRow(sums, g);
+      Value queryHead = getQueryHead(g);
+      RowSum sum = addSink(ofTokens, queryHead);
       Value factors = f.splat(getQuotient(sum), plan.width);
-      SmallVector<Value> values;
-      for (int64_t p = 0; p < valuePieces; ++p)
-        values.push_back(reduceElements(
-            sums[2 * plan.rows + g * valuePieces + p], count, plan.lanes));
-      frame.runIf(isFirst, [&] {
+      frame.runIf(isFirst, [&, &values = values] {
         for (auto [p, value] : llvm::enumerate(values))
           storeDense(frame, f.mul(value, factors), op.getOut(),
                      {row, queryHead}, getElement(p));
@@ -281,7 +563,12 @@ private:
 
   WarpPlan plan;
   int64_t keyPieces, valuePieces;
-  Value row, head, firstHead, lane;
+  std::optional<Workspace> workspace;
+  /// Units that are parts of slots.
+  Value splitUnits;
+  /// The lane among those of a token, and the token of the warp.
+  Value thread, lane, ofWarp;
+  Value row, head, firstHead, keyScale, valueScale;
   QueryRows rows;
   /// Pieces of the query of each head of the warp.
   SmallVector<Value> queries;

@@ -30,7 +30,7 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)
           .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-                MergeStatesOp, RemapRowsOp>(
+                MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
               [&](auto known) { return expandOne(known); })
           .Default(WalkResult::advance());
     });

@@ -22,6 +22,7 @@ void expand(CopyOp op, const Frame &frame);
 void expand(CopyPagesOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);
 void expand(RemapRowsOp op, const Frame &frame);
+void expand(WorkspaceSizeOp op, const Frame &frame);
 
 } // namespace mlir::kvcache
 

@@ -19,7 +19,7 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .append import AppendOptions
 from .arguments import check_dense, check_given, check_static, dense_dtype
-from .attention import AttentionSpec, make_spec
+from .attention import AttentionSpec, Workspaces, make_spec, make_splits
 from .sources import (
     LayerSpec,
     append_source,
@@ -84,11 +84,14 @@ class Operation:
 class _OnLayer(Operation):
     """An operation on the keys and values of a layer, maybe with static scales."""
 
-    _spec: LayerSpec
+    def _layer(self) -> LayerSpec:
+        """What is said of the layer."""
+        spec: LayerSpec = self._spec
+        return spec
 
     def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
         """The static scales as arguments: f32 [heads] each."""
-        spec = self._spec
+        spec = self._layer()
         given: list[tuple[str, Scale]] = [("key_scale", key_scale)]
         if not spec.params.is_mla:
             given.append(("value_scale", value_scale))
@@ -273,9 +276,9 @@ class _MergeStates(Operation):
         self._call(outs, lses, out, lse)
 
 
-class _Attention(Operation):
+class _Attention(_OnLayer):
     functions = ("attention",)
-    mutates = ("out", "lse")
+    mutates = ("out", "lse", "workspace")
 
     def __init__(
         self,
@@ -284,9 +287,19 @@ class _Attention(Operation):
         subject: tuple[KVCacheParams, AttentionSpec],
         bounds_checks: bool,
     ) -> None:
-        _, spec = subject
+        params, spec = subject
         super().__init__(source, target, spec, bounds_checks)
+        self._of_layer = LayerSpec(params, static_scales=spec.static_scales)
         self._no_lse = np.empty((0, spec.query_heads), np.float32)
+        self._workspaces = Workspaces(spec, target)
+
+    def _layer(self) -> LayerSpec:
+        return self._of_layer
+
+    def workspace_size(self, batch: int) -> int:
+        """The bytes of the workspace of so many sequences; 0 if rows are not split."""
+        check_positive(batch=batch)
+        return int(self._spec.workspace_size(int(batch)))
 
     def __call__(
         self,
@@ -300,6 +313,9 @@ class _Attention(Operation):
         sinks: Array | None = None,
         mask: Array | None = None,
         rows: Array | None = None,
+        workspace: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
         device: int = 0,
     ) -> None:
         """Attends to all tokens, those of this step included: append them first.
@@ -318,8 +334,17 @@ class _Attention(Operation):
                 are all seen.
             rows: int32 [total, n], if it was made with rows: page * page_size + offset of
                 each token that a query sees; negative ones are skipped.
+            workspace: int8 [bytes], if it was made with splits: at least
+                ``workspace_size`` of the sequences, zeroed once, and for one call at a
+                time; operations may share it. Unless given, the operation keeps one for
+                each thread; a GPU needs one in its memory.
+            key_scale: What keys are multiplied by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
             device: Whose tensors it reads.
         """
+        offsets = _offsets(inputs)
+        workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1)
         given = {"sinks": sinks, "mask": mask, "rows": rows}
         for name, array in given.items():
             made = name in self._spec.extra
@@ -330,8 +355,9 @@ class _Attention(Operation):
                 )
         more = [array for array in given.values() if array is not None]
         lse = self._no_lse if lse is None else lse
-        dense = q, _offsets(inputs), out, lse, float(scale), *more
-        self._call(*_collection(inputs, device), layer, *dense)
+        dense = q, offsets, out, lse, float(scale), *workspaces, *more
+        scales = self._scales(key_scale, value_scale)
+        self._call(*_collection(inputs, device), layer, *dense, *scales)
 
 
 def append(
@@ -479,6 +505,10 @@ def attention(
     dtype: DTypeLike | None = None,
     mask: bool = False,
     rows: bool = False,
+    split_tokens: int | None = None,
+    max_splits: int = 32,
+    split_rows: int = 1,
+    static_scales: bool = False,
     *,
     bounds_checks: bool = False,
 ) -> _Attention:
@@ -499,16 +529,32 @@ def attention(
             need it; usually without ``causal``.
         rows: Whether calls say which rows of the cache a query sees, for sparse
             attention. ``causal`` does not matter then.
+        split_tokens: On a GPU, the tokens of a part of what a row sees. Blocks compute
+            parts, and the last one merges them from a workspace. None: no parts.
+        max_splits: Parts of a row; those of longer ones have more tokens.
+        split_rows: Sequences of more rows in a step than these are not split.
+        static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         bounds_checks: As in ``jit``.
 
     Raises:
         ValueError: The cache is not paged, or an argument has no such value.
         TypeError: An argument is no number, or no flag.
     """
+    check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     name = dense_dtype(params, dtype)
-    check_flag(bounds_checks=bounds_checks)
+    check_static(params, static_scales)
     spec = make_spec(
-        params, query_heads, causal, window, soft_cap, sinks, mask, rows, value_dim
+        params,
+        query_heads,
+        causal,
+        window,
+        soft_cap,
+        sinks,
+        mask,
+        rows,
+        value_dim,
+        make_splits(split_tokens, max_splits, split_rows),
+        static_scales,
     )
     return _make(_Attention, (params, spec), target, name, bounds_checks)
 

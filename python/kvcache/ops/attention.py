@@ -3,12 +3,31 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_real
+from ..execution.arrays import Array
 from .append import float_text
-from .arguments import check_query_heads
+from .arguments import check_given, check_query_heads
+
+
+@dataclass(frozen=True)
+class Splits:
+    """How kernels split what a row sees, into parts that a workspace holds.
+
+    Attributes:
+        tokens: Of a part, or more where there would be too many parts.
+        most: Parts of a row.
+        rows: Rows of a sequence that are split; with more, none of it is.
+    """
+
+    tokens: int
+    most: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -24,6 +43,8 @@ class AttentionSpec:
         mask: Whether bits say which new tokens a query sees.
         rows: Whether ids say which rows of the cache a query sees.
         value_dim: Elements of a row of values that are read.
+        splits: How rows are split, if they are.
+        static_scales: Whether calls give static scales.
     """
 
     query_heads: int
@@ -34,6 +55,8 @@ class AttentionSpec:
     mask: bool
     rows: bool
     value_dim: int
+    splits: Splits | None
+    static_scales: bool
 
     @property
     def extra(self) -> dict[str, str]:
@@ -44,6 +67,40 @@ class AttentionSpec:
             "rows": "memref<?x?xi32>",
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
+
+    def workspace_size(self, batch: int) -> int:
+        """The bytes that ``kvcache.workspace_size`` computes."""
+        if self.splits is None:
+            return 0
+        floats = self.splits.most * (self.value_dim + 2) + 1
+        return 4 * batch * self.splits.rows * self.query_heads * floats
+
+
+class Workspaces:
+    """The workspaces of an operation: the caller's, or its own for each thread."""
+
+    def __init__(self, spec: AttentionSpec, target: str) -> None:
+        self._spec = spec
+        self._is_on_gpu = target.startswith("cuda")
+        self._own = threading.local()
+
+    def take(self, given: Array | None, batch: int) -> tuple[Array, ...]:
+        """The workspace as arguments: none if rows are not split."""
+        if self._spec.splits is None:
+            check_given("workspace", given, False)
+            return ()
+        check_given("workspace", given, self._is_on_gpu or given is not None)
+        size = self._spec.workspace_size(batch)
+        if given is None:
+            given = getattr(self._own, "array", None)
+            if given is None or given.size < size:
+                given = self._own.array = np.zeros(size, np.int8)
+        elif given.shape[0] < size:
+            raise ValueError(
+                f"expects 'workspace' to have at least {size} bytes for {batch} "
+                f"sequences, got {given.shape[0]}"
+            )
+        return (given,)
 
 
 def make_spec(
@@ -56,6 +113,8 @@ def make_spec(
     mask: bool,
     rows: bool,
     value_dim: int | None,
+    splits: Splits | None,
+    static_scales: bool,
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -85,13 +144,29 @@ def make_spec(
         bool(mask),
         bool(rows),
         int(value_dim),
+        splits,
+        bool(static_scales),
     )
 
 
-def attention_arguments(spec: AttentionSpec, params: KVCacheParams, dtype: str) -> str:
+def make_splits(
+    split_tokens: int | None, max_splits: int, split_rows: int
+) -> Splits | None:
+    """The checked arguments that say how rows are split."""
+    check_positive(max_splits=max_splits, split_rows=split_rows)
+    if split_tokens is None:
+        return None
+    check_positive(split_tokens=split_tokens)
+    return Splits(int(split_tokens), int(max_splits), int(split_rows))
+
+
+def attention_arguments(
+    spec: AttentionSpec, params: KVCacheParams, dtype: str, scales: dict[str, str]
+) -> str:
     """The arguments behind those of the collection and the layer."""
     q, out, lse = _types(spec, params, dtype)
-    extra = "".join(f", %{name}: {type_}" for name, type_ in spec.extra.items())
+    more = {**_workspace(spec), **spec.extra, **scales}
+    extra = "".join(f", %{name}: {type_}" for name, type_ in more.items())
     return (
         f"%q: {q}, %row_offsets: memref<?xi32>,\n"
         f"    %out: {out}, %lse: {lse}, %scale: f32{extra}"
@@ -99,23 +174,40 @@ def attention_arguments(spec: AttentionSpec, params: KVCacheParams, dtype: str) 
 
 
 def attention_op(
-    spec: AttentionSpec, params: KVCacheParams, dtype: str, views: list[str]
+    spec: AttentionSpec,
+    params: KVCacheParams,
+    dtype: str,
+    views: list[str],
+    scales: dict[str, str],
 ) -> str:
-    """The op over the views."""
+    """The op over the views; ``scales`` are the types of static scales by name."""
     q, out, lse = _types(spec, params, dtype)
     options = ["causal"] if spec.causal else []
     if spec.window is not None:
         options.append(f"window = {spec.window}")
     if spec.soft_cap is not None:
         options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
+    if spec.splits is not None:
+        options.append(f"split_tokens = {spec.splits.tokens}")
+        options.append(f"max_splits = {spec.splits.most}")
+        options.append(f"split_rows = {spec.splits.rows}")
     attributes = f" {{{', '.join(options)}}}" if options else ""
-    extra = "".join(f" {name} %{name}" for name in spec.extra)
+    more = {**spec.extra, **scales}
+    workspace = _workspace(spec)
+    front, back = (
+        "".join(f" {name} %{name}" for name in names) for names in (workspace, more)
+    )
     types = [q, *[params.cache_type] * len(views), "memref<?xi32>", "f32", out, lse]
+    types += [*workspace.values(), *more.values()]
     return (
         f"kvcache.attention %q, {', '.join(views)}, %row_offsets, %scale "
-        f"outs(%out, %lse){attributes}{extra}\n"
-        f"      : {', '.join([*types, *spec.extra.values()])}"
+        f"outs(%out, %lse){front}{attributes}{back}\n"
+        f"      : {', '.join(types)}"
     )
+
+
+def _workspace(spec: AttentionSpec) -> dict[str, str]:
+    return {} if spec.splits is None else {"workspace": "memref<?xi8>"}
 
 
 def _types(

@@ -123,8 +123,11 @@ def merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
 
 def attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -> str:
     params, spec = subject
-    arguments = f"%layer: index, {attention_arguments(spec, params, dtype)}"
-    body = attention_op(spec, params, dtype, [view for _, view in _views(params)])
+    names = LayerSpec(params, static_scales=spec.static_scales).scales
+    scales = dict.fromkeys(names, f"memref<{params.n_kv_heads_per_device}xf32>")
+    arguments = f"%layer: index, {attention_arguments(spec, params, dtype, scales)}"
+    views = [view for _, view in _views(params)]
+    body = attention_op(spec, params, dtype, views, scales)
     return _function("attention", params, arguments, body, views=True)
 
 

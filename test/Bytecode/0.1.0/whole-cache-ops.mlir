@@ -10,6 +10,11 @@ module {
     kvcache.append %arg0, %arg1 to %arg2, %arg3 rows %arg4 slots %arg5 norm %arg6 query_norm %arg6 rope %arg7 positions %arg8 queries %arg9 {epsilon = 9.99999974E-6 : f32, interleaved, rope_begin = 64 : i64} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi64>, memref<128xbf16>, memref<128xbf16>, memref<?x64xf32>, memref<?xi32>, memref<?x32x128xbf16>
     return
   }
+  func.func @static_scales(%arg0: memref<?x8x128xbf16>, %arg1: memref<?x8x128xbf16>, %arg2: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg3: memref<?xi32>, %arg4: f32, %arg5: memref<8xf32>) {
+    kvcache.append %arg0, %arg1 to %arg2, %arg2 rows %arg3 key_scale %arg4 value_scale %arg5 : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<8xf32>
+    kvcache.gather %arg2, %arg2 outs(%arg0, %arg1) output_offsets %arg3 key_scale %arg4 value_scale %arg5 : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?x8x128xbf16>, memref<?x8x128xbf16>, memref<?xi32>, f32, memref<8xf32>
+    return
+  }
   func.func @append_latent(%arg0: memref<?x1x512xbf16>, %arg1: memref<?x1x64xbf16>, %arg2: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg3: memref<?xi32>) {
     kvcache.append %arg0 with %arg1 to %arg2 rows %arg3 : memref<?x1x512xbf16>, memref<?x1x64xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>
     return
@@ -23,8 +28,9 @@ module {
     kvcache.gather %arg1 outs(%arg3) : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?x?x8x128xf32>
     return
   }
-  func.func @copies(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg4: memref<?x2xi32>) {
+  func.func @copies(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg4: memref<?x2xi32>, %arg5: f32, %arg6: memref<8xf32>) {
     kvcache.copy %arg0 to %arg1 begin %arg2 end %arg2 {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi32>
+    kvcache.copy %arg1 to %arg1 source_scale %arg5 target_scale %arg6 : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, f32, memref<8xf32>
     kvcache.copy_pages %arg3 pairs %arg4 : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
     return
   }
@@ -41,6 +47,12 @@ module {
   func.func @latent_attention(%arg0: tensor<?x128x576xbf16>, %arg1: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg2: tensor<?xi32>, %arg3: f32, %arg4: tensor<?x128x512xbf16>, %arg5: tensor<?x128xf32>, %arg6: tensor<?x2048xi32>) -> tensor<?x128x512xbf16> {
     %0:2 = kvcache.attention %arg0, %arg1, %arg2, %arg3 outs(%arg4, %arg5) rows %arg6 : tensor<?x128x576xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, tensor<?xi32>, f32, tensor<?x128x512xbf16>, tensor<?x128xf32>, tensor<?x2048xi32> -> tensor<?x128x512xbf16>, tensor<?x128xf32>
     return %0#0 : tensor<?x128x512xbf16>
+  }
+  func.func @split_attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?xi8>, %arg6: memref<8xf32>, %arg7: index) -> (index, index) {
+    %0 = kvcache.workspace_size %arg7 {query_heads = 32 : i64, value_size = 128 : i64}
+    %1 = kvcache.workspace_size %arg7 {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}
+    kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) workspace %arg5 {max_splits = 16 : i64, split_rows = 4 : i64, split_tokens = 512 : i64} key_scale %arg3 value_scale %arg6 : memref<?x32x128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, f32, memref<8xf32>
+    return %0, %1 : index, index
   }
 }
 

@@ -203,3 +203,71 @@ func.func @operands(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
   kvcache.attention %q, %k, %v outs(%out) : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C7)
+func.func @c7_no_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects "split_rows" only with 'workspace'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {split_rows = 4} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c7_strided_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8, strided<[2]>>) {
+  // expected-error @below {{expects 'workspace' to be contiguous, got 'memref<?xi8, strided<[2]>>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8, strided<[2]>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @max_splits(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{attribute 'max_splits' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {max_splits = 0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C8)
+func.func @c8_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) key_scale %s : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, f32
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<f8E4M3FN, #latent, page_size = 64>
+
+func.func @c8_value_scale_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects values for 'value_scale'}}
+  kvcache.attention %q, %k, %n, %s outs(%out) value_scale %s : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x128xbf16>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+
+func.func @c8_heads(%q: memref<?x32x128xbf16>, %k: !fp8, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<32xf32>) {
+  // expected-error @below {{expects 'value_scale' to have the 8 heads of its cache}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) value_scale %x : memref<?x32x128xbf16>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<32xf32>
+  return
+}

@@ -152,9 +152,20 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
     arrays, bits = {}, None
     if options.get("mask"):
         arrays["mask"], bits = random_mask([more for more in new if more])
+    statics = [1.0, 1.0]
+    if options.get("static_scales"):
+        statics = [np.float32(0.37), np.linspace(1, 2, params.n_kv_heads_per_device, dtype=np.float32)]
+        arrays["key_scale"] = statics[0]
+        if params.is_mla:
+            statics[1] = statics[0]
+        else:
+            arrays["value_scale"] = statics[1]
     q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
+    roles *= np.array([np.broadcast_to(each, roles.shape[3]) for each in statics])[
+        : len(roles), None, None, :, None
+    ]
     value_dim = options.get("value_dim") or params.head_dim
     names = "causal", "window", "soft_cap"
     given_options = {"causal": True, "window": None, "soft_cap": None, **options}
@@ -172,6 +183,8 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
 LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
 FEW, FEW_NEW = (37, 0, 70), (1, 5, 2)  # for emulated chips
 CHIPS = ["emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
+# Parts of 12 tokens, but at most 4 of them, for sequences of 1 and 2 new tokens.
+SPLITS = {"split_tokens": 12, "max_splits": 4, "split_rows": 2}
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -179,6 +192,7 @@ def test_formats(format_):
     check(make_params(format_), FORMATS[format_][2], LENGTHS, NEW, group=4)
 
 
+@pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
 @pytest.mark.parametrize("target", CHIPS)
 @pytest.mark.parametrize(
     "format_, heads, group, head_dim, page_size, options",
@@ -190,20 +204,28 @@ def test_formats(format_):
         ("int8", 1, 1, 32, 16, {}),
     ],
 )
-def test_chips(format_, heads, group, head_dim, page_size, options, target):
+def test_chips(format_, heads, group, head_dim, page_size, options, target, splits):
     params = make_params(format_, heads, head_dim, page_size)
-    check(params, FORMATS[format_][2], FEW, FEW_NEW, group, target, **options)
+    check(params, FORMATS[format_][2], FEW, FEW_NEW, group, target, **options, **splits)
 
 
+@pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
 @pytest.mark.parametrize("target", CHIPS)
-def test_latent_rows_on_chips(target):
-    check(make_params("bf16", 1, 576, mla=True), "bf16", (20,), (2,), 4, target, value_dim=512)
+def test_latent_rows_on_chips(target, splits):
+    params = make_params("bf16", 1, 576, mla=True)
+    check(params, "bf16", (20,), (2,), 4, target, value_dim=512, **splits)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
 def test_kernels_have_no_spills(chip):
     for params, group, options in [
         (make_params("bf16", 8, 128), 4, {}),
+        (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
+        (
+            make_params("bf16", 1, 576, mla=True),
+            128,
+            {"value_dim": 512, "split_tokens": 64},
+        ),
         (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
         (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
     ]:
@@ -212,23 +234,33 @@ def test_kernels_have_no_spills(chip):
         assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"causal": False},
-        {"window": 7},
-        {"window": 1},
-        {"soft_cap": 3.0},
-        {"sinks": True},
-        {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
-        {"value_dim": 48},
-        {"causal": False, "mask": True},
-        {"mask": True, "window": 9, "sinks": True},
-    ],
-    ids=str,
-)
+OPTIONS = [
+    {"causal": False},
+    {"window": 7},
+    {"window": 1},
+    {"soft_cap": 3.0},
+    {"sinks": True},
+    {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
+    {"value_dim": 48},
+    {"causal": False, "mask": True},
+    {"mask": True, "window": 9, "sinks": True},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options(options):
     check(make_params(), "f32", LENGTHS, NEW, group=2, **options)
+
+
+@pytest.mark.parametrize("format_", ["fp8", "fp8-scaled", "int8"])
+@pytest.mark.parametrize(
+    "mla, target, splits",
+    [(False, "cpu", {}), (True, "cpu", {}), (False, CHIPS[2], SPLITS)],
+)
+def test_static_scales(format_, mla, target, splits):
+    options = {"value_dim": 48, "static_scales": True, **splits}
+    params = make_params(format_, 1 if mla else 2, mla=mla)
+    check(params, FORMATS[format_][2], FEW, FEW_NEW, 3, target, **options)
 
 
 @pytest.mark.parametrize(
@@ -265,13 +297,18 @@ def test_any_combination(data):
     )
 
 
-def test_rows_that_see_nothing():
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"target": CHIPS[1]}, {"target": CHIPS[1], **SPLITS, "split_rows": 70}],
+    ids=str,
+)
+def test_rows_that_see_nothing(options):
     """Zeros and -inf without tokens; a mask of more tokens than one word has bits for."""
     params = make_params()
     _, inputs = fill(params, "f32", (0, 4), (70, 3))
     words = np.zeros((75, 3), np.int32)
     words[1, 2] = 1 << 5  # token 69 of the first sequence
-    options = {"mask": True, "causal": False}
+    options = {"mask": True, "causal": False, **options}
     _, out, lse, _ = run(params, "f32", inputs, 2, options, 0.1, mask=words)
     assert not out[np.r_[0, 2:70]].any() and (lse[np.r_[0, 2:70]] == -np.inf).all()
     values = dense(params, inputs, 70)[1]
@@ -282,13 +319,16 @@ def test_rows_that_see_nothing():
 @pytest.mark.parametrize("format_, options", [
     ("f32", {}), ("f32", {"soft_cap": 4.0, "sinks": True}), ("fp8-scaled", {}), ("int8", {"value_dim": 32}),
 ])
-@pytest.mark.parametrize("mla, target", [(False, "cpu"), (True, "cpu"), (True, "emulator:sm_90a")])
-def test_sparse_rows(format_, options, mla, target):
+@pytest.mark.parametrize(
+    "mla, target, splits",
+    [(False, "cpu", {}), (True, "cpu", {}), (True, CHIPS[1], {}), (True, CHIPS[2], SPLITS)],
+)
+def test_sparse_rows(format_, options, mla, target, splits):
     """Rows by id against the rows that gather gives, with -1 between them."""
     dtype = FORMATS[format_][2]
     heads, group = (1, 16) if mla else (2, 3)
     params = make_params(format_, heads, 64, page_size=4, mla=mla)
-    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True, "target": target}
+    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True, "target": target, **splits}
     lengths, new = (5, 0, 33), (1, 27, 2)
     manager, inputs = fill(params, dtype, lengths, new)
     roles = dense(params, inputs, 40)
@@ -318,19 +358,104 @@ def test_sparse_rows(format_, options, mla, target):
         assert close_lse(lse[row : row + 1], wanted_lse)
 
 
-@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
-def test_a_sequence_alone_and_in_a_batch(target):
-    params = make_params("bf16")
-    results = []
-    for lengths, new in [((33,), (5,)), ((33, 7, 1), (5, 1, 30))]:
-        _, inputs = fill(params, "bf16", lengths, new)
-        q = np.random.default_rng(3).standard_normal((5, 8, 64)).astype(ml_dtypes.bfloat16)
-        rows = np.zeros((len(inputs.tokens), 8, 64), ml_dtypes.bfloat16)
-        rows[:5] = q
-        out, lse = np.zeros_like(rows), np.zeros(rows.shape[:2], np.float32)
-        kvcache.ops.attention(params, 8, target=target)(inputs, LAYER, rows, out=out, lse=lse, scale=0.1)
-        results.append((out[:5].tobytes(), lse[:5].tobytes()))
-    assert results[0] == results[1]
+@pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
+@pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
+def test_lengths(target, splits):
+    """The tokens of each sequence, given by the caller: fewer or more than are pending."""
+    params = make_params()
+    _, inputs = fill(params, "f32", (40, 30), (1, 2))
+    attend = kvcache.ops.attention(params, 4, target=target, **splits)
+    source = attend.source.replace(", %scale: f32", ", %scale: f32, %tokens: memref<?xi32>")
+    head, types = source.rsplit("\n      : ", 1)
+    types = types.replace("\n  return", ", memref<?xi32>\n  return", 1)
+    program = kvcache.jit(f"{head} lengths %tokens\n      : {types}", target=target)
+    q = np.random.default_rng(3).standard_normal((3, 4, 64)).astype(np.float32)
+    out, lse = np.zeros_like(q), np.zeros((3, 4), np.float32)
+    more = (np.zeros(attend.workspace_size(2), np.int8),) if splits else ()
+    tokens = np.array([17, 32], np.int32)
+    offsets = inputs.row_offsets.view(np.int32)
+    arguments = *inputs.collection(0), LAYER, q, offsets, out, lse, 0.1
+    arguments = (*arguments, tokens, *more)
+    program.call("attention", *arguments)
+    roles = dense(params, inputs, 41)
+    for b, rows in enumerate((slice(0, 1), slice(1, 3))):
+        each = roles[:, b, : tokens[b]]
+        wanted, wanted_lse = model(
+            q[rows].astype(np.float64), *each, 0.1, True, None, None, None
+        )
+        assert close(out[rows], wanted, 3e-6 * np.abs(each).max()) and close_lse(
+            lse[rows], wanted_lse
+        )
+
+
+@pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
+@pytest.mark.parametrize(
+    "fault, options, message",
+    [
+        ("page", {}, "page id"),
+        ("table", {}, "lookup_table"),
+        ("id", {"rows": True}, "page"),
+        ("workspace", SPLITS, "number of bytes that attention needs of 'workspace'"),
+        (None, {"rows": True, **SPLITS}, None),
+    ],
+)
+def test_bounds_checks(target, fault, options, message):
+    params = make_params()
+    _, inputs = fill(params, "f32", (20, 30), (1, 1))
+    attend = kvcache.ops.attention(params, 4, **options)
+    program = kvcache.jit(attend.source, target=target, bounds_checks=True)
+    blocks, lengths, table, *sizes = inputs.collection(0)
+    if fault == "page":
+        table = table.copy()
+        table[1, 0] = blocks.shape[0]
+    elif fault == "table":
+        table = table[:1]
+    ids = np.array([[3, -1], [-2, blocks.shape[0] * 16 - (fault != "id")]], np.int32)
+    size = attend.workspace_size(2) - (fault == "workspace") if options else 0
+    workspace = (np.zeros(size, np.int8),) if "split_tokens" in options else ()
+    q = np.ones((2, 4, 64), np.float32)
+    out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
+    more = (*workspace, ids) if options.get("rows") else workspace
+    offsets = inputs.row_offsets.view(np.int32)
+    arguments = blocks, lengths, table, *sizes, LAYER, q, offsets, out, lse, 0.1, *more
+    if fault is None or (fault == "workspace" and target == "cpu"):
+        return program.call("attention", *arguments)
+    with pytest.raises(kvcache.CheckError, match=message):
+        program.call("attention", *arguments)
+
+
+@pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
+@pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
+def test_values_that_are_not_seen(target, splits):
+    """A NaN of a token that some rows do not see, beside tokens that they see."""
+    params = make_params()
+    manager, inputs = fill(params, "f32", (14,), (2,))
+    _, before, _, _ = run(params, "f32", inputs, 2, {"target": target, **splits}, 0.1)
+    page = inputs.lut[0, 0]
+    manager.blocks[0][page, 1, LAYER, 15] = np.nan
+    _, after, _, _ = run(params, "f32", inputs, 2, {"target": target, **splits}, 0.1)
+    np.testing.assert_array_equal(before[0], after[0])
+    assert np.isnan(after[1]).all()
+
+
+@pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
+@pytest.mark.parametrize(
+    "splits", [{}, {**SPLITS, "split_rows": 3}], ids=["whole", "split"]
+)
+def test_sinks_alone(target, splits):
+    """The logarithm of a row that sees nothing is its sink, also if that is -inf."""
+    params = make_params()
+    _, inputs = fill(params, "f32", (0,), (3,))
+    sinks = np.array([-np.inf, -1e35, 0, 7], np.float32)
+    q = np.ones((3, 4, 64), np.float32)
+    out, lse = np.ones_like(q), np.ones((3, 4), np.float32)
+    attend = kvcache.ops.attention(
+        params, 4, sinks=True, mask=True, target=target, **splits
+    )
+    mask = np.zeros((3, 1), np.int32)
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, sinks=sinks, mask=mask)
+    assert not out.any()
+    np.testing.assert_allclose(lse, sinks[None].repeat(3, 0), rtol=1e-6)
 
 
 def test_other_tokens_do_not_matter():
@@ -376,6 +501,13 @@ def test_large_scores():
         ({"value_dim": 65}, ValueError, r"at most 'head_dim' \(64\), got 65"),
         ({"rows": True, "window": 3}, ValueError, "no 'window' or 'mask' with 'rows'"),
         ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
+        ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
+        (
+            {"split_tokens": 4, "split_rows": -1},
+            ValueError,
+            "'split_rows' to be positive, got -1",
+        ),
+        ({"max_splits": 1.5}, TypeError, "'max_splits'"),
         ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, got f64"),
     ],
 )
@@ -396,7 +528,19 @@ def test_wrong_calls():
     for name in ("mask", "rows"):
         with pytest.raises(ValueError, match=f"made with {name}=False: expects no '{name}'"):
             attend(inputs, 0, q, out=q.copy(), scale=1, **{name: np.zeros((1, 1), np.int32)})
+    workspace = np.zeros(99, np.int8)
+    with pytest.raises(ValueError, match="takes no 'workspace', as it was made"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
+    split = kvcache.ops.attention(params, 4, split_tokens=64)
+    assert split.workspace_size(3) == 3 * 4 * (32 * (64 + 2) + 1) * 4
+    message = f"at least {split.workspace_size(1)} bytes for 1 sequences, got 99"
+    with pytest.raises(ValueError, match=message):
+        split(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
     with pytest.raises(ValueError, match="'out'"):
         attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
+    with pytest.raises(ValueError, match="takes no 'key_scale', as it was made"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, key_scale=2)
+    with pytest.raises(ValueError, match="or of fp8, for 'static_scales', got f32"):
+        kvcache.ops.attention(params, 4, static_scales=True)
     with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):
         kvcache.ops.attention(make_params(heads=1, mla=True), 4)

@@ -18,7 +18,7 @@ from programs import OPT
 import kvcache
 
 PASS = "convert-nvvm-to-emulator"
-NAME = r"nvvm\.(?:mbarrier|fence|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*"
+NAME = r"(?:nvvm\.(?:mbarrier|fence|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*|llvm\.fence)"
 WITHOUT_RESULT = re.compile(rf"^ *({NAME})\b[^\n]*\n", re.MULTILINE)
 WAIT = re.compile(r"^ *(%\w+) = (nvvm\.mbarrier\.(?:try_wait|test\.wait)[\w.]*)\b[^\n]*\n", re.MULTILINE)
 EXPECT = re.compile(r"^( *nvvm\.mbarrier\.(?:arrive\.)?expect_tx) (%\w+), (%\w+)( [^\n]*\n)", re.MULTILINE)
@@ -146,6 +146,20 @@ def attention_source():
     return with_launcher(examples.source("attention_pipe"), "attention_pipe", (128, 1))
 
 
+def attend_in_parts(program):
+    """A row of four parts, which the last block merges."""
+    rng = np.random.default_rng(5)
+    blocks = examples.random_numbers(rng, (4, 2, 1, 16, 1, 64))
+    lengths, table = np.array([60], np.uint32), rng.permutation(4)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (1, 4, 64))
+    out, lse = np.zeros_like(q), np.zeros((1, 4), np.float32)
+    workspace = np.zeros(4 * 4 * (4 * 66 + 1), np.int8)
+    offsets = np.array([0, 1], np.int32)
+    arguments = blocks, lengths, table, 1, 60, 0, q, offsets, out, lse, examples.SCALE, workspace
+    program.call("attention", *arguments)
+    return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
+
+
 STORE_AND_COPY = """
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
@@ -221,6 +235,14 @@ def test_tiles_of_keys(chip):
 )
 def test_tiles_in_flight(chip, benign):
     check(attention_source(), "attention_pipe", chip, attend, 10, benign)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+def test_parts_of_attention(chip):
+    """Both fences, and the barriers before, behind and after the merge."""
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
+    check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
 
 
 def test_tiles_of_what_the_kernel_stores():

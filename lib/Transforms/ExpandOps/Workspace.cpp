@@ -1,0 +1,113 @@
+//===- Workspace.cpp - Partial results of attention -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Workspace.h"
+
+#include "ExpandOps.h"
+#include "Heads.h"
+#include "kvcache/Support/Pointers.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+Workspace::Workspace(const Frame &frame, Value memory, Value slots,
+                     const WorkspaceShape &shape)
+    : frame(frame), builder(frame.builder), loc(frame.loc), shape(shape) {
+  // Vectors of sums are aligned, because they come first.
+  Value begin = frame.index(0);
+  Value parts = frame.mul(slots, shape.parts);
+  auto view = [&](Value count, ArrayRef<int64_t> sizes, Type element) -> Value {
+    SmallVector<int64_t> all{ShapedType::kDynamic};
+    all.append(sizes.begin(), sizes.end());
+    Value array = memref::ViewOp::create(
+        builder, loc, MemRefType::get(all, element), memory, begin, count);
+    begin = frame.add(begin,
+                      frame.mul(count, 4 * ShapedType::getNumElements(sizes)));
+    return array;
+  };
+  Type f32 = builder.getF32Type();
+  sums = view(parts, {shape.heads, shape.elements}, f32);
+  states = view(parts, {shape.heads, 2}, f32);
+  counters = view(slots, {shape.heads}, builder.getI32Type());
+}
+
+Value Workspace::getPart(Value slot, Value part) const {
+  return frame.add(frame.mul(slot, shape.parts), part);
+}
+
+Value Workspace::loadSums(Value part, Value head, Value d,
+                          int64_t count) const {
+  return loadDense(frame, sums, {part, head}, d, count);
+}
+
+void Workspace::storeSums(Value values, Value part, Value head, Value d) const {
+  storeDense(frame, values, sums, {part, head}, d);
+}
+
+std::pair<Value, Value> Workspace::loadState(Value part, Value head) const {
+  auto load = [&](int64_t i) -> Value {
+    return memref::LoadOp::create(builder, loc, states,
+                                  ValueRange{part, head, frame.index(i)});
+  };
+  return {load(0), load(1)};
+}
+
+void Workspace::storeState(Value max, Value total, Value part,
+                           Value head) const {
+  auto store = [&](Value value, int64_t i) {
+    memref::StoreOp::create(builder, loc, value, states,
+                            ValueRange{part, head, frame.index(i)});
+  };
+  store(max, 0);
+  store(total, 1);
+}
+
+Value Workspace::getCounter(Value slot, Value head) const {
+  Value number = frame.add(frame.mul(slot, shape.heads), head);
+  number =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
+  Value first = getGlobalPointer(builder, loc, counters);
+  return LLVM::GEPOp::create(builder, loc, first.getType(),
+                             builder.getI32Type(), first,
+                             ArrayRef<LLVM::GEPArg>{number});
+}
+
+Value Workspace::count(Value slot, Value head) const {
+  Value counter = getCounter(slot, head), one = frame.i32(1);
+  // LLVM's NVPTX drops the order of an atomic update, so fences order it.
+  auto fence = [&] {
+    LLVM::FenceOp::create(builder, loc, LLVM::AtomicOrdering::acq_rel,
+                          "device");
+  };
+  fence();
+  Value before =
+      LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add, counter,
+                                one, LLVM::AtomicOrdering::monotonic, "device");
+  fence();
+  return before;
+}
+
+void Workspace::clearCounter(Value slot, Value head) const {
+  // The fence does not order the updates themselves: this is atomic as they.
+  LLVM::StoreOp::create(builder, loc, frame.i32(0), getCounter(slot, head),
+                        /*alignment=*/4, /*isVolatile=*/false,
+                        /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
+                        LLVM::AtomicOrdering::monotonic, "device");
+}
+
+void kvcache::expand(WorkspaceSizeOp op, const Frame &frame) {
+  WorkspaceShape shape{static_cast<int64_t>(op.getQueryHeads()),
+                       static_cast<int64_t>(op.getValueSize()),
+                       static_cast<int64_t>(op.getMaxSplits()),
+                       static_cast<int64_t>(op.getSplitRows())};
+  op.replaceAllUsesWith(
+      frame.mul(op.getBatch(), shape.rows * shape.getSlotBytes()));
+}

@@ -1,0 +1,62 @@
+//===- Workspace.h - Partial results of attention ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
+
+#include "Frame.h"
+
+namespace mlir::kvcache {
+
+/// Sizes of a workspace. A slot is a row that may be split: `rows` of each
+/// sequence.
+struct WorkspaceShape {
+  int64_t heads, elements, parts, rows;
+
+  /// Bytes of a slot.
+  int64_t getSlotBytes() const {
+    return 4 * heads * (parts * (elements + 2) + 1);
+  }
+};
+
+/// The partial results of slots in a workspace: weighted sums of values, the
+/// maxima and sums of exponentials, and counters of parts.
+class Workspace {
+public:
+  Workspace(const Frame &frame, Value memory, Value slots,
+            const WorkspaceShape &shape);
+
+  /// The number of a part of a slot.
+  Value getPart(Value slot, Value part) const;
+
+  Value loadSums(Value part, Value head, Value d, int64_t count) const;
+  void storeSums(Value sums, Value part, Value head, Value d) const;
+  /// The maximum and the sum of exponentials.
+  std::pair<Value, Value> loadState(Value part, Value head) const;
+  void storeState(Value max, Value total, Value part, Value head) const;
+
+  /// Counts a part whose stores a barrier of the block has ordered before, and
+  /// returns how many parts other blocks have counted, as an i32. What those
+  /// have stored may be read behind a barrier.
+  Value count(Value slot, Value head) const;
+  /// Sets the counter to 0.
+  void clearCounter(Value slot, Value head) const;
+
+private:
+  Value getCounter(Value slot, Value head) const;
+
+  const Frame &frame;
+  OpBuilder &builder;
+  Location loc;
+  WorkspaceShape shape;
+  Value sums, states, counters;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H

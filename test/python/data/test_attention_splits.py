@@ -1,0 +1,105 @@
+"""Rows of kvcache.ops.attention in parts, which the last block merges from a workspace."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_attention import CHIPS, FEW, FEW_NEW, FORMATS, LAYER, OPTIONS, SPLITS, check, fill, make_params, run
+
+import kvcache
+
+
+@pytest.mark.parametrize("number, options", enumerate(OPTIONS), ids=str)
+def test_options_of_splits(number, options):
+    target = CHIPS[number % 3]
+    check(
+        make_params(),
+        "f32",
+        FEW,
+        FEW_NEW,
+        2,
+        target,
+        **options,
+        **{**SPLITS, "split_tokens": 3},
+    )
+
+
+@pytest.mark.parametrize("number, format_", enumerate(FORMATS))
+def test_formats_of_splits(number, format_):
+    dtype = FORMATS[format_][2]
+    check(make_params(format_), dtype, FEW, FEW_NEW, 4, CHIPS[number % 3], **SPLITS)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+def test_edges_of_splits(target):
+    """Whole parts, one token less or more, and longer parts where there are too many."""
+    options = {"split_tokens": 16, "max_splits": 3}
+    tokens = 15, 16, 17, 32, 33, 48, 49, 97
+    check(
+        make_params(),
+        "f32",
+        [n - 1 for n in tokens],
+        [1] * len(tokens),
+        2,
+        target,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"target": CHIPS[1]}, {"target": CHIPS[1], **SPLITS, "split_rows": 5}],
+    ids=str,
+)
+def test_a_sequence_alone_and_in_a_batch(options):
+    params = make_params("bf16")
+    attend = kvcache.ops.attention(params, 8, **options)
+    results = []
+    for lengths, new in [((33,), (5,)), ((33, 7, 1), (5, 1, 30))]:
+        _, inputs = fill(params, "bf16", lengths, new)
+        q = np.random.default_rng(3).standard_normal((5, 8, 64)).astype(ml_dtypes.bfloat16)
+        rows = np.zeros((len(inputs.tokens), 8, 64), ml_dtypes.bfloat16)
+        rows[:5] = q
+        out, lse = np.zeros_like(rows), np.zeros(rows.shape[:2], np.float32)
+        attend(inputs, LAYER, rows, out=out, lse=lse, scale=0.1)
+        results.append((out[:5].tobytes(), lse[:5].tobytes()))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"rows": True}, {"sinks": True}], ids=str)
+def test_one_workspace_for_all(options):
+    """Operations of other sizes share a workspace, which each leaves zero."""
+    params = make_params("bf16")
+    workspace = np.zeros(200_000, np.int8)
+    for lengths, heads, splits in [((40, 7), 2, SPLITS), ((9, 70, 30), 4, {"split_tokens": 8})]:
+        new = (1,) * len(lengths)
+        _, inputs = fill(params, "bf16", lengths, new)
+        given = {**options, **splits, "target": CHIPS[0]}
+        ids = np.arange(32, dtype=np.int32)[None].repeat(len(new) + 2, 0)
+        arrays = {"rows": ids} if options.get("rows") else {}
+        own, shared = (
+            run(params, "bf16", inputs, heads // 2, given, 0.1, **arrays, **more)[1]
+            for more in ({}, {"workspace": workspace})
+        )
+        attend = kvcache.ops.attention(params, heads, **given)
+        assert attend.workspace_size(len(new)) <= workspace.size and not workspace.any()
+        assert own.tobytes() == shared.tobytes() and own.any()
+
+
+def test_sequences_without_rows():
+    """They have slots, but no parts."""
+    params = make_params()
+    _, inputs = fill(params, "f32", (30, 20), (1, 1))
+    batch = kvcache.StepInputs.of(
+        blocks=inputs.blocks,
+        lengths=np.array([3, *inputs.lengths, 5], np.uint32),
+        lut=inputs.lut[[0, 0, 1, 1]],
+        row_offsets=np.array([0, 0, 1, 2, 2], np.uint32),
+    )
+    for which in ({}, {"target": CHIPS[2]}, {"target": CHIPS[2], **SPLITS}):
+        results = []
+        for each in (inputs, batch):
+            q = np.random.default_rng(3).standard_normal((2, 4, 64)).astype(np.float32)
+            out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
+            kvcache.ops.attention(params, 4, **which)(each, LAYER, q, out=out, lse=lse, scale=0.1)
+            results.append((out.tobytes(), lse.tobytes()))
+        assert results[0] == results[1]
