@@ -34,13 +34,14 @@ enum { kMaxImages = 8 };
 
 typedef struct Module {
   /// Descriptors have such a module for their tensor.
-  _Alignas(16) char data[kMaxImages][32];
+  _Alignas(16) char data[kMaxImages][64];
   KVCacheImage images[kMaxImages];
   KVCacheBinary binary;
 } Module;
 
-/// Makes images from `kind:chip`, in which the kind is elf, fatbin or ptx.
-/// Their data is the kind's magic number and the name of the chip.
+/// Makes images from `kind:chip`, in which the kind is elf, fatbin, ptx, or
+/// checked, for PTX with checks. Their data is the kind's magic number, the
+/// name of the chip, and the variable of checks.
 static void initModule(Module *module, char **names, int count) {
   module->binary.name = "kernels";
   module->binary.images = module->images;
@@ -50,7 +51,10 @@ static void initModule(Module *module, char **names, int count) {
     const char *magic = names[i][0] == 'e'   ? "\177ELF"
                         : names[i][0] == 'f' ? "\x50\xed\x55\xba"
                                              : "";
-    snprintf(module->data[i], sizeof(module->data[i]), "%s%s", magic, chip);
+    const char *variable =
+        names[i][0] == 'c' ? " .global .b64 kvcache_failure_record;" : "";
+    snprintf(module->data[i], sizeof(module->data[i]), "%s%s%s", magic, chip,
+             variable);
     module->images[i].chip = chip;
     module->images[i].data = module->data[i];
     module->images[i].size = (int64_t)strlen(module->data[i]) + 1;

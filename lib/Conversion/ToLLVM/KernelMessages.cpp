@@ -8,6 +8,7 @@
 
 #include "KernelMessages.h"
 
+#include "FailureRecorder.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,7 +29,7 @@ public:
       : module(module), symbols(module),
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
-  void lower(cf::AssertOp op);
+  LogicalResult lower(cf::AssertOp op);
   void lower(gpu::PrintfOp op);
 
 private:
@@ -42,6 +43,7 @@ private:
   SymbolTable symbols;
   Type pointer;
   llvm::StringMap<LLVM::GlobalOp> strings;
+  LLVM::LLVMFuncOp recorder;
   /// For arguments, by function and type: a call is over before the next one.
   llvm::DenseMap<std::pair<Operation *, Type>, Value> memory;
 };
@@ -76,7 +78,14 @@ Value Messages::getString(OpBuilder &builder, Location loc, StringRef prefix,
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
-void Messages::lower(cf::AssertOp op) {
+LogicalResult Messages::lower(cf::AssertOp op) {
+  if (!recorder) {
+    FailureOr<LLVM::LLVMFuncOp> created =
+        createFailureRecorder(module, symbols);
+    if (failed(created))
+      return failure();
+    recorder = *created;
+  }
   Location loc = op.getLoc();
   Block *before = op->getBlock();
   Block *after = before->splitBlock(op);
@@ -100,10 +109,12 @@ void Messages::lower(cf::AssertOp op) {
       declare("__assertfail", LLVM::LLVMVoidType::get(module.getContext()),
               {pointer, pointer, i32, pointer, i64});
   callee.setPassthroughAttr(builder.getStrArrayAttr({"noreturn"}));
+  LLVM::CallOp::create(builder, loc, recorder, {message, file, line});
   LLVM::CallOp::create(builder, loc, callee,
                        {message, file, line, function, charSize});
   LLVM::UnreachableOp::create(builder, loc);
   op.erase();
+  return success();
 }
 
 void Messages::lower(gpu::PrintfOp op) {
@@ -177,10 +188,10 @@ LogicalResult kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
   Messages messages(module);
   // The last one first: a split moves all that follows in the block.
   for (Operation *op : llvm::reverse(ops)) {
-    if (auto assertion = dyn_cast<cf::AssertOp>(op))
-      messages.lower(assertion);
-    else
-      messages.lower(cast<gpu::PrintfOp>(op));
+    if (auto print = dyn_cast<gpu::PrintfOp>(op))
+      messages.lower(print);
+    else if (failed(messages.lower(cast<cf::AssertOp>(op))))
+      return failure();
   }
   return success();
 }

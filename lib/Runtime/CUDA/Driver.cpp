@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Driver.h"
+
+#include "Failures.h"
 #include "kvcache/Runtime/Support.h"
 
 #include <atomic>
@@ -44,9 +46,13 @@ int32_t Driver::check(CUresult result, const char *call,
                           : "CUDA error " + std::to_string(result));
   if (text)
     message += std::string(": ") + text;
-  if (isErrorOfKernel(result))
-    message += " (by a kernel that was launched before; the output of the "
-               "process has the message of its check)";
+  if (isErrorOfKernel(result)) {
+    message += " (by a kernel that was launched before";
+    if (result == CUDA_ERROR_ASSERT)
+      if (std::string failure = getLastFailure(); !failure.empty())
+        message += "; its check says: " + failure;
+    message += ")";
+  }
   return fail(message);
 }
 

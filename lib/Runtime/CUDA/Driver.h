@@ -66,6 +66,9 @@ struct CUlaunchConfig {
   CUlaunchAttribute *attributes;
   unsigned numAttributes;
 };
+enum CUmemhostregister_flags : unsigned {
+  CU_MEMHOSTREGISTER_DEVICEMAP = 2,
+};
 enum CUmemAttach_flags : unsigned { CU_MEM_ATTACH_GLOBAL = 1 };
 enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0 };
 enum CUtensorMapDataType : int {

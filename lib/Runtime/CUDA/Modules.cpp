@@ -57,7 +57,13 @@ std::unique_ptr<Module> Module::load(const Driver &driver, CUcontext context,
       fail(kvcacheGetLastError() + std::string("\n") + log);
     return nullptr;
   }
-  return std::make_unique<Module>(driver, context, handle, binary.name);
+  FailureRecord *failureRecord;
+  if (addFailureRecord(driver, handle, subject.c_str(), failureRecord)) {
+    driver.cuModuleUnload(handle);
+    return nullptr;
+  }
+  return std::make_unique<Module>(driver, context, handle, binary.name,
+                                  failureRecord);
 }
 
 int32_t Module::unload() const {
@@ -68,6 +74,8 @@ int32_t Module::unload() const {
       driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
     return kSuccess;
   CUresult result = driver.cuModuleUnload(handle);
+  if (failureRecord)
+    removeFailureRecord(driver, failureRecord);
   driver.cuCtxSetCurrent(current);
   if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED)
     return kSuccess;

@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_RUNTIME_CUDA_MODULES_H
 
 #include "Driver.h"
+#include "Failures.h"
 #include "kvcache/Runtime/Device.h"
 
 #include <map>
@@ -35,9 +36,9 @@ struct Kernel {
 class Module {
 public:
   Module(const Driver &driver, CUcontext context, CUmodule handle,
-         std::string name)
-      : driver(driver), context(context), handle(handle),
-        name(std::move(name)) {}
+         std::string name, FailureRecord *failureRecord)
+      : driver(driver), context(context), handle(handle), name(std::move(name)),
+        failureRecord(failureRecord) {}
 
   /// Loads the image of `binary` for the current device into `context`, which
   /// must be current. On failure, returns null and sets the last error.
@@ -65,6 +66,8 @@ private:
   CUcontext context;
   CUmodule handle;
   std::string name;
+  /// What a failed check of a kernel says; null without checks.
+  FailureRecord *failureRecord;
   std::mutex mutex;
   /// The address of a kernel is stable when others are added.
   std::map<std::string, Kernel, std::less<>> kernels;

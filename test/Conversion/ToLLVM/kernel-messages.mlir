@@ -20,8 +20,9 @@
 // CHECK:       ^[[FAILED]]:
 // CHECK-DAG:     llvm.mlir.addressof @[[WHAT]]
 // CHECK-DAG:     llvm.mlir.addressof @[[FILE]]
-// CHECK-DAG:     llvm.mlir.constant([[#@LINE+16]] : i32)
-// CHECK:         llvm.call @__assertfail
+// CHECK-DAG:     llvm.mlir.constant([[#@LINE+19]] : i32)
+// CHECK:         llvm.call @kvcache_record_failure(%{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr, !llvm.ptr, i32) -> ()
+// CHECK-NEXT:    llvm.call @__assertfail
 // CHECK-NEXT:    llvm.unreachable
 // CHECK:       ^[[AFTER]]:
 // CHECK:         llvm.call @vprintf
@@ -30,6 +31,8 @@
 // CHECK-NEXT:    llvm.unreachable
 // CHECK:         llvm.call @vprintf
 // CHECK:         llvm.return
+// CHECK:       llvm.mlir.global weak @kvcache_failure_record(0 : i64) {addr_space = 1 : i32} : i64
+// CHECK:       llvm.func internal @kvcache_record_failure(
 
 gpu.module @kernels {
   gpu.func @checked(%i: index, %x: f32, %holds: i1) kernel {

@@ -61,3 +61,14 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @taken {
+  // expected-error @+1 {{the name @kvcache_failure_record is taken: kernels with checks use it}}
+  llvm.func @kvcache_failure_record()
+  gpu.func @kernel(%holds: i1) kernel {
+    cf.assert %holds, "no"
+    gpu.return
+  }
+}

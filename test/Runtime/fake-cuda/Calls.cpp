@@ -223,6 +223,8 @@ const Emulator *fake::getEmulator() {
     find(found->copy, "kvcacheMemCopy");
     find(found->set, "kvcacheMemSet");
     find(found->encode, "kvcacheTensorMapEncode");
+    find(found->registerMemory, "kvcacheEmulatorRegister");
+    find(found->unregisterMemory, "kvcacheEmulatorUnregister");
     find(found->getLastError, "kvcacheGetLastError");
     return found;
   }();

@@ -127,6 +127,11 @@ void drainAll();
 bool invalidateCaptures();
 void resetStreams();
 
+//===--- Memory ---===//
+
+/// Memory of a device, which is the host's here.
+Result allocate(Address *address, size_t bytes);
+
 //===--- The emulator ---===//
 
 /// The start of KVCacheLaunch, up to the fields that the emulator reads.
@@ -153,6 +158,8 @@ struct Emulator {
   int32_t (*copy)(void *, const void *, int64_t, void *);
   int32_t (*set)(void *, uint8_t, int64_t, void *);
   int32_t (*encode)(const TensorMap *, void *);
+  void (*registerMemory)(const void *, int64_t);
+  void (*unregisterMemory)(const void *);
   const char *(*getLastError)();
 };
 const Emulator *getEmulator();

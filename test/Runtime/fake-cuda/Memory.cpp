@@ -15,7 +15,7 @@ static void *toPointer(Address address) {
 }
 
 /// Memory of the emulator, which knows its bounds, or else of the host.
-static Result allocate(Address *address, size_t bytes) {
+Result fake::allocate(Address *address, size_t bytes) {
   void *pointer = nullptr;
   if (const Emulator *emulator = getEmulator())
     emulator->allocate(static_cast<int64_t>(bytes), &pointer);
@@ -61,6 +61,33 @@ EXPORT Result cuMemFree_v2(Address address) {
   else
     std::free(toPointer(address));
   return print("cuMemFree", "%s", address ? "memory" : "null");
+}
+
+EXPORT Result cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
+  Lock lock(mutex);
+  if (Result result = forbid("cuMemHostRegister", "registers memory"))
+    return result;
+  if (Result result = print("cuMemHostRegister", "%zu, %u", bytes, flags))
+    return result;
+  if (const Emulator *emulator = getEmulator())
+    emulator->registerMemory(memory, static_cast<int64_t>(bytes));
+  return kSuccess;
+}
+
+EXPORT Result cuMemHostGetDevicePointer_v2(Address *address, void *memory,
+                                           unsigned) {
+  *address = reinterpret_cast<uintptr_t>(memory);
+  return getError("cuMemHostGetDevicePointer");
+}
+
+EXPORT Result cuMemHostUnregister(void *memory) {
+  Lock lock(mutex);
+  if (Result result = print("cuMemHostUnregister", "memory"))
+    return result;
+  drainAll();
+  if (const Emulator *emulator = getEmulator())
+    emulator->unregisterMemory(memory);
+  return kSuccess;
 }
 
 EXPORT Result cuMemGetInfo_v2(size_t *free, size_t *total) {

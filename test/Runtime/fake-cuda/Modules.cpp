@@ -8,6 +8,9 @@
 
 #include "FakeCUDA.h"
 
+#include "kvcache/Emulator/ABI.h"
+#include "kvcache/Runtime/Device.h"
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +23,8 @@ struct Module {
   /// The image without the magic number of its kind.
   std::string text;
   void *context;
+  /// Its variables that somebody has asked for, and their memory.
+  std::map<std::string, Address> variables;
 };
 
 struct Function {
@@ -60,7 +65,7 @@ static Result load(const char *function, void **module, const void *image) {
   Lock lock(mutex);
   if (Result result = forbid(function, "loads code"))
     return result;
-  auto *loaded = new Module{readImage(image), getCurrentContext()};
+  auto *loaded = new Module{readImage(image), getCurrentContext(), {}};
   *module = loaded;
   return print(function, "%s, %s context", describe(*loaded),
                getContextName(loaded->context));
@@ -95,6 +100,22 @@ EXPORT Result cuModuleUnload(void *module) {
   // Work that is left uses the names of its kernels.
   drainAll();
   delete static_cast<Module *>(module);
+  return result;
+}
+
+/// All variables that are asked for have 8 bytes.
+EXPORT Result cuModuleGetGlobal_v2(Address *address, size_t *bytes,
+                                   void *handle, const char *name) {
+  Lock lock(mutex);
+  auto &module = *static_cast<Module *>(handle);
+  std::regex declaration(R"(\.global [^;\n]*\b)" + std::string(name) + R"(\b)");
+  if (!std::regex_search(module.text, declaration))
+    return kNotFound;
+  if (Result result = print("cuModuleGetGlobal", "%s", name))
+    return result;
+  Address &known = module.variables[name];
+  Result result = known ? kSuccess : allocate(&known, *bytes = 8);
+  *address = known;
   return result;
 }
 
@@ -194,16 +215,37 @@ EXPORT Result fakeNew_cuFuncGetParamInfo(void *function, size_t index,
 // Launches
 //===----------------------------------------------------------------------===//
 
-static std::map<std::string, const void *> &getEmulatedKernels() {
-  static auto &kernels = *new std::map<std::string, const void *>;
+static std::map<std::string, const KVCacheBinary *> &getEmulatedKernels() {
+  static auto &kernels = *new std::map<std::string, const KVCacheBinary *>;
   return kernels;
 }
 
 /// Lets the emulator run the kernels of this name: `binary` is the
 /// KVCacheBinary of their module, compiled for the emulator.
-EXPORT void fakeCudaAddKernel(const char *name, const void *binary) {
+EXPORT void fakeCudaAddKernel(const char *name, const KVCacheBinary *binary) {
   Lock lock(mutex);
   getEmulatedKernels()[name] = binary;
+}
+
+static bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() &&
+         !text.compare(text.size() - end.size(), end.size(), end);
+}
+
+/// Lets the variables of an emulated module have the values of `module`, and
+/// those that nobody has asked for their values in a new one.
+static void setVariables(const Module &module, const KVCacheBinary &binary) {
+  auto &code =
+      *static_cast<const KVCacheEmulatedModule *>(binary.images[0].data);
+  for (int64_t i = 0; i < code.numGlobals; ++i) {
+    const KVCacheEmulatedGlobal &global = code.globals[i];
+    std::string name = global.name;
+    for (const auto &[ours, address] : module.variables)
+      if (endsWith(name, "_" + ours))
+        std::memcpy(global.address, reinterpret_cast<void *>(address), 8);
+    if (endsWith(name, "_kvcache_failure_claimed"))
+      std::memset(global.address, 0, 4);
+  }
 }
 
 /// Runs a kernel on the emulator, with the values of its parameters.
@@ -217,6 +259,7 @@ static void run(const Function &kernel, const Launch &launch,
   if (found == getEmulatedKernels().end() ||
       emulator->load(found->second, &module))
     return setKernelError(kNotFound, "no emulated kernel " + kernel.name);
+  setVariables(*kernel.module, *found->second);
   std::vector<void *> values;
   for (Param &param : params)
     values.push_back(param.bytes);
@@ -226,7 +269,7 @@ static void run(const Function &kernel, const Launch &launch,
                         sizes.data(), static_cast<int64_t>(sizes.size())))
     return;
   std::string message = emulator->getLastError();
-  bool isAssertion = message.find("is out of range") != std::string::npos;
+  bool isAssertion = message.find("fails an assertion") != std::string::npos;
   setKernelError(isAssertion ? kAssert : kLaunchFailed, message);
 }
 

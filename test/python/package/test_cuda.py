@@ -446,10 +446,47 @@ def test_a_kernel_that_traps(driver, capfd):
     with pytest.raises(
         kvcache.CheckError,
         match=r"append\.mlir:\d+:\d+: launch of .*CUDA_ERROR_ASSERT: device-side assert triggered "
-        r"\(by a kernel that was launched before; the output of the process has the message",
+        r"\(by a kernel that was launched before; its check says: .*append\.mlir:\d+: "
+        r"'kvcache\.\w+' op page id is out of range\)",
     ):
         program.call("append", *tensors)
     assert "append.mlir" in (message := capfd.readouterr().err) and "77 is not in [0, 6)" in message
+
+
+FAILS = """
+func.func @fail(%x: memref<?xf32>, %first: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%b) = (%c0) to (%c1) step (%c1) {{
+    scf.parallel (%t) = (%c0) to (%c64) step (%c1) {{
+      %holds = arith.cmpi ult, %t, %first : index
+      cf.assert %holds, "{message}"
+      %v = memref.load %x[%t] : memref<?xf32>
+      memref.store %v, %x[%t] : memref<?xf32>
+    }}
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("first", [0, 1, 63])
+@pytest.mark.parametrize("size", [1, 1023, 1024, 5000])
+def test_the_message_of_a_check_is_whole_or_cut(driver, size, first):
+    """Of one thread, of many and of all that fail at once."""
+    from cuda.bindings import driver as bindings
+
+    message = ("no way " * size)[:size]
+    program = standin.get().jit(FAILS.format(message=message))
+    tensor = DeviceArray(np.zeros(64, np.float32)).tensor()
+    program.call("fail", tensor, 64)
+    succeed(bindings.cuCtxSynchronize())
+    program.call("fail", tensor, first)
+    assert int(bindings.cuCtxSynchronize()[0]) == 710
+    with pytest.raises(kvcache.CheckError, match="its check says: ") as raised:
+        program.call("fail", tensor, 64)
+    assert str(raised.value).endswith(f"<string>:9: {message[:1023]})")
 
 
 @pytest.mark.parametrize(
