@@ -45,10 +45,13 @@ Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
 // Dense memory
 //===----------------------------------------------------------------------===//
 
-/// The alignment of a part of a head of dense memory, whose rows are aligned to
-/// 16 bytes if heads are.
-static int64_t getAlignment(MemRefType type, int64_t count) {
+/// The alignment of a part of a head of dense memory: on a GPU, rows are
+/// aligned to 16 bytes if heads are. On the CPU, wide accesses need none.
+static int64_t getAlignment(const Frame &frame, MemRefType type,
+                            int64_t count) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (!frame.isGPU)
+    return bytes;
   int64_t head = type.getShape().back() * bytes;
   int64_t whole = count * bytes;
   return std::min<int64_t>(16, std::min(head & -head, whole & -whole));
@@ -66,17 +69,19 @@ Value kvcache::loadDense(const Frame &frame, Value memref, ValueRange indices,
   auto vector = VectorType::get(count, type.getElementType());
   return vector::LoadOp::create(
       frame.builder, frame.loc, vector, memref, appendIndex(indices, d),
-      /*nontemporal=*/false, llvm::MaybeAlign(getAlignment(type, count)));
+      /*nontemporal=*/false,
+      llvm::MaybeAlign(getAlignment(frame, type, count)));
 }
 
 void kvcache::storeDense(const Frame &frame, Value values, Value memref,
                          ValueRange indices, Value d) {
   auto type = cast<MemRefType>(memref.getType());
   values = convertLanes(frame, values, type.getElementType());
-  vector::StoreOp::create(
-      frame.builder, frame.loc, values, memref, appendIndex(indices, d),
-      /*nontemporal=*/false,
-      llvm::MaybeAlign(getAlignment(type, getNumLanes(values.getType()))));
+  vector::StoreOp::create(frame.builder, frame.loc, values, memref,
+                          appendIndex(indices, d),
+                          /*nontemporal=*/false,
+                          llvm::MaybeAlign(getAlignment(
+                              frame, type, getNumLanes(values.getType()))));
 }
 
 //===----------------------------------------------------------------------===//

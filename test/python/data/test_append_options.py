@@ -50,8 +50,8 @@ LATENT = kvcache.KVCacheParams(
 )
 
 
-def make_inputs(params, lengths=LENGTHS, lut=LUT, offsets=OFFSETS):
-    blocks = np.zeros([PAGES, *params.shape_per_block], ml_dtypes.bfloat16)
+def make_inputs(params, lengths=LENGTHS, lut=LUT, offsets=OFFSETS, dtype=ml_dtypes.bfloat16):
+    blocks = np.zeros([PAGES, *params.shape_per_block], dtype)
     return kvcache.StepInputs.of(
         blocks=blocks, lengths=lengths, lut=lut, row_offsets=offsets
     )
@@ -169,6 +169,32 @@ def test_append_with_options(params, options, target):
             for role, values in enumerate(written):
                 expected[place[0], role, 1, place[1]] = values[row]
     np.testing.assert_allclose(blocks, expected, rtol=2**-8, atol=max(bound, 1e-6))
+
+
+def test_arrays_may_begin_anywhere_on_the_cpu():
+    """Heads of 16 bytes would otherwise be loaded by instructions that want them aligned."""
+    params = kvcache.KVCacheParams("f32", 2, 4, page_size=16, total_num_layers=LAYERS)
+    inputs = make_inputs(params, dtype=np.float32)
+
+    def draw(*shape):
+        size = np.prod(shape)
+        return np.random.default_rng(size).standard_normal(size + 1).astype(np.float32)[1:].reshape(shape)
+
+    rows = [draw(TOTAL, 2, 4) for _ in range(2)]
+    queries, weights = draw(TOTAL, 4, 4), np.ones(5, np.float32)[1:]
+    assert all(array.ctypes.data % 16 for array in (*rows, queries, weights))
+    expected = rms(queries.astype(np.float64), np.ones(4), 1e-6)
+    append = kvcache.ops.append(params, query_norm=4, query_heads=4)
+    append(inputs, 1, *rows, queries, query_norm=weights)
+    np.testing.assert_allclose(queries, expected, rtol=2e-6, atol=2e-6)
+    out = [draw(3, 23, 2, 4) for _ in range(2)]
+    kvcache.ops.gather(params)(inputs, 1, *out)
+    np.testing.assert_array_equal(out[1][0, 20:22], rows[1][:2])
+    attended, lse = draw(TOTAL, 4, 4), draw(TOTAL, 4)
+    kvcache.ops.attention(params, 4)(inputs, 1, queries, out=attended, lse=lse, scale=1.0)
+    merged = draw(TOTAL, 4, 4)
+    kvcache.ops.merge_states(4, 4, dtype="f32")(attended[None], lse[None], merged, lse)
+    np.testing.assert_allclose(merged, attended, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["f8E4M3FN", "f4E2M1FN"])
