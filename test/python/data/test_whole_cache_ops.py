@@ -3,6 +3,8 @@
 The model is NumPy on the same bytes: rows are put where the lookup table says.
 """
 
+import dataclasses
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -426,6 +428,29 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
         kvcache.ops.gather(make_params("bf16"), static_scales=True)
     with pytest.raises(ValueError, match="takes no 'output_offsets'"):
         kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))
+
+
+@pytest.mark.parametrize("name", ["append", "gather", "attention", "copy_pages"])
+def test_bounds_checks_find_pages_that_do_not_exist(name):
+    manager, inputs, tokens_of = make_cache("f32")
+    options = {"query_heads": 2} if name == "attention" else {}
+    operation = getattr(kvcache.ops, name)(manager.params, **options, bounds_checks=True)
+    wrong = dataclasses.replace(inputs, lut=np.full_like(inputs.lut, 1000))
+    rows = [random_rows(manager.params, sum(new for _, new in tokens_of), "f32", seed) for seed in (1, 2)]
+
+    def call(inputs, page):
+        if name == "append":
+            operation(inputs, 1, *rows)
+        elif name == "gather":
+            operation(inputs, 1, *(np.zeros((len(tokens_of), 40, 2, 32), np.float32) for _ in range(2)))
+        elif name == "attention":
+            operation(inputs, 1, rows[0], out=rows[1], scale=1.0)
+        else:
+            operation(inputs, np.array([[page, 3]], np.int32))
+
+    call(inputs, 5)
+    with pytest.raises(kvcache.CheckError, match="page id.* 1000 is not in"):
+        call(wrong, 1000)
 
 
 def test_wrong_operations():
