@@ -35,12 +35,22 @@ def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
     )
 
 
+def randomize(manager):
+    """Random elements and scales: append refuses tokens that share their scales."""
+    rng = np.random.default_rng(6)
+    for tensor in manager.blocks:
+        tensor[...] = rng.integers(-128, 128, tensor.shape).astype(np.int8).view(tensor.dtype)
+    for tensor in manager.scales:
+        tensor[...] = rng.uniform(0.01, 0.03, tensor.shape).astype(tensor.dtype)
+
+
 def fill(params, dtype, lengths, new, seed=0):
     """A manager with random rows of sequences, and the inputs of their new tokens."""
     page = params.page_size
     pages = sum((length + more) // page + 1 for length, more in zip(lengths, new))
     manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=512, num_pages=pages)
-    append = kvcache.ops.append(params, dtype=dtype)
+    is_sealed = params.kvcache_quant_config and params.kvcache_quant_config.token_granularity > 1
+    append = (lambda *_: randomize(manager)) if is_sealed else kvcache.ops.append(params, dtype=dtype)
 
     def write(requests):
         inputs = manager.inputs(requests)
@@ -250,6 +260,19 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options(options):
     check(make_params(), "f32", LENGTHS, NEW, group=2, **options)
+
+
+@pytest.mark.parametrize("dtype, zero_point, tokens", [("i4", "f16", 8), ("i8", None, 4)])
+@pytest.mark.parametrize(
+    "target, options", [("cpu", {}), (CHIPS[0], {}), (CHIPS[1], SPLITS), (CHIPS[2], {"window": 9, **SPLITS})]
+)
+def test_scales_of_channels(dtype, zero_point, tokens, target, options):
+    """KIVI's keys, and 8-bit ones without zero points: whole groups of tokens."""
+    config = KVCacheQuantizationConfig("f16", 1, zero_point, tokens)
+    params = KVCacheParams(
+        dtype, 2, 64, page_size=16, total_num_layers=LAYERS, kvcache_quant_config=config, enable_prefix_caching=False
+    )
+    check(params, "f32", (31, 8, 70), (1, 8, 2), 2, target, **options)
 
 
 @pytest.mark.parametrize("format_", ["fp8", "fp8-scaled", "int8"])
