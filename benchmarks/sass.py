@@ -104,11 +104,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Loop:
-    """The instructions of a loop, and the bytes that a thread reads in an iteration, but for bulk copies."""
+    """The instructions of a loop, and the bytes that a thread reads in an iteration, but for bulk copies.
+
+    ``bytes_in_flight`` are those of an iteration.
+    """
 
     instructions: int
     global_bytes: int
     shared_bytes: int
+    bytes_in_flight: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -231,14 +235,15 @@ def _only_waits(blocks: list[Block], body: set[int]) -> bool:
 
 
 def _describe_longest(blocks: list[Block], loops: list[set[int]]) -> Loop | None:
-    codes = [[instruction for index in body for instruction in blocks[index].instructions] for body in loops]
+    codes = [[instruction for index in sorted(body) for instruction in blocks[index].instructions] for body in loops]
     if not codes:
         return None
     longest = max(codes, key=len)
     read = Counter[str]()
     for instruction in longest:
         read[_SPACES.get(instruction.base, "")] += instruction.width
-    return Loop(len(longest), read["global load"] + read["global to shared"], read["shared load"])
+    global_bytes = read["global load"] + read["global to shared"]
+    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest))
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

@@ -1,0 +1,28 @@
+"""The table of kernels of attention in docs/whole-cache-ops.md."""
+
+import attention_kernels
+import pytest
+from places import ROOT
+from test_benchmarks import needs_ptxas
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs/whole-cache-ops.md").read_text().splitlines()
+    if line.startswith("|")
+]
+
+
+def test_docs_show_all_variants():
+    begin = ROWS.index(list(attention_kernels.TITLES))
+    titles = [row[0] for row in ROWS[begin + 2 :]]
+    assert titles == [variant.title for variant in attention_kernels.VARIANTS]
+
+
+@needs_ptxas
+@pytest.mark.parametrize("number", [0, 2, 6, 11, 14])
+def test_docs_show_what_kernels_take(number):
+    """Another version of LLVM or ptxas may choose other instructions, but not many."""
+    row = ROWS[ROWS.index(list(attention_kernels.TITLES)) + 2 + number]
+    found = attention_kernels.measure(attention_kernels.VARIANTS[number], attention_kernels.CHIP)
+    assert found[0] == row[0] and found[1] == row[1]
+    assert list(map(float, found[2:])) == pytest.approx(list(map(float, row[2:])), rel=0.1, abs=1)
