@@ -327,7 +327,7 @@ private:
   }
 
   AppendOp op;
-  const Frame &frame;
+  Frame frame;
   OpBuilder &builder;
   Location loc;
   CacheTypeInterface type;

@@ -56,7 +56,7 @@ private:
   Value selectRange(Value d, int64_t begin, int64_t size, int64_t headSize,
                     function_ref<Value(Value)> inside, Value otherwise) const;
 
-  const Frame &frame;
+  Frame frame;
   OpBuilder &builder;
   Location loc;
   LoadHead load;

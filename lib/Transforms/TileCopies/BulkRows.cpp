@@ -117,7 +117,7 @@ private:
            });
   }
 
-  const IndexBuilder &b;
+  IndexBuilder b;
   Source source;
   tma::TileLayout layout;
   Threads lanes;

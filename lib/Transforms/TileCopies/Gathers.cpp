@@ -86,7 +86,7 @@ private:
     return rows;
   }
 
-  const IndexBuilder &b;
+  IndexBuilder b;
   TileCopyOpInterface op;
   const Issuer &issuer;
   int64_t first;

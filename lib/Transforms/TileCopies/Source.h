@@ -62,7 +62,7 @@ private:
   SourceRow getGathered(Value id);
   Value getExtent(Extent extent);
 
-  const IndexBuilder &b;
+  IndexBuilder b;
   TileCopyOpInterface copy;
 };
 

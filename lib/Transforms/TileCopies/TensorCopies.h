@@ -50,7 +50,7 @@ private:
                                     int64_t box) const;
   void issueBoxes(const Copy &copy) const;
 
-  const IndexBuilder &b;
+  IndexBuilder b;
   const Issuer &issuer;
   Barrier barrier;
   SmallVector<Boxes> allBoxes;

@@ -274,7 +274,7 @@ private:
                             bytes);
   }
 
-  const IndexBuilder &b;
+  IndexBuilder b;
   Source source;
   tma::TileLayout layout;
   /// What is copied at once, in bytes and in columns.
