@@ -11,6 +11,7 @@
 #include "kvcache/Support/Powers.h"
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -78,7 +79,7 @@ static float getLargestQuantized(Type quantized) {
 /// A product of 8-bit values and scales is exact in f32, so that rounding it to
 /// the result is the only rounding. Where the result type holds both factors, a
 /// product in that type is the same number, for fewer instructions.
-static Type getProductType(const F32Builder &b, Type scale, Type result,
+static Type getProductType(const FloatBuilder &b, Type scale, Type result,
                            bool hasTensorScale) {
   if (hasTensorScale)
     return b.f32;
@@ -92,20 +93,20 @@ static Type getProductType(const F32Builder &b, Type scale, Type result,
 }
 
 /// The scales in the type in which to multiply by them.
-static Value widenScales(const F32Builder &b, Value scales, Value tensorScale,
+static Value widenScales(const FloatBuilder &b, Value scales, Value tensorScale,
                          Type result) {
   Type product = getProductType(b, getLaneType(scales.getType()), result,
                                 static_cast<bool>(tensorScale));
   scales = convertFloat(b.builder, b.loc, scales, product);
   if (tensorScale)
-    scales = b.op<arith::MulFOp>(scales, b.broadcast(tensorScale, scales));
+    scales = b.mul(scales, b.broadcast(tensorScale, scales));
   return scales;
 }
 
 Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
                           Value scale, int64_t granularity, Value tensorScale,
                           Type lane) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   Value scales = widenScales(b, scale, tensorScale, lane);
   // Integers of 8 bits are exact in every scale type.
   if (isa<IntegerType>(getLaneType(quantized.getType())))
@@ -122,9 +123,10 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
 template <typename OpTy>
 static Value applyTensorScale(OpBuilder &builder, Location loc, Value value,
                               Value tensorScale, Type lane) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   value = convertFloat(builder, loc, value, b.f32);
-  Value result = b.op<OpTy>(value, b.broadcast(tensorScale, value));
+  Value result =
+      OpTy::create(b.builder, b.loc, value, b.broadcast(tensorScale, value));
   return convertFloat(builder, loc, result, lane);
 }
 
@@ -235,7 +237,7 @@ static gpu::AllReduceOperation getReduction(vector::CombiningKind kind) {
 Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
                             int64_t granularity, vector::CombiningKind kind,
                             int64_t spread) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   Value values = rows.front();
   for (Value row : rows.drop_front())
     values = vector::makeArithReduction(builder, loc, kind, values, row);
@@ -266,17 +268,17 @@ Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
 }
 
 /// The largest magnitude of each group of rows.
-static Value getLargestMagnitudes(const F32Builder &b, ValueRange rows,
+static Value getLargestMagnitudes(const FloatBuilder &b, ValueRange rows,
                                   const QuantizeOptions &options) {
   SmallVector<Value> magnitudes;
   for (Value row : rows)
-    magnitudes.push_back(math::AbsFOp::create(b.builder, b.loc, row));
+    magnitudes.push_back(b.abs(row));
   return reduceGroups(b.builder, b.loc, magnitudes, options.granularity,
                       vector::CombiningKind::MAXIMUMF, options.spread);
 }
 
 /// Rounds f32 scales to the scale type: up to a power of two, or to nearest.
-static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
+static Value roundScales(const FloatBuilder &b, Value scales, FloatType type) {
   if (!isa<Float8E8M0FNUType>(type))
     return convertFloat(b.builder, b.loc, scales, type);
   auto upward = arith::RoundingModeAttr::get(b.builder.getContext(),
@@ -288,9 +290,10 @@ static Value roundScales(const F32Builder &b, Value scales, FloatType type) {
 
 /// Scales rounded up to powers of two, from that of 1e-4 to 2^126, so that
 /// their reciprocals are normal numbers; NaN where `largest` is not finite.
-static Value getPowersOfTwo(const F32Builder &b, Value scales, Value largest) {
-  scales = b.op<arith::MaxNumFOp>(scales, 1e-4f);
-  scales = b.op<arith::MinNumFOp>(scales, 0x1p126f);
+static Value getPowersOfTwo(const FloatBuilder &b, Value scales,
+                            Value largest) {
+  scales = b.max(scales, 1e-4f);
+  scales = b.min(scales, 0x1p126f);
   OpBuilder &builder = b.builder;
   Type integers = withLane(scales.getType(), builder.getI32Type());
   auto constant = [&](int32_t bits) -> Value {
@@ -302,32 +305,33 @@ static Value getPowersOfTwo(const F32Builder &b, Value scales, Value largest) {
   // A carry out of the fraction raises the exponent.
   constexpr int32_t fraction = 0x007fffff;
   Value bits = arith::BitcastOp::create(builder, b.loc, integers, scales);
-  bits = b.op<arith::AddIOp>(bits, constant(fraction));
-  bits = b.op<arith::AndIOp>(bits, constant(~fraction));
+  bits = arith::AddIOp::create(b.builder, b.loc, bits, constant(fraction));
+  bits = arith::AndIOp::create(b.builder, b.loc, bits, constant(~fraction));
   Value powers =
       arith::BitcastOp::create(builder, b.loc, scales.getType(), bits);
-  Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
+  Value nan =
+      b.constant(scales.getType(), APFloat::getQNaN(APFloat::IEEEsingle()));
   return b.select(arith::CmpFPredicate::OLT, largest,
                   std::numeric_limits<float>::infinity(), powers, nan);
 }
 
 /// Scales, but 1 for groups of zeros.
-static Value replaceZeros(const F32Builder &b, Value scales, Value largest) {
+static Value replaceZeros(const FloatBuilder &b, Value scales, Value largest) {
   return b.select(arith::CmpFPredicate::OEQ, largest, 0.0f,
                   b.constant(scales, 1.0f), scales);
 }
 
 /// The scale of each group, from the largest magnitudes: by a division, or as
 /// those of 16 bits are divided without.
-static Value getScales(const F32Builder &b, Value largest,
+static Value getScales(const FloatBuilder &b, Value largest,
                        const QuantizeOptions &options, Type quantizedType,
                        FloatType scaleType, bool divides) {
   Value tensorScale = options.tensorScale;
   float limit = getLargestQuantized(quantizedType);
-  Value scales = divides ? b.op<arith::DivFOp>(largest, limit)
-                         : divideMagnitudes(b, largest, limit);
+  Value scales =
+      divides ? b.div(largest, limit) : divideMagnitudes(b, largest, limit);
   if (tensorScale)
-    scales = b.op<arith::DivFOp>(scales, b.broadcast(tensorScale, scales));
+    scales = b.div(scales, b.broadcast(tensorScale, scales));
   if (options.powerOfTwo)
     return roundScales(b, getPowersOfTwo(b, scales, largest), scaleType);
   // Magnitudes of 16 bits are large enough to stay numbers of f32.
@@ -336,23 +340,24 @@ static Value getScales(const F32Builder &b, Value largest,
   // Within the numbers of the scale type: neither 0 nor infinity. Conversion to
   // types of 8 bits saturates by itself, at the smallest number of f8E8M0FNU.
   if (!isa<Float8E8M0FNUType>(scaleType))
-    scales = b.op<arith::MaxNumFOp>(scales, getSmallest(scaleType));
+    scales = b.max(scales, getSmallest(scaleType));
   bool mayOverflow = tensorScale && scaleType.getWidth() > 8;
   if (scaleType.isF16() || mayOverflow)
-    scales = b.op<arith::MinNumFOp>(scales, getLargest(scaleType));
+    scales = b.min(scales, getLargest(scaleType));
   scales = replaceZeros(b, scales, largest);
-  Value nan = b.constant(scales, APFloat::getQNaN(APFloat::IEEEsingle()));
+  Value nan =
+      b.constant(scales.getType(), APFloat::getQNaN(APFloat::IEEEsingle()));
   scales = b.select(arith::CmpFPredicate::OLT, largest,
                     std::numeric_limits<float>::infinity(), scales, nan);
   return roundScales(b, scales, scaleType);
 }
 
 Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   // The last place of this sum is worth 1, and its low bits are the integer in
   // two's complement.
   constexpr float shifter = 0x1.8p23f;
-  Value sum = b.op<arith::AddFOp>(values, shifter);
+  Value sum = b.add(values, shifter);
   Value bits = arith::BitcastOp::create(
       builder, loc, withLane(sum.getType(), builder.getI32Type()), sum);
   return arith::TruncIOp::create(
@@ -361,44 +366,45 @@ Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
 
 /// Rounds f32 numbers to nearest even integers within 127 of 0; NaNs to
 /// -127.
-static Value roundToInt8(const F32Builder &b, Value values) {
-  values = b.op<arith::MaxNumFOp>(values, -127.0f);
-  values = b.op<arith::MinNumFOp>(values, 127.0f);
+static Value roundToInt8(const FloatBuilder &b, Value values) {
+  values = b.max(values, -127.0f);
+  values = b.min(values, 127.0f);
   return roundToBytes(b.builder, b.loc, values);
 }
 
 /// What the values of groups are divided by.
-static Value getDivisors(const F32Builder &b, Value scales, Value tensorScale) {
+static Value getDivisors(const FloatBuilder &b, Value scales,
+                         Value tensorScale) {
   Value divisors = convertFloat(b.builder, b.loc, scales, b.f32);
   if (!tensorScale)
     return divisors;
-  divisors = b.op<arith::MulFOp>(divisors, b.broadcast(tensorScale, divisors));
+  divisors = b.mul(divisors, b.broadcast(tensorScale, divisors));
   return b.select(arith::CmpFPredicate::OEQ, divisors, 0.0f,
                   b.constant(divisors, 1.0f), divisors);
 }
 
 /// Values divided by the divisors of their groups, by a division or without.
-static Value getQuotients(const F32Builder &b, Value value, Value divisors,
+static Value getQuotients(const FloatBuilder &b, Value value, Value divisors,
                           const QuantizeOptions &options, bool divides) {
   OpBuilder &builder = b.builder;
   int64_t granularity = options.granularity;
   // The reciprocal of a power of two is exact. The scale of a tensor may be any
   // number.
   if (options.powerOfTwo && !options.tensorScale) {
-    Value factors = b.op<arith::DivFOp>(b.constant(divisors, 1.0f), divisors);
-    return b.op<arith::MulFOp>(convertFloat(builder, b.loc, value, b.f32),
-                               b.spread(factors, value, granularity));
+    Value factors = b.div(b.constant(divisors, 1.0f), divisors);
+    return b.mul(convertFloat(builder, b.loc, value, b.f32),
+                 b.spread(factors, value, granularity));
   }
   if (divides || options.tensorScale)
-    return b.op<arith::DivFOp>(convertFloat(builder, b.loc, value, b.f32),
-                               b.spread(divisors, value, granularity));
+    return b.div(convertFloat(builder, b.loc, value, b.f32),
+                 b.spread(divisors, value, granularity));
   return divideByScales(b, value, divisors, granularity);
 }
 
 Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                             const QuantizeOptions &options, Type quantizedType,
                             Type scaleType) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   bool divides = !avoidsDivisions(builder, rows.front());
   SmallVector<Value> values(rows);
   if (divides)

@@ -39,29 +39,26 @@ bool kvcache::avoidsDivisions(OpBuilder &builder, Value values) {
          lane.getIntOrFloatBitWidth() == 16;
 }
 
-static Value fuse(const F32Builder &b, Value x, Value y, Value addend) {
-  return math::FmaOp::create(b.builder, b.loc, x, y, addend);
-}
-
-Value kvcache::divideMagnitudes(const F32Builder &b, Value magnitudes,
+Value kvcache::divideMagnitudes(const FloatBuilder &b, Value magnitudes,
                                 float largest) {
   // What the product by the rounded reciprocal leaves of the magnitude is
   // exact, and divided in the same way. Of an infinity it leaves a NaN.
   Value reciprocal = b.constant(magnitudes, 1 / largest);
-  Value quotient = b.op<arith::MulFOp>(magnitudes, reciprocal);
-  Value rest = fuse(b, quotient, b.constant(magnitudes, -largest), magnitudes);
-  return fuse(b, rest, reciprocal, quotient);
+  Value quotient = b.mul(magnitudes, reciprocal);
+  Value rest = b.fma(quotient, b.constant(magnitudes, -largest), magnitudes);
+  return b.fma(rest, reciprocal, quotient);
 }
 
 /// The f32 that is `places` of its last place closer to zero.
-static Value subtractFromBits(const F32Builder &b, Value number, int places) {
+static Value subtractFromBits(const FloatBuilder &b, Value number, int places) {
   Type type = withLane(number.getType(), b.builder.getI32Type());
   TypedAttr attr = b.builder.getI32IntegerAttr(places);
   if (auto vector = dyn_cast<VectorType>(type))
     attr = DenseElementsAttr::get(vector, Attribute(attr));
   Value bits = arith::BitcastOp::create(b.builder, b.loc, type, number);
-  bits = b.op<arith::SubIOp>(bits,
-                             arith::ConstantOp::create(b.builder, b.loc, attr));
+  bits =
+      arith::SubIOp::create(b.builder, b.loc, bits,
+                            arith::ConstantOp::create(b.builder, b.loc, attr));
   return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
 }
 
@@ -78,7 +75,7 @@ struct Reciprocal {
 } // namespace
 
 /// The reciprocals of divisors for which they are normal numbers.
-static Reciprocal getReciprocals(const F32Builder &b, Value divisors) {
+static Reciprocal getReciprocals(const FloatBuilder &b, Value divisors) {
   // One that is wrong in its last place will do. Two places less are too
   // little, so that what is missing has the sign of the rest: a negative part
   // would make a positive zero of a negative one, and so would the sum.
@@ -86,28 +83,28 @@ static Reciprocal getReciprocals(const F32Builder &b, Value divisors) {
   Value approximate = arith::DivFOp::create(b.builder, b.loc, one, divisors,
                                             arith::FastMathFlags::afn);
   Value high = subtractFromBits(b, approximate, 2);
-  Value negative = arith::NegFOp::create(b.builder, b.loc, divisors);
-  Value missing = fuse(b, negative, high, one);
-  return {high, b.op<arith::MulFOp>(high, missing)};
+  Value negative = b.negate(divisors);
+  Value missing = b.fma(negative, high, one);
+  return {high, b.mul(high, missing)};
 }
 
 /// Brings values and the scales of their groups, where these may have any
 /// exponent, to where neither the reciprocals of the scales nor the parts of
 /// these are subnormal: times the same power of two, so that the quotients
 /// stay. A value that vanishes has a quotient that would too.
-static void balance(const F32Builder &b, Value &values, Value &scales,
+static void balance(const FloatBuilder &b, Value &values, Value &scales,
                     int64_t granularity) {
   constexpr float kSmall = 0x1p-20f, kUp = 0x1p64f, kDown = 0x1p-64f;
   Value factors = b.select(arith::CmpFPredicate::OLT, scales, kSmall,
                            b.constant(scales, kUp), b.constant(scales, kDown));
-  scales = b.op<arith::MulFOp>(scales, factors);
+  scales = b.mul(scales, factors);
   // In the type of the values, of which a chip multiplies two at a time.
   Value narrow =
       convertFloat(b.builder, b.loc, factors, getLaneType(values.getType()));
-  values = b.op<arith::MulFOp>(values, b.spread(narrow, values, granularity));
+  values = b.mul(values, b.spread(narrow, values, granularity));
 }
 
-Value kvcache::divideByScales(const F32Builder &b, Value values, Value scales,
+Value kvcache::divideByScales(const FloatBuilder &b, Value values, Value scales,
                               int64_t granularity) {
   // The exponents of f16 are small enough.
   if (getLaneType(values.getType()).isBF16())
@@ -116,5 +113,5 @@ Value kvcache::divideByScales(const F32Builder &b, Value values, Value scales,
   values = convertFloat(b.builder, b.loc, values, b.f32);
   Value high = b.spread(reciprocal.high, values, granularity);
   Value low = b.spread(reciprocal.low, values, granularity);
-  return fuse(b, values, high, b.op<arith::MulFOp>(values, low));
+  return b.fma(values, high, b.mul(values, low));
 }

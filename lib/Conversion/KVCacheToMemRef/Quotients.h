@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUOTIENTS_H
 #define KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_QUOTIENTS_H
 
-#include "F32Builder.h"
+#include "kvcache/Support/FloatBuilder.h"
 
 namespace mlir::kvcache {
 
@@ -20,14 +20,14 @@ bool avoidsDivisions(OpBuilder &builder, Value values);
 
 /// The magnitudes of 16-bit numbers, in f32, divided by the largest number of a
 /// quantized type and rounded. Infinities and NaNs become NaNs.
-Value divideMagnitudes(const F32Builder &b, Value magnitudes, float largest);
+Value divideMagnitudes(const FloatBuilder &b, Value magnitudes, float largest);
 
 /// 16-bit values as f32, divided by the scales of their groups of `granularity`
 /// lanes, close enough to the rounded quotients to become the same numbers of
 /// the quantized type. A scale is that of a group's largest magnitude, rounded
 /// to any scale type and extended to f32, and a NaN if the group has a NaN or
 /// an infinity.
-Value divideByScales(const F32Builder &b, Value values, Value scales,
+Value divideByScales(const FloatBuilder &b, Value values, Value scales,
                      int64_t granularity);
 
 } // namespace mlir::kvcache

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "F32Builder.h"
 #include "Quantization.h"
+#include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -57,7 +57,7 @@ static Value pack(OpBuilder &builder, Location loc, Value elements) {
 Value kvcache::dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
                                Value scale, Value zeroPoint,
                                int64_t granularity, Type lane) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   Value elements = unpack(builder, loc, bytes);
   Value numbers = arith::UIToFPOp::create(
       builder, loc, withLane(elements.getType(), b.f32), elements);
@@ -75,15 +75,16 @@ Value kvcache::dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
 //===----------------------------------------------------------------------===//
 
 /// Rounds f32 numbers to a type of scales, away from its infinities.
-static Value roundFinite(const F32Builder &b, Value values, FloatType type) {
+static Value roundFinite(const FloatBuilder &b, Value values, FloatType type) {
   float largest = getLargest(type);
-  values = b.op<arith::MinNumFOp>(values, largest);
-  values = b.op<arith::MaxNumFOp>(values, -largest);
+  values = b.min(values, largest);
+  values = b.max(values, -largest);
   return convertFloat(b.builder, b.loc, values, type);
 }
 
 /// `numbers`, but NaNs for groups with infinities or NaNs.
-static Value keepFinite(const F32Builder &b, Value numbers, Value magnitudes) {
+static Value keepFinite(const FloatBuilder &b, Value numbers,
+                        Value magnitudes) {
   auto type = cast<FloatType>(getLaneType(numbers.getType()));
   auto nan =
       FloatAttr::get(type, llvm::APFloat::getQNaN(type.getFloatSemantics()));
@@ -97,38 +98,33 @@ static Value keepFinite(const F32Builder &b, Value numbers, Value magnitudes) {
 Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                                    ValueRange rows, int64_t granularity,
                                    FloatType scaleType) {
-  F32Builder b(builder, loc);
+  FloatBuilder b(builder, loc);
   Value smallest = reduceGroups(builder, loc, rows, granularity,
                                 vector::CombiningKind::MINIMUMF);
   Value largest = reduceGroups(builder, loc, rows, granularity,
                                vector::CombiningKind::MAXIMUMF);
-  Value magnitudes = b.op<arith::MaximumFOp>(
-      math::AbsFOp::create(builder, loc, smallest),
+  Value magnitudes = arith::MaximumFOp::create(
+      b.builder, b.loc, math::AbsFOp::create(builder, loc, smallest),
       math::AbsFOp::create(builder, loc, largest).getResult());
   // Chips do not agree on the smallest of zeros of both signs: take 0.
-  Value zeroPoints =
-      roundFinite(b, b.op<arith::AddFOp>(smallest, 0.0f), scaleType);
+  Value zeroPoints = roundFinite(b, b.add(smallest, 0.0f), scaleType);
   Value offsets = convertFloat(builder, loc, zeroPoints, b.f32);
-  Value scales = b.op<arith::DivFOp>(b.op<arith::SubFOp>(largest, offsets),
-                                     static_cast<float>(kMax));
-  scales = b.op<arith::MaxNumFOp>(
-      scales, std::max(getSmallest(scaleType), kSmallestScale));
+  Value scales = b.div(b.sub(largest, offsets), static_cast<float>(kMax));
+  scales = b.max(scales, std::max(getSmallest(scaleType), kSmallestScale));
   scales = roundFinite(b, scales, scaleType);
   Value widths = convertFloat(builder, loc, scales, b.f32);
-  Value factors = b.op<arith::DivFOp>(b.constant(widths, 1.0f), widths);
+  Value factors = b.div(b.constant(widths, 1.0f), widths);
 
   Quantized result{{},
                    keepFinite(b, scales, magnitudes),
                    keepFinite(b, zeroPoints, magnitudes)};
   for (Value row : rows) {
     Value values = convertFloat(builder, loc, row, b.f32);
-    values =
-        b.op<arith::SubFOp>(values, b.spread(offsets, values, granularity));
-    values =
-        b.op<arith::MulFOp>(values, b.spread(factors, values, granularity));
+    values = b.sub(values, b.spread(offsets, values, granularity));
+    values = b.mul(values, b.spread(factors, values, granularity));
     // A NaN becomes 0.
-    values = b.op<arith::MaxNumFOp>(values, 0.0f);
-    values = b.op<arith::MinNumFOp>(values, static_cast<float>(kMax));
+    values = b.max(values, 0.0f);
+    values = b.min(values, static_cast<float>(kMax));
     result.rows.push_back(
         pack(builder, loc, roundToBytes(builder, loc, values)));
   }

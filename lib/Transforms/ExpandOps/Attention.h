@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
 
+#include "DeviceMath.h"
 #include "ExpandOps.h"
-#include "FloatBuilder.h"
 #include "Heads.h"
 
 namespace mlir::kvcache {
@@ -85,7 +85,7 @@ protected:
   const Frame &frame;
   OpBuilder &builder;
   Location loc;
-  FloatBuilder f;
+  DeviceMath f;
   int64_t heads, group, keySize, valueSize;
 };
 

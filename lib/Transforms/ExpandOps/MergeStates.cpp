@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceMath.h"
 #include "ExpandOps.h"
-#include "FloatBuilder.h"
 #include "Heads.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -107,7 +107,7 @@ private:
   const Frame &frame;
   OpBuilder &builder;
   Location loc;
-  FloatBuilder f;
+  DeviceMath f;
   Value parts, minusInfinity;
 };
 

@@ -19,16 +19,10 @@ using namespace mlir::kvcache;
 HeadMath::HeadMath(const Frame &frame, LoadHead load, const Norm &norm,
                    const Rope &rope, int64_t headSize, const Split &split,
                    Value lane)
-    : frame(frame), builder(frame.builder), loc(frame.loc), load(load),
-      norm(norm), rope(rope), headSize(headSize), split(split) {
+    : frame(frame), builder(frame.builder), loc(frame.loc), f(builder, loc),
+      load(load), norm(norm), rope(rope), headSize(headSize), split(split) {
   if (norm.weights)
     factor = computeFactor(headSize, lane);
-}
-
-static Value constant(const Frame &frame, float value) {
-  OpBuilder &builder = frame.builder;
-  return arith::ConstantOp::create(builder, frame.loc,
-                                   builder.getF32FloatAttr(value));
 }
 
 Value HeadMath::selectRange(Value d, int64_t begin, int64_t size,
@@ -52,11 +46,11 @@ Value HeadMath::addSquares(Value d) const {
       [&](Value) -> Value {
         Value values =
             convertLanes(frame, load(d, split.piece), builder.getF32Type());
-        Value squares = arith::MulFOp::create(builder, loc, values, values);
+        Value squares = f.mul(values, values);
         return vector::ReductionOp::create(builder, loc,
                                            vector::CombiningKind::ADD, squares);
       },
-      constant(frame, 0));
+      f.constant(0));
 }
 
 Value HeadMath::computeFactor(int64_t headSize, Value lane) const {
@@ -72,20 +66,18 @@ Value HeadMath::computeFactor(int64_t headSize, Value lane) const {
   } else {
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), frame.index(norm.size),
-        frame.index(split.piece), ValueRange{constant(frame, 0)},
+        frame.index(split.piece), ValueRange{f.constant(0)},
         [&](OpBuilder &, Location, Value d, ValueRange carried) {
-          Value next =
-              arith::AddFOp::create(builder, loc, carried[0], addSquares(d));
+          Value next = f.add(carried[0], addSquares(d));
           scf::YieldOp::create(builder, loc, next);
         });
     sum = loop.getResult(0);
   }
-  Value size = constant(frame, static_cast<float>(norm.size));
-  Value mean = arith::DivFOp::create(builder, loc, sum, size);
-  Value shifted =
-      arith::AddFOp::create(builder, loc, mean, constant(frame, norm.epsilon));
+  Value size = f.constant(static_cast<float>(norm.size));
+  Value mean = f.div(sum, size);
+  Value shifted = f.add(mean, f.constant(norm.epsilon));
   Value root = math::SqrtOp::create(builder, loc, shifted);
-  return arith::DivFOp::create(builder, loc, constant(frame, 1), root);
+  return f.div(f.constant(1), root);
 }
 
 Value HeadMath::loadNormed(Value d) const {
@@ -98,10 +90,9 @@ Value HeadMath::loadNormed(Value d) const {
       [&](Value) -> Value {
         Value weights = convertLanes(
             frame, loadDense(frame, norm.weights, {}, d, split.piece), f32);
-        Value factors =
-            vector::BroadcastOp::create(builder, loc, values.getType(), factor);
-        Value scaled = arith::MulFOp::create(builder, loc, values, factors);
-        return arith::MulFOp::create(builder, loc, scaled, weights);
+        Value factors = f.broadcast(factor, values);
+        Value scaled = f.mul(values, factors);
+        return f.mul(scaled, weights);
       },
       values);
 }
@@ -120,20 +111,17 @@ Value HeadMath::rotateHalves(Value d, Value normed) const {
   Value offset = frame.sub(d, frame.index(rope.begin));
   Value isFirst = frame.below(offset, halfSize);
   auto select = [&](Value then, Value otherwise) -> Value {
-    return arith::SelectOp::create(builder, loc, isFirst, then, otherwise);
+    return f.select(isFirst, then, otherwise);
   };
   Value partner =
       loadNormed(select(frame.add(d, halfSize), frame.sub(d, halfSize)));
   Value column = select(offset, frame.sub(offset, halfSize));
   Value cosines = loadTable(column, split.piece);
   Value sines = loadTable(frame.add(column, halfSize), split.piece);
-  Value sign = select(constant(frame, -1), constant(frame, 1));
-  Value signs =
-      vector::BroadcastOp::create(builder, loc, sines.getType(), sign);
-  Value turned = arith::MulFOp::create(
-      builder, loc, partner,
-      arith::MulFOp::create(builder, loc, sines, signs).getResult());
-  return math::FmaOp::create(builder, loc, normed, cosines, turned);
+  Value sign = select(f.constant(-1), f.constant(1));
+  Value signs = f.broadcast(sign, sines);
+  Value turned = f.mul(partner, f.mul(sines, signs));
+  return f.fma(normed, cosines, turned);
 }
 
 Value HeadMath::rotatePairs(Value d, Value normed) const {
@@ -152,12 +140,10 @@ Value HeadMath::rotatePairs(Value d, Value normed) const {
       frame.div(frame.sub(d, frame.index(rope.begin)), frame.index(2));
   Value cosines = loadTable(column, count);
   Value sines = loadTable(frame.add(column, frame.index(rope.size / 2)), count);
-  Value down = arith::NegFOp::create(
-      builder, loc,
-      arith::MulFOp::create(builder, loc, second, sines).getResult());
-  Value up = arith::MulFOp::create(builder, loc, first, sines);
-  Value firsts = math::FmaOp::create(builder, loc, first, cosines, down);
-  Value seconds = math::FmaOp::create(builder, loc, second, cosines, up);
+  Value down = f.negate(f.mul(second, sines));
+  Value up = f.mul(first, sines);
+  Value firsts = f.fma(first, cosines, down);
+  Value seconds = f.fma(second, cosines, up);
   return vector::ShuffleOp::create(builder, loc, firsts, seconds, both);
 }
 

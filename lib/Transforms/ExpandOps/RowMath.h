@@ -11,6 +11,8 @@
 
 #include "Frame.h"
 
+#include "kvcache/Support/FloatBuilder.h"
+
 namespace mlir::kvcache {
 
 /// Loads `count` elements from `d` on of the head of a row, as it lies in
@@ -59,9 +61,10 @@ private:
   Frame frame;
   OpBuilder &builder;
   Location loc;
+  FloatBuilder f;
   LoadHead load;
-  const Norm &norm;
-  const Rope &rope;
+  Norm norm;
+  Rope rope;
   int64_t headSize;
   Split split;
   Value factor;

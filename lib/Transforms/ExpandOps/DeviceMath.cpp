@@ -1,4 +1,4 @@
-//===- FloatBuilder.cpp - Arithmetic of f32 -------------------------------===//
+//===- DeviceMath.cpp - Functions of f32 on a CPU or a GPU ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,79 +6,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FloatBuilder.h"
+#include "DeviceMath.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-VectorType FloatBuilder::vectorOf(int64_t lanes) const {
-  return VectorType::get(lanes, builder.getF32Type());
-}
-
-Value FloatBuilder::constant(Type type, float value) const {
-  TypedAttr attr = builder.getF32FloatAttr(value);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, value);
-  return arith::ConstantOp::create(builder, loc, attr);
-}
-
-Value FloatBuilder::constant(float value) const {
-  return constant(builder.getF32Type(), value);
-}
-
-Value FloatBuilder::splat(Value value, int64_t lanes) const {
-  return vector::BroadcastOp::create(builder, loc, vectorOf(lanes), value);
-}
-
-Value FloatBuilder::add(Value lhs, Value rhs) const {
-  return arith::AddFOp::create(builder, loc, lhs, rhs);
-}
-Value FloatBuilder::sub(Value lhs, Value rhs) const {
-  return arith::SubFOp::create(builder, loc, lhs, rhs);
-}
-Value FloatBuilder::mul(Value lhs, Value rhs) const {
-  return arith::MulFOp::create(builder, loc, lhs, rhs);
-}
-Value FloatBuilder::div(Value lhs, Value rhs) const {
-  return arith::DivFOp::create(builder, loc, lhs, rhs);
-}
-Value FloatBuilder::fma(Value lhs, Value rhs, Value sum) const {
-  return math::FmaOp::create(builder, loc, lhs, rhs, sum);
-}
-Value FloatBuilder::max(Value lhs, Value rhs) const {
-  return arith::MaxNumFOp::create(builder, loc, lhs, rhs);
-}
-Value FloatBuilder::select(Value condition, Value then, Value otherwise) const {
-  return arith::SelectOp::create(builder, loc, condition, then, otherwise);
-}
-Value FloatBuilder::isZero(Value value) const {
-  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, value,
-                               constant(0));
-}
-
-Value FloatBuilder::sumOf(Value vector) const {
-  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
-                                     vector, arith::FastMathFlags::reassoc);
-}
-Value FloatBuilder::maxOf(Value vector) const {
-  return vector::ReductionOp::create(builder, loc,
-                                     vector::CombiningKind::MAXNUMF, vector);
-}
-
-Value FloatBuilder::exp2(Value power) const {
+Value DeviceMath::exp2(Value power) const {
   if (!isGPU)
     return exp2Polynomial(power);
   return math::Exp2Op::create(builder, loc, power);
 }
 
 /// The series of e^(f ln 2) for |f| <= 0.5 is within 1 ulp.
-Value FloatBuilder::exp2Polynomial(Value power) const {
+Value DeviceMath::exp2Polynomial(Value power) const {
   Type type = power.getType();
   Type bits = builder.getI32Type();
   if (auto vector = dyn_cast<VectorType>(type))
@@ -109,7 +53,7 @@ Value FloatBuilder::exp2Polynomial(Value power) const {
 
 /// A chip's own has an error of 2^-22 (PTX ISA, "lg2.approx"); another needs
 /// CUDA's libdevice.
-Value FloatBuilder::log2(Value value) const {
+Value DeviceMath::log2(Value value) const {
   if (!isGPU)
     return math::Log2Op::create(builder, loc, value);
   auto call = LLVM::CallIntrinsicOp::create(
@@ -118,16 +62,16 @@ Value FloatBuilder::log2(Value value) const {
   return call.getResult(0);
 }
 
-Value FloatBuilder::log(Value value) const {
+Value DeviceMath::log(Value value) const {
   if (!isGPU)
     return math::LogOp::create(builder, loc, value);
   return mul(log2(value), constant(llvm::numbers::ln2f));
 }
 
 /// (1 - e) / (1 + e) with e = 2^(-2 |x| log2 e), with the sign of x.
-Value FloatBuilder::tanh(Value value) const {
+Value DeviceMath::tanh(Value value) const {
   Type type = value.getType();
-  Value size = math::AbsFOp::create(builder, loc, value);
+  Value size = abs(value);
   Value e = exp2(mul(size, constant(type, -2 * llvm::numbers::log2e)));
   Value one = constant(type, 1);
   Value ratio = div(sub(one, e), add(one, e));

@@ -1,0 +1,118 @@
+//===- FloatBuilder.cpp - Arithmetic of f32 -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Support/FloatBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+VectorType FloatBuilder::vectorOf(int64_t lanes) const {
+  return VectorType::get(lanes, f32);
+}
+
+Value FloatBuilder::constant(Type type, const llvm::APFloat &number) const {
+  TypedAttr attr = FloatAttr::get(f32, number);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector.clone(f32), Attribute(attr));
+  return arith::ConstantOp::create(builder, loc, attr);
+}
+Value FloatBuilder::constant(Type type, float number) const {
+  return constant(type, llvm::APFloat(number));
+}
+Value FloatBuilder::constant(Value like, float number) const {
+  return constant(like.getType(), number);
+}
+Value FloatBuilder::constant(float number) const {
+  return constant(f32, number);
+}
+
+Value FloatBuilder::add(Value lhs, Value rhs) const {
+  return arith::AddFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::add(Value lhs, float rhs) const {
+  return add(lhs, constant(lhs, rhs));
+}
+Value FloatBuilder::sub(Value lhs, Value rhs) const {
+  return arith::SubFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::mul(Value lhs, Value rhs) const {
+  return arith::MulFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::div(Value lhs, Value rhs) const {
+  return arith::DivFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::div(Value lhs, float rhs) const {
+  return div(lhs, constant(lhs, rhs));
+}
+Value FloatBuilder::fma(Value lhs, Value rhs, Value sum) const {
+  return math::FmaOp::create(builder, loc, lhs, rhs, sum);
+}
+Value FloatBuilder::max(Value lhs, Value rhs) const {
+  return arith::MaxNumFOp::create(builder, loc, lhs, rhs);
+}
+Value FloatBuilder::max(Value lhs, float rhs) const {
+  return max(lhs, constant(lhs, rhs));
+}
+Value FloatBuilder::min(Value lhs, float rhs) const {
+  return arith::MinNumFOp::create(builder, loc, lhs, constant(lhs, rhs));
+}
+Value FloatBuilder::abs(Value value) const {
+  return math::AbsFOp::create(builder, loc, value);
+}
+Value FloatBuilder::negate(Value value) const {
+  return arith::NegFOp::create(builder, loc, value);
+}
+
+Value FloatBuilder::select(Value condition, Value then, Value otherwise) const {
+  return arith::SelectOp::create(builder, loc, condition, then, otherwise);
+}
+Value FloatBuilder::select(arith::CmpFPredicate predicate, Value lhs, float rhs,
+                           Value then, Value otherwise) const {
+  Value condition =
+      arith::CmpFOp::create(builder, loc, predicate, lhs, constant(lhs, rhs));
+  return select(condition, then, otherwise);
+}
+Value FloatBuilder::isZero(Value value) const {
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, value,
+                               constant(0));
+}
+
+Value FloatBuilder::splat(Value value, int64_t lanes) const {
+  return vector::BroadcastOp::create(builder, loc, vectorOf(lanes), value);
+}
+Value FloatBuilder::broadcast(Value scalar, Value like) const {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector)
+    return scalar;
+  return vector::BroadcastOp::create(builder, loc,
+                                     vector.clone(scalar.getType()), scalar);
+}
+Value FloatBuilder::spread(Value scales, Value like,
+                           int64_t granularity) const {
+  if (!isa<VectorType>(scales.getType()))
+    return broadcast(scales, like);
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector)
+    return vector::ExtractOp::create(builder, loc, scales, 0);
+  SmallVector<int64_t> groups;
+  for (int64_t lane = 0; lane < vector.getNumElements(); ++lane)
+    groups.push_back(lane / granularity);
+  return vector::ShuffleOp::create(builder, loc, scales, scales, groups);
+}
+
+Value FloatBuilder::sumOf(Value vector) const {
+  return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
+                                     vector, arith::FastMathFlags::reassoc);
+}
+Value FloatBuilder::maxOf(Value vector) const {
+  return vector::ReductionOp::create(builder, loc,
+                                     vector::CombiningKind::MAXNUMF, vector);
+}

@@ -1,0 +1,41 @@
+//===- DeviceMath.h - Functions of f32 on a CPU or a GPU --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
+
+#include "Frame.h"
+
+#include "kvcache/Support/FloatBuilder.h"
+
+namespace mlir::kvcache {
+
+/// Builds arithmetic and functions as the device has them.
+class DeviceMath : public FloatBuilder {
+public:
+  explicit DeviceMath(const Frame &frame)
+      : FloatBuilder(frame.builder, frame.loc), isGPU(frame.isGPU) {}
+
+  /// 2 to a power that is not positive, below -126 at most 2^-126. On the CPU
+  /// within an ulp; a GPU has an instruction for it.
+  Value exp2(Value power) const;
+  /// The logarithm of base 2 of a float.
+  Value log2(Value value) const;
+  /// The natural logarithm of a float.
+  Value log(Value value) const;
+  Value tanh(Value value) const;
+
+private:
+  Value exp2Polynomial(Value power) const;
+
+  bool isGPU;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
