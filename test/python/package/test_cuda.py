@@ -149,6 +149,37 @@ def test_a_captured_call_runs_when_its_graph_does(driver, stream, append, append
         assert (placed[0].numpy() == appended).all()
 
 
+def test_attention_in_parts_replays_with_other_lengths(driver, stream):
+    """The grid and the workspace depend on sizes only, and each replay leaves zeros."""
+    from cuda.bindings import driver as bindings
+
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
+    program = standin.get().jit(operation.source, capturable=True)
+    program.load()
+    random = np.random.default_rng(8)
+    blocks = random.standard_normal((9, 2, 1, 16, 1, 64)).astype(ml_dtypes.bfloat16)
+    q = random.standard_normal((2, 4, 64)).astype(ml_dtypes.bfloat16)
+    lengths, table = np.zeros(2, np.int32), np.arange(8, dtype=np.int32).reshape(2, 4)
+    arrays = blocks, lengths, table, q, np.array([0, 1, 2], np.int32), q, np.zeros((2, 4), np.float32)
+    placed = [DeviceArray(each) for each in (*arrays, np.zeros(operation.workspace_size(2), np.int8))]
+    *cache, new, offsets, out, lse, workspace = (each.tensor() for each in placed)
+    function = program.function("attention")
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), int(stream)), driver.rules(stream):
+        graph = capture(stream, lambda: function(*cache, 1, 64, 0, new, offsets, out, lse, 0.1, workspace))
+    for now in ([0, 63], [40, 17], [15, 16]):
+        lengths[:] = now
+        succeed(bindings.cuMemcpyHtoD(placed[1].address, lengths.ctypes.data, lengths.nbytes))
+        succeed(bindings.cuGraphLaunch(graph, stream))
+        synchronize(stream)
+        inputs = kvcache.StepInputs.of(blocks=blocks, lengths=lengths, lut=table, row_offsets=arrays[4])
+        wanted, wanted_lse = np.empty_like(q), np.empty((2, 4), np.float32)
+        kvcache.ops.attention(params, 4)(inputs, 0, q, out=wanted, lse=wanted_lse, scale=0.1)
+        np.testing.assert_allclose(placed[-2].numpy(), wanted_lse, rtol=1e-4)
+        error = placed[-3].numpy().astype(np.float32) - wanted.astype(np.float32)
+        assert np.abs(error).max() < 0.02 and not placed[-1].numpy().any()
+
+
 def test_descriptors_are_parameters(driver, stream):
     """Of a copy by TMA: no memory on the device is needed for them."""
     source = (EXAMPLES / "key_tile.mlir").read_text()
