@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles the examples for several chips, and runs most of them on the CPU.
 
-Two of them run on the emulator as well, as each of the chips would run them.
+Two of them run on the emulator as well, as each of the chips would run them, and so
+does attention: decode, a prompt, MLA and sparse rows.
 
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
 bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
@@ -27,6 +28,7 @@ try:
 except ImportError as error:
     fail_to_import(error)
 
+import demo_attention
 import reference
 
 CHIPS = ["sm_80", "sm_90a", "sm_100a"]
@@ -283,8 +285,7 @@ def appended_tokens(cache, layer):
     model = cache.model, cache.after, cache.lut, layer
     tokens = int(cache.after.max())
     everything = [
-        reference.gather(*model, kv, tokens)
-        for kv in (reference.KEYS, reference.VALUES)
+        reference.gather(*model, kv, tokens) for kv in (reference.KEYS, reference.VALUES)
     ]
     nothing = np.zeros_like(cache.before)
     for lengths, counts in (nothing, PROMPTS), (cache.before, STEP):
@@ -386,6 +387,7 @@ def run_examples(quick, chips):
     _, q, exact = jobs[0]
     fp8_outs = run_fp8(rng, cache, attention_layers[0], q, results)
     run_emulated(chips, cache, attention_layers[0], results)
+    demo_attention.run(rng, chips, results)
     print()
     print_errors({"bf16": outs[0], **fp8_outs}, exact)
     return results.agree
@@ -395,7 +397,8 @@ def main():
     parser = argparse.ArgumentParser(
         description="Compiles the examples for several chips, then runs gather, append"
         " and attention, in bf16 and fp8, on the CPU, and two kernels of each chip on"
-        " the emulator, on a cache of Llama-3-8B's shape, and compares with NumPy.",
+        " the emulator, on a cache of Llama-3-8B's shape, and attention of a batch on"
+        " both, and compares with NumPy.",
         epilog="example: demo.py --quick --chips sm_90a,sm_120a",
     )
     parser.add_argument(

@@ -11,9 +11,10 @@ STEPS = {int(path.name.split("-")[0]): path for path in (pages.ROOT / "examples"
 SECTION = re.compile(r"^## (\d+)\. .*\n", re.MULTILINE)
 
 
-def test_first_kernel_is_that_of_its_file():
-    (kernel,) = pages.fences(GUIDE, "mlir")
-    assert STEPS[1].read_text().endswith("\n\n" + kernel)
+def test_sources_are_those_of_their_files():
+    files = STEPS[1], pages.ROOT / "examples/attention_op.mlir"
+    for path, source in zip(files, pages.fences(GUIDE, "mlir"), strict=True):
+        assert path.read_text().endswith("\n\n" + source)
 
 
 def test_every_step_has_a_file_and_a_section():
