@@ -17,6 +17,7 @@ examples:
   scripts/bench --works linear
   scripts/bench --out /tmp/results --markdown
   scripts/bench manager --help      # page managers on the CPU, ours and vLLM's
+  scripts/bench transfer --help     # pages from another process, beside NIXL alone
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AtomicOrder.h"
 #include "KernelMessages.h"
 #include "kvcache/Conversion/Passes.h"
 
@@ -35,6 +36,7 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     gpu::GPUModuleOp module = getOperation();
     if (failed(lowerKernelMessages(module)))
       return signalPassFailure();
+    orderAtomicUpdates(module);
     LowerToLLVMOptions options(
         &getContext(), DataLayout(cast<DataLayoutOpInterface>(*module)));
     LLVMTypeConverter converter(&getContext(), options);
@@ -46,6 +48,7 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (failed(applyPartialConversion(&op, target, frozen)))
         return signalPassFailure();
+    relaxAtomicUpdates(module);
     if (failed(checkCallees(module)))
       signalPassFailure();
   }

@@ -13,6 +13,8 @@
 // RUN: %{run} WRITE_OF_WHAT_OTHERS_READ
 // REDEFINE: %{case} = atomic_and_plain
 // RUN: %{run} ATOMIC_AND_PLAIN
+// REDEFINE: %{case} = flag_without_fences
+// RUN: %{run} FLAG_WITHOUT_FENCES
 // REDEFINE: %{case} = not_written
 // RUN: %{run} NOT_WRITTEN
 // REDEFINE: %{case} = partly_written
@@ -105,6 +107,36 @@ gpu.module @kernels {
       %old = memref.atomic_rmw addi %one, %tile[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
     } else {
       memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    gpu.return
+  }
+
+  // An atomic update orders nothing: PTX has it without an order.
+  gpu.func @flag_without_fences() workgroup(%flag: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %t = gpu.thread_id x
+    %is_first = arith.cmpi eq, %t, %c0 : index
+    scf.if %is_first {
+      memref.store %zero, %flag[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    }
+    nvvm.barrier0
+    scf.if %is_first {
+      scf.while : () -> () {
+        %value = memref.atomic_rmw addi %zero, %flag[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
+        %again = arith.cmpi eq, %value, %zero : i32
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
+      // FLAG_WITHOUT_FENCES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @__wg_flag_without_fences_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+4]]:7 without order between them (a race)
+      %value = memref.load %flag[%c1] : memref<64xi32, #gpu.address_space<workgroup>>
+      memref.store %value, %flag[%c1] : memref<64xi32, #gpu.address_space<workgroup>>
+    } else {
+      memref.store %one, %flag[%c1] : memref<64xi32, #gpu.address_space<workgroup>>
+      %old = memref.atomic_rmw addi %one, %flag[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
     }
     gpu.return
   }
@@ -364,6 +396,13 @@ func.func @atomic_and_plain() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 2 : index
   gpu.launch_func @kernels::@atomic_and_plain blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  return
+}
+
+func.func @flag_without_fences() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 2 : index
+  gpu.launch_func @kernels::@flag_without_fences blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
   return
 }
 

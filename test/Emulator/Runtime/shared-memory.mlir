@@ -57,11 +57,13 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
+      llvm.fence syncscope("block") acquire
       %value = memref.load %flag[%c1] : memref<2xi32, #gpu.address_space<workgroup>>
       memref.store %value, %out[%c1] : memref<4xi32>
     } else {
       %answer = arith.constant 42 : i32
       memref.store %answer, %flag[%c1] : memref<2xi32, #gpu.address_space<workgroup>>
+      llvm.fence syncscope("block") release
       %old = memref.atomic_rmw addi %one, %flag[%c0] : (i32, memref<2xi32, #gpu.address_space<workgroup>>) -> i32
     }
     gpu.return
