@@ -27,3 +27,9 @@ add_compile_definitions(__asan_poison_memory_region=__asan_unpoison_memory_regio
 add_compile_definitions(_GLIBCXX_ASSERTIONS)
 # One runtime for programs and for the libraries that Python and plugins' hosts load.
 add_link_options(${sanitizers} -shared-libasan "LINKER:-rpath,${asan_folder}")
+
+# The preset "fuzz": libFuzzer sees which of this project's code an input reaches.
+option(KVCACHE_FUZZ "Build the inputs of libFuzzer in test/fuzz/inputs" OFF)
+if(KVCACHE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

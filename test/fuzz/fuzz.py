@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -186,7 +187,53 @@ def reduce_mutant(path):
         reduced.unlink(missing_ok=True)
 
 
-FUZZERS = {"generate": generate, "mutate": mutate, "bytecode": damage_bytecode}
+# libFuzzer
+
+
+def run_inputs(seed, seconds, totals):
+    """Each program of test/fuzz/inputs, for its part of the time."""
+    show, count, findings = Show("inputs", seed), 0, 0
+    # MLIR's libraries would come before the runtime.
+    find_runtime = ["clang-22", "-print-file-name=libclang_rt.asan-x86_64.so"]
+    runtime = subprocess.check_output(find_runtime, text=True).strip()
+    environment = {**os.environ, "LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    FINDINGS.mkdir(parents=True, exist_ok=True)
+    for name in INPUTS:
+        corpus_folder = FOLDER / "inputs" / name
+        corpus_folder.mkdir(parents=True, exist_ok=True)
+        result = subprocess.run(
+            [
+                ROOT / "build-fuzz" / "test" / "fuzz" / f"kvcache-fuzz-{name}",
+                f"-seed={seed}",
+                f"-max_total_time={max(1, seconds // len(INPUTS)):.0f}",
+                f"-artifact_prefix={FINDINGS}/{name}-{seed}-",
+                "-print_final_stats=1",
+                "-timeout=10",
+                "-verbosity=0",
+                corpus_folder,
+            ],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        done = re.search(r"number_of_executed_units: (\d+)", result.stderr)
+        count += int(done[1]) if done else 0
+        if result.returncode:
+            findings += 1
+            print(f"kvcache-fuzz-{name}: {result.stderr[-2000:]}")
+    show.progress(count, findings, force=True)
+    totals.add("inputs", seed, seed + 1, count, show.seconds, findings)
+    return count, findings
+
+
+INPUTS = ("parser", "bytecode", "capi")
+FUZZERS = {
+    "generate": generate,
+    "mutate": mutate,
+    "bytecode": damage_bytecode,
+    "inputs": run_inputs,
+}
 
 
 def main():
@@ -195,7 +242,7 @@ def main():
     parser.add_argument("--seed", type=int)
     parser.add_argument("--only", action="append", choices=[*FUZZERS])
     arguments = parser.parse_args()
-    fuzzers = arguments.only or list(FUZZERS)
+    fuzzers = arguments.only or [name for name in FUZZERS if name != "inputs"]
     seconds = 60 * arguments.minutes / len(fuzzers)
     totals, count, findings = Totals(), 0, 0
     for fuzzer in fuzzers:

@@ -1,0 +1,78 @@
+"""Compiles each file of a build folder alone, and each header as a file.
+
+Arguments: a folder with compile_commands.json, the folder that has the generated
+headers, how many at a time, and words of which one is in the path of a file.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# A C++ header that several languages and compilers read is checked where it is used.
+FOLDERS = ("include", "lib", "python/src", "tools", "test/fuzz")
+
+
+def read_commands(folder, generated):
+    """The command that checks a file, of each file of ours."""
+    commands = {}
+    for entry in json.loads((folder / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if not path.is_relative_to(ROOT) or path.is_relative_to(folder):
+            continue
+        text = entry["command"].replace(f"{folder}/", f"{generated}/")
+        words = shlex.split(text)
+        while not words[0].endswith(("clang++-22", "clang-22", "clang++", "clang")):
+            del words[0]
+        end = words.index("-o")
+        commands[path] = [*words[:end], "-fsyntax-only", "-Wno-unused-command-line-argument"]
+    return commands
+
+
+def find_neighbour(header, commands):
+    """A file whose options a header can be compiled with: one of the nearest folder."""
+    parts = header.relative_to(ROOT).parts
+    where = Path("lib", *parts[2:-1]) if parts[0] == "include" else Path(*parts[:-1])
+    for folder in (ROOT / where, *(ROOT / where).parents):
+        for path in commands:
+            if path.suffix == ".cpp" and path.is_relative_to(folder):
+                return path
+    raise SystemExit(f"no file is compiled near {header}")
+
+
+def list_checks(commands):
+    for path, command in commands.items():
+        yield path, [*command, str(path)]
+    for folder in FOLDERS:
+        for header in sorted((ROOT / folder).rglob("*.h")):
+            command = commands[find_neighbour(header, commands)]
+            yield header, [*command, "-Wno-pragma-once-outside-header", "-x", "c++", str(header)]
+
+
+def check(item):
+    path, command = item
+    result = subprocess.run(command, capture_output=True, text=True)
+    return path, result.returncode, result.stderr
+
+
+def main():
+    folder, generated, jobs, *words = sys.argv[1:]
+    commands = read_commands(Path(folder), Path(generated))
+    checks = list(list_checks(commands))
+    if words:
+        checks = [item for item in checks if any(word in str(item[0]) for word in words)]
+    failed = 0
+    with ThreadPoolExecutor(int(jobs)) as pool:
+        for path, status, errors in pool.map(check, checks):
+            if status:
+                failed += 1
+                print(f"{path.relative_to(ROOT)}:\n{errors}", flush=True)
+    print(f"{len(checks)} files, {failed} failed")
+    return 1 if failed or not checks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
