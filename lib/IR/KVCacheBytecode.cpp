@@ -46,6 +46,27 @@ LogicalResult readEnum(DialectBytecodeReader &reader, Enum &value,
   return success();
 }
 
+LogicalResult readElement(DialectBytecodeReader &reader, Type &type) {
+  return reader.readType(type);
+}
+LogicalResult readElement(DialectBytecodeReader &reader, int64_t &number) {
+  return reader.readSignedVarInt(number);
+}
+
+/// Reads a list. The reader's own functions reserve memory for the length that
+/// a damaged file gives.
+template <typename T>
+LogicalResult readElements(DialectBytecodeReader &reader,
+                           SmallVector<T> &elements) {
+  uint64_t size;
+  if (failed(reader.readVarInt(size)))
+    return failure();
+  while (size--)
+    if (failed(readElement(reader, elements.emplace_back())))
+      return failure();
+  return success();
+}
+
 /// Converts a parameter to the form that its attribute or type takes.
 template <typename T> const T &asParameter(const T &value) { return value; }
 template <typename T> ArrayRef<T> asParameter(const SmallVector<T> &values) {

@@ -28,6 +28,15 @@ def Eviction : Enum<"Eviction">;
 def CopyKind : Enum<"CopyKind">;
 def TableKind : Enum<"TableKind">;
 
+/// Encodes a list as its length and its elements.
+class Elements<string type, string writer> :
+  WithParser <"succeeded(readElements($_reader, $_var))",
+  WithBuilder<"$_args",
+  WithPrinter<"$_writer." # writer # "($_getter)",
+  WithType   <"SmallVector<" # type # ">">>>>;
+def TypeElements : Elements<"Type", "writeTypes">;
+def SignedVarIntElements : Elements<"int64_t", "writeSignedVarInts">;
+
 // Run the same verifiers on bytecode as on text.
 defvar build = "getChecked<$_resultType>(reader, context, $_args)";
 
@@ -171,11 +180,11 @@ def TileType : DialectType<(type
 )>;
 def PipeType : DialectType<(type
   SignedVarInt:$stages,
-  Array<Type>:$tiles,
+  TypeElements:$tiles,
   SignedVarInt:$producers
 )>;
 def TMATileType : DialectType<(type
-  Array<SignedVarIntList>:$box,
+  SignedVarIntElements:$box,
   Type:$elementType,
   Swizzle:$swizzle,
   SignedVarInt:$l2Promotion

@@ -60,7 +60,7 @@ public:
 
   LogicalResult readAttribute(Attribute &result) override {
     result = pick(attributes);
-    return success(result != nullptr);
+    return hasMore();
   }
   LogicalResult readOptionalAttribute(Attribute &result) override {
     result = input.ConsumeBool() ? pick(attributes) : Attribute();
@@ -68,10 +68,10 @@ public:
   }
   LogicalResult readType(Type &result) override {
     result = pick(types);
-    return success(result != nullptr);
+    return hasMore();
   }
   LogicalResult readVarInt(uint64_t &result) override {
-    if (input.remaining_bytes() == 0)
+    if (failed(hasMore()))
       return failure();
     result = input.ConsumeBool() ? input.ConsumeIntegral<uint8_t>()
                                  : input.ConsumeIntegral<uint64_t>();
@@ -108,6 +108,8 @@ public:
   }
 
 private:
+  /// Nothing is read behind the end.
+  LogicalResult hasMore() { return success(input.remaining_bytes() > 0); }
   FailureOr<AsmDialectResourceHandle> readResourceHandle() override {
     return failure();
   }
