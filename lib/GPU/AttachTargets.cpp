@@ -11,6 +11,8 @@
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Target/Chip.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/TargetParser/Triple.h"
