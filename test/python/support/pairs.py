@@ -1,13 +1,18 @@
 """Few combinations of many properties."""
 
 import itertools
+import os
 
 
 def pairwise(*axes, together=()):
     """Combinations of one value of each axis, with every two values of two axes in one.
 
-    So are every values of the axes whose numbers ``together`` gives.
+    So are every values of the axes whose numbers ``together`` gives. All combinations, if
+    KVCACHE_COMBINATIONS is their number or more.
     """
+    everything = list(itertools.product(*axes))
+    if len(everything) <= int(os.environ.get("KVCACHE_COMBINATIONS", "0")):
+        return everything
 
     def parts(combination):
         numbered = tuple(enumerate(combination))
@@ -16,9 +21,7 @@ def pairwise(*axes, together=()):
             tuple(numbered[axis] for axis in together),
         }
 
-    all_parts = {
-        combination: parts(combination) for combination in itertools.product(*axes)
-    }
+    all_parts = {combination: parts(combination) for combination in everything}
     missing = set().union(*all_parts.values())
     chosen = []
     while missing:
