@@ -130,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.sender:
         send(options.sender)
         return 0
+    os.environ.setdefault("NIXL_LOG_LEVEL", "WARNING")  # it writes to the standard output
     print("| over | MiB | fetch, GB/s | NIXL alone, GB/s | ratio |\n| --- | --: | --: | --: | --: |")
     for name, tls in TRANSPORTS.items():
         os.environ["UCX_TLS"] = tls
