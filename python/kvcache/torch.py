@@ -19,7 +19,7 @@ except ImportError as error:
 
 from .execution.runtime import JitModule
 from .execution.signatures import Argument
-from .ops import Operation
+from .ops.operations import Operation
 from .ops.bindings import Binding
 
 __all__ = ["op"]

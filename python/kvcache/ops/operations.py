@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operations that the functions of this package make."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..cache.params import KVCacheParams
+from ..checks import check_instance, check_positive
+from ..compilation.compiler import compile as compile_source
+from ..compilation.modules import CompiledModule
+from ..execution.arrays import Array, Value
+from ..execution.runtime import JitModule, jit
+from ..pages.inputs import StepInputs
+from .arguments import check_given
+from .attention import AttentionSpec, Workspaces
+from .sources import (
+    LayerSpec,
+    append_source,
+    attention_source,
+    copy_pages_source,
+    gather_source,
+    merge_states_source,
+)
+
+_CACHE = ("blocks", "scales")
+
+Scale = float | Array | None
+"""A static scale: a number, or float32 [heads]."""
+
+
+class Operation:
+    """A compiled operation; one of the functions of this package makes it.
+
+    Attributes:
+        source: The module's text, before the operation is expanded.
+        functions: The names of what it exports.
+        target: What it is compiled for, as in ``jit``.
+        mutates: The arguments that it writes to.
+        bounds_checks: Whether it is compiled with checks, as in ``jit``.
+        write: Makes the source, of what is compiled and the dtype of rows.
+    """
+
+    functions: tuple[str, ...]
+    mutates: tuple[str, ...]
+    write: ClassVar[Any]
+
+    def __init__(
+        self, source: str, target: str, spec: Any, bounds_checks: bool
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.bounds_checks = bounds_checks
+        self._spec = spec
+
+    @functools.cached_property
+    def program(self) -> JitModule:
+        """The compiled functions."""
+        return jit(
+            self.source,
+            target=self.target,
+            bounds_checks=self.bounds_checks,
+            cached=True,
+        )
+
+    def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
+        """The kernels for a chip, as ``kvcache.compile`` gives them."""
+        return compile_source(
+            self.source,
+            target=chip,
+            format=format,
+            bounds_checks=self.bounds_checks,
+            cached=True,
+        )
+
+    def _call(self, *arguments: Value) -> None:
+        self.program.call(self.functions[0], *arguments)
+
+
+class OnLayer(Operation):
+    """An operation on the keys and values of a layer, maybe with static scales."""
+
+    def _layer(self) -> LayerSpec:
+        """What is said of the layer."""
+        spec: LayerSpec = self._spec
+        return spec
+
+    def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
+        """The static scales as arguments: f32 [heads] each."""
+        spec = self._layer()
+        given: list[tuple[str, Scale]] = [("key_scale", key_scale)]
+        if not spec.params.is_mla:
+            given.append(("value_scale", value_scale))
+        elif value_scale is not None:
+            raise ValueError("a latent cache takes no 'value_scale'")
+        for name, scale in given:
+            check_given(name, scale, spec.static_scales)
+        if not spec.static_scales:
+            return ()
+        heads = spec.params.n_kv_heads_per_device
+        return tuple(
+            (
+                _repeat(float(scale), heads)
+                if isinstance(scale, int | float | np.number)
+                else scale
+            )
+            for _, scale in given
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _repeat(scale: float, heads: int) -> np.ndarray:
+    """A static scale for each head: calls repeat theirs, and only read it."""
+    return np.full(heads, scale, np.float32)
+
+
+class Append(OnLayer):
+    write = staticmethod(append_source)
+    functions = ("append",)
+    mutates = (*_CACHE, "queries")
+
+    def __init__(
+        self, source: str, target: str, spec: LayerSpec, bounds_checks: bool
+    ) -> None:
+        super().__init__(source, target, spec, bounds_checks)
+        self._extra = frozenset(spec.options.extra(spec.params.head_dim, ""))
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        keys: Array,
+        values: Array | None = None,
+        queries: Array | None = None,
+        device: int = 0,
+        *,
+        latent_rope: Array | None = None,
+        slots: Array | None = None,
+        norm: Array | None = None,
+        query_norm: Array | None = None,
+        rope: Array | None = None,
+        positions: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
+    ) -> None:
+        """Writes the pending tokens of a step to a layer.
+
+        What the operation was made for must be given, and nothing else. Keys are normed,
+        roped and rounded, in this order; values are rounded.
+
+        Args:
+            inputs: Of the manager, or of ``StepInputs.of``.
+            layer: In the cache.
+            keys: [total, heads, head_dim], in the order of the inputs' tokens; without
+                the elements of ``latent_rope``.
+            values: The same; None for a latent cache.
+            queries: [total, query_heads, head_dim], normed and roped in place.
+            device: Whose tensors it writes.
+            latent_rope: [total, 1, elements], the last elements of latent rows.
+            slots: Where each row goes, page * page_size + offset, [total]; a row with a
+                negative one is skipped, but its queries are not. Lengths and table of
+                the inputs are not read then. Rows with one slot have no meaning, and are
+                an error with ``bounds_checks``.
+            norm: The weights of the RMS norm of each head of keys, of the dtype of rows.
+            query_norm: The same for queries.
+            rope: float32 [positions, elements]: for each position half as many cosines
+                as elements are rotated, and then as many sines.
+            positions: The row of each token in ``rope``, [total]; unless the operation
+                was made with them, that of its place in the sequence.
+            key_scale: What keys are divided by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
+        """
+        given = {
+            "latent_rope": latent_rope,
+            "slots": slots,
+            "norm": norm,
+            "query_norm": query_norm,
+            "rope": rope,
+            "positions": positions,
+            "queries": queries,
+        }
+        for name, array in given.items():
+            check_given(name, array, name in self._extra)
+        dense = (keys,) if values is None else (keys, values)
+        if latent_rope is not None:
+            dense = (*dense, given.pop("latent_rope"))
+        self._call(
+            *_collection(inputs, device),
+            layer,
+            *dense,
+            _offsets(inputs),
+            *(array for array in given.values() if array is not None),
+            *self._scales(key_scale, value_scale),
+        )
+
+
+class Gather(OnLayer):
+    write = staticmethod(gather_source)
+    functions = ("gather",)
+    mutates = ("keys", "values")
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        keys_out: Array,
+        values_out: Array | None = None,
+        device: int = 0,
+        *,
+        output_offsets: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
+    ) -> None:
+        """Copies all tokens, those of this step included, to dense arrays.
+
+        Args:
+            inputs: As for ``append``.
+            layer: In the cache.
+            keys_out: [batch, longest, heads, head_dim]; zeros behind a sequence's end.
+                Ragged: [total, heads, head_dim].
+            values_out: The same; None for a latent cache.
+            device: Whose tensors it reads.
+            output_offsets: Ragged: int32 [batch + 1], where the rows of each sequence
+                begin in the outputs, and where the last ones end. Zeros follow a
+                sequence that has fewer tokens.
+            key_scale: What keys are multiplied by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
+        """
+        check_given("output_offsets", output_offsets, self._spec.ragged)
+        ragged = () if output_offsets is None else (output_offsets,)
+        scales = self._scales(key_scale, value_scale)
+        dense = (keys_out,) if values_out is None else (keys_out, values_out)
+        self._call(
+            *_collection(inputs, device),
+            layer,
+            *dense,
+            _offsets(inputs),
+            *ragged,
+            *scales,
+        )
+
+
+class CopyPages(Operation):
+    write = staticmethod(copy_pages_source)
+    functions = ("copy_pages",)
+    mutates = _CACHE
+
+    def __call__(self, inputs: StepInputs, pairs: Array, device: int = 0) -> None:
+        """Copies pages: all layers, keys and values, with their scales.
+
+        Args:
+            inputs: As for ``append``; their sequences do not matter.
+            pairs: int32 [n, 2], from and to; a negative number skips a pair.
+            device: Whose tensors it changes.
+        """
+        self._call(*_collection(inputs, device), pairs)
+
+
+class MergeStates(Operation):
+    write = staticmethod(merge_states_source)
+    functions = ("merge_states",)
+    mutates = ("out", "lse")
+
+    def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
+        """Merges the attention over parts of the keys.
+
+        Args:
+            outs: [parts, total, heads, head_dim].
+            lses: float32 [parts, total, heads]: natural logarithms of the sums of
+                exponentials; -inf for a part without keys.
+            out: [total, heads, head_dim], written.
+            lse: float32 [total, heads], written.
+        """
+        self._call(outs, lses, out, lse)
+
+
+class Attention(OnLayer):
+    write = staticmethod(attention_source)
+    functions = ("attention",)
+    mutates = ("out", "lse", "workspace")
+
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        subject: tuple[KVCacheParams, AttentionSpec],
+        bounds_checks: bool,
+    ) -> None:
+        params, spec = subject
+        super().__init__(source, target, spec, bounds_checks)
+        self._of_layer = LayerSpec(params, static_scales=spec.static_scales)
+        self._no_lse = np.empty((0, spec.query_heads), np.float32)
+        self._workspaces = Workspaces(spec, target)
+
+    def _layer(self) -> LayerSpec:
+        return self._of_layer
+
+    def workspace_size(self, batch: int) -> int:
+        """The bytes of the workspace of so many sequences; 0 if rows are not split."""
+        check_positive(batch=batch)
+        return int(self._spec.workspace_size(int(batch)))
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        q: Array,
+        *,
+        out: Array,
+        lse: Array | None = None,
+        scale: float,
+        sinks: Array | None = None,
+        mask: Array | None = None,
+        rows: Array | None = None,
+        workspace: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
+        device: int = 0,
+    ) -> None:
+        """Attends to all tokens, those of this step included: append them first.
+
+        Args:
+            inputs: As for ``append``.
+            layer: In the cache.
+            q: [total, query_heads, head_dim], in the order of the inputs' tokens.
+            out: [total, query_heads, value_dim], written; zeros for what sees no token.
+            lse: float32 [total, query_heads], written unless None: the natural logarithm
+                of the denominator, -inf for what sees no token.
+            scale: What scores are multiplied by.
+            sinks: float32 [query_heads], if the operation was made with sinks.
+            mask: int32 [total, words], if it was made with a mask: bit j says whether a
+                query sees the j-th new token of its sequence. Tokens of earlier steps
+                are all seen.
+            rows: int32 [total, n], if it was made with rows: page * page_size + offset of
+                each token that a query sees; negative ones are skipped.
+            workspace: int8 [bytes], if it was made with splits: at least
+                ``workspace_size`` of the sequences, zeroed once, and for one call at a
+                time; operations may share it. Unless given, the operation keeps one for
+                each thread; a GPU needs one in its memory.
+            key_scale: What keys are multiplied by, if the operation was made with static
+                scales: a number, or float32 [heads].
+            value_scale: The same for values; None for a latent cache.
+            device: Whose tensors it reads.
+        """
+        offsets = _offsets(inputs)
+        workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1)
+        given = {"sinks": sinks, "mask": mask, "rows": rows}
+        for name, array in given.items():
+            made = name in self._spec.extra
+            if (array is not None) != made:
+                raise ValueError(
+                    f"this operation was made with {name}={made}: expects "
+                    f"{'' if made else 'no '}'{name}'"
+                )
+        more = [array for array in given.values() if array is not None]
+        lse = self._no_lse if lse is None else lse
+        dense = q, offsets, out, lse, float(scale), *workspaces, *more
+        scales = self._scales(key_scale, value_scale)
+        self._call(*_collection(inputs, device), layer, *dense, *scales)
+
+
+def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
+    check_instance(StepInputs, inputs=inputs)
+    return inputs.collection(device)
+
+
+def _offsets(inputs: StepInputs) -> Any:
+    offsets = inputs.row_offsets
+    return offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets
