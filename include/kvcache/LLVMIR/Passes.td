@@ -141,8 +141,8 @@ def InlineChecks : Pass<"kvcache-inline-checks", "::mlir::ModuleOp"> {
 def CheckLowered : Pass<"kvcache-check-lowered"> {
   let summary = "Reject ops that no pass has lowered to LLVM";
   let description = [{
-    Runs before the translation to LLVM IR, and reports each remaining op as an
-    error at its location.
+    Runs before the translation to LLVM IR, and reports each remaining op, and
+    each element type of an op that is not LLVM's, as an error at its location.
   }];
 }
 
