@@ -199,11 +199,14 @@ LogicalResult kvcache::lowerLaunch(gpu::LaunchFuncOp launch,
   // If the launch has a stream, its owner waits for it.
   if (!hasStream)
     device.finish(builder, cast<gpu::AsyncOpInterface>(*launch), what);
-  SmallVector<Value> operands(launch.getKernelOperands());
+  // Once for an operand that is there twice.
+  llvm::SmallSetVector<Operation *, 4> casts;
+  for (Value operand : launch.getKernelOperands())
+    if (auto cast = operand.getDefiningOp<UnrealizedConversionCastOp>())
+      casts.insert(cast);
   launch.erase();
-  for (Value operand : operands)
-    if (auto cast = operand.getDefiningOp<UnrealizedConversionCastOp>();
-        cast && cast.use_empty())
-      cast.erase();
+  for (Operation *cast : casts)
+    if (cast->use_empty())
+      cast->erase();
   return success();
 }

@@ -185,3 +185,24 @@ func.func @attributes(%n: i64) {
 }
 
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+
+gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, assembly = "ptx">]
+
+// A cast of an operand goes with its launch, also of one that is there twice.
+
+// CHECK-LABEL: func.func @twice
+// CHECK-NOT:     unrealized_conversion_cast
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK-NOT:     unrealized_conversion_cast
+// CHECK:         return
+func.func @twice(%descriptor: vector<128xi8>, %n: i64) {
+  %address = builtin.unrealized_conversion_cast %descriptor : vector<128xi8> to !llvm.ptr
+  gpu.launch_func @kernels::@gather blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+      args(%address : !llvm.ptr, %n : i64, %address : !llvm.ptr, %address : !llvm.ptr)
+  return
+}
+}
