@@ -179,8 +179,13 @@ LogicalResult kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
                                  "'kvcache-lower-control-flow' goes first";
       return WalkResult::interrupt();
     }
-    if (isa<cf::AssertOp, gpu::PrintfOp>(op))
-      ops.push_back(op);
+    if (!isa<cf::AssertOp, gpu::PrintfOp>(op))
+      return WalkResult::advance();
+    if (!op->getParentOfType<FunctionOpInterface>()) {
+      op->emitOpError("is in no function of its module");
+      return WalkResult::interrupt();
+    }
+    ops.push_back(op);
     return WalkResult::advance();
   });
   if (result.wasInterrupted())

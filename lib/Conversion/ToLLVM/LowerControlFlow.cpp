@@ -12,6 +12,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Rewrite/PatternApplicator.h"
 
 namespace mlir::kvcache {
@@ -32,25 +33,32 @@ struct LowerControlFlow
     PatternApplicator applicator(frozen);
     applicator.applyDefaultCostModel();
     // These become other loops, whose bodies have one block.
-    lowerAll<scf::ForallOp>(applicator);
-    lowerAll<scf::ParallelOp>(applicator);
-    lowerAll<scf::ExecuteRegionOp, scf::ForOp, scf::IfOp, scf::IndexSwitchOp,
-             scf::WhileOp>(applicator);
+    if (failed(lowerAll<scf::ForallOp>(applicator)) ||
+        failed(lowerAll<scf::ParallelOp>(applicator)) ||
+        failed(lowerAll<scf::ExecuteRegionOp, scf::ForOp, scf::IfOp,
+                        scf::IndexSwitchOp, scf::WhileOp>(applicator)))
+      signalPassFailure();
   }
 
 private:
   /// Lowers every op of these kinds that has a pattern, from the outside in.
-  template <typename... OpTys> void lowerAll(PatternApplicator &applicator) {
+  /// Fails where one is in no function, and so in no list of blocks.
+  template <typename... OpTys>
+  LogicalResult lowerAll(PatternApplicator &applicator) {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OpTys...>(op))
         ops.push_back(op);
     });
+    for (Operation *op : ops)
+      if (!op->getParentOfType<FunctionOpInterface>())
+        return op->emitOpError("is in no function of its module");
     PatternRewriter rewriter(&getContext());
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
       (void)applicator.matchAndRewrite(op, rewriter);
     }
+    return success();
   }
 };
 

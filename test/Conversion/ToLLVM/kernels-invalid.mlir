@@ -72,3 +72,10 @@ gpu.module @taken {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @+1 {{'gpu.printf' op is in no function of its module}}
+  gpu.printf "done"
+}
