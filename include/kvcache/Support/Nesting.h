@@ -42,6 +42,9 @@ LogicalResult checkNesting(const llvm::MemoryBuffer &source,
 /// these do: translation to LLVM IR leaves them out.
 LogicalResult checkNestedModules(ModuleOp module);
 
+/// Fails if an op is in no function, where nothing would run it.
+LogicalResult checkInFunction(Operation *op);
+
 /// Runs the main function of a tool of MLIR that reads its sources itself, on a
 /// stack that suffices for a hundred thousand levels.
 int runOnDeepStack(function_ref<int()> main);

@@ -95,12 +95,12 @@ llvm.func internal @kvcache_record_failure(%message: !llvm.ptr, %file: !llvm.ptr
 
 FailureOr<LLVM::LLVMFuncOp>
 kvcache::createFailureRecorder(gpu::GPUModuleOp module, SymbolTable &symbols) {
-  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>("kvcache_record_failure"))
+  constexpr StringLiteral recorder = "kvcache_record_failure";
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(recorder))
     return known;
   OwningOpRef<ModuleOp> parsed =
       parseSourceString<ModuleOp>(kRecorder, module.getContext());
   assert(parsed && "the text is right");
-  LLVM::LLVMFuncOp function;
   for (Operation &op : llvm::make_early_inc_range(*parsed->getBody())) {
     StringAttr name = SymbolTable::getSymbolName(&op);
     if (Operation *known = symbols.lookup(name)) {
@@ -113,11 +113,8 @@ kvcache::createFailureRecorder(gpu::GPUModuleOp module, SymbolTable &symbols) {
              << name.getValue() << " is taken: kernels with checks use it";
     }
     op.remove();
-    op.setLoc(module.getLoc());
     op.walk([&](Operation *nested) { nested->setLoc(module.getLoc()); });
     symbols.insert(&op);
-    if (auto last = dyn_cast<LLVM::LLVMFuncOp>(op))
-      function = last;
   }
-  return function;
+  return symbols.lookup<LLVM::LLVMFuncOp>(recorder);
 }

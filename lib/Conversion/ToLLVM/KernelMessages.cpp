@@ -9,6 +9,7 @@
 #include "KernelMessages.h"
 
 #include "FailureRecorder.h"
+#include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -181,12 +182,8 @@ LogicalResult kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
     }
     if (!isa<cf::AssertOp, gpu::PrintfOp>(op))
       return WalkResult::advance();
-    if (!op->getParentOfType<FunctionOpInterface>()) {
-      op->emitOpError("is in no function of its module");
-      return WalkResult::interrupt();
-    }
     ops.push_back(op);
-    return WalkResult::advance();
+    return WalkResult(checkInFunction(op));
   });
   if (result.wasInterrupted())
     return failure();

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Support/Nesting.h"
 
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Rewrite/PatternApplicator.h"
 
 namespace mlir::kvcache {
@@ -51,8 +51,8 @@ private:
         ops.push_back(op);
     });
     for (Operation *op : ops)
-      if (!op->getParentOfType<FunctionOpInterface>())
-        return op->emitOpError("is in no function of its module");
+      if (failed(checkInFunction(op)))
+        return failure();
     PatternRewriter rewriter(&getContext());
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
