@@ -34,7 +34,7 @@ struct WarpPlan {
   int64_t rows = 1, tokens = 4;
 };
 
-/// What a warp computes: a row, or a part of what it sees.
+/// The work of a warp: a row, or a part of the tokens that it sees.
 struct Work {
   /// Whether it is in a slot of the workspace, where the row is split.
   Value isSplit;

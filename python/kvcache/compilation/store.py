@@ -76,7 +76,7 @@ def find_folder() -> Path | None:
         return Path(base, "kvcache")
     try:
         return Path.home() / ".cache" / "kvcache"
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # the user has no home folder
         return None
 
 

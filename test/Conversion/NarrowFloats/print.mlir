@@ -1,6 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-to-cpu | FileCheck %s
 
-// What is printed are numbers, not bits.
+// Prints show numbers, not bits.
 
 // CHECK-LABEL: llvm.func @prints(
 // CHECK-NOT:     @printI64

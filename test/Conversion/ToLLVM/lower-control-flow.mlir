@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-lower-control-flow | FileCheck %s
 
-// Loops of each kind around a loop: what they become has one block until the
-// inner loop is lowered.
+// Loops of each kind around a loop: their bodies have one block until the inner
+// loop is lowered.
 
 // CHECK-LABEL: func.func @loops_in_loops(
 // CHECK-NOT:     scf.

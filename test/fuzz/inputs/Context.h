@@ -18,7 +18,7 @@
 
 namespace mlir::kvcache::fuzz {
 
-/// Returns a context for some thousand inputs: what it uniques stays in it.
+/// Returns a context for some thousand inputs: it keeps their types.
 inline MLIRContext &getContext() {
   static std::unique_ptr<MLIRContext> context;
   static unsigned uses = 0;

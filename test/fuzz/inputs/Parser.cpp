@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// What is parsed prints as text that is parsed as the same.
+/// A value prints as text from which it is parsed again.
 template <typename T>
 static void checkPrinted(T value, T (*parse)(StringRef, MLIRContext *)) {
   std::string text;
