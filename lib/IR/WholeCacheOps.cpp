@@ -431,10 +431,17 @@ static LogicalResult verifySparseRows(AttentionOp op) {
 /// (C7).
 static LogicalResult verifyWorkspace(AttentionOp op) {
   if (!op.getWorkspace()) {
-    for (StringAttr name :
-         {op.getSplitTokensAttrName(), op.getMaxSplitsAttrName(),
-          op.getSplitRowsAttrName()})
-      if (op->hasAttr(name))
+    AttentionOp::Properties defaults;
+    AttentionOp::populateDefaultProperties(op->getName(), defaults);
+    const AttentionOp::Properties &given = op.getProperties();
+    for (auto [name, isGiven] :
+         {std::pair(op.getSplitTokensAttrName(),
+                    given.split_tokens != defaults.split_tokens),
+          std::pair(op.getMaxSplitsAttrName(),
+                    given.max_splits != defaults.max_splits),
+          std::pair(op.getSplitRowsAttrName(),
+                    given.split_rows != defaults.split_rows)})
+      if (isGiven)
         return op.emitOpError()
                << "expects " << name << " only with 'workspace'";
     return success();

@@ -48,7 +48,7 @@ defvar KVCache_TensorScaleArgument = (ins
 
 /// The nontemporal hint, as on the loads and stores of `memref` and `vector`.
 defvar KVCache_NontemporalArgument = (ins
-  DefaultValuedOptionalAttr<BoolAttr, "false">:$nontemporal
+  DefaultValuedAttr<BoolAttr, "false">:$nontemporal
 );
 
 /// An access by sequence, head, token and element, through an optional page.

@@ -120,8 +120,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
-    DefaultValuedOptionalAttr<F32Attr, "1.0e-6f">:$epsilon,
-    DefaultValuedOptionalAttr<I64Attr, "0">:$rope_begin,
+    DefaultValuedAttr<F32Attr, "1.0e-6f">:$epsilon,
+    DefaultValuedAttr<I64Attr, "0">:$rope_begin,
     UnitAttr:$interleaved,
     UnitAttr:$power_of_two
   );
@@ -254,8 +254,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$source_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$target_scale,
-    DefaultValuedOptionalAttr<I64Attr, "0">:$source_head,
-    DefaultValuedOptionalAttr<I64Attr, "0">:$target_head,
+    DefaultValuedAttr<I64Attr, "0">:$source_head,
+    DefaultValuedAttr<I64Attr, "0">:$target_head,
     OptionalAttr<I64Attr>:$heads
   );
   let assemblyFormat = [{
@@ -366,8 +366,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       `window`, `mask` and `lengths`.
     - (C6) `causal`, `window` and `mask` need positions: no sequence has fewer
       tokens than rows. Otherwise it is undefined which tokens a row sees.
-    - (C7) `workspace` is contiguous. `split_tokens`, `max_splits` and
-      `split_rows` require it.
+    - (C7) `workspace` is contiguous. Without it, `split_tokens`, `max_splits`
+      and `split_rows` have their defaults.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
 
@@ -411,9 +411,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
     OptionalAttr<F64Attr>:$soft_cap,
-    DefaultValuedOptionalAttr<KVCache_SplitSize, "256">:$split_tokens,
-    DefaultValuedOptionalAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedOptionalAttr<KVCache_SplitSize, "1">:$split_rows
+    DefaultValuedAttr<KVCache_SplitSize, "256">:$split_tokens,
+    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
@@ -458,8 +458,8 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
     Arg<Index, "the number of sequences">:$batch,
     KVCache_SplitSize:$query_heads,
     KVCache_SplitSize:$value_size,
-    DefaultValuedOptionalAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedOptionalAttr<KVCache_SplitSize, "1">:$split_rows
+    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
   );
   let results = (outs Index:$bytes);
   let assemblyFormat = "$batch attr-dict";

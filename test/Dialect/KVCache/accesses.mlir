@@ -21,8 +21,8 @@
 // CHECK:         kvcache.load %[[K]][%[[B]], %[[H]], %[[T]], %[[D]]] page %[[PAGE]] : [[CACHE]] -> vector<8xf8E4M3FN>
 // CHECK:         kvcache.load %[[K]][%[[B]], %[[H]], %[[T]], %[[D]]] page %[[PAGE]] {note = "kept"} : [[CACHE]] -> vector<3xbf16>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "load"
-// GENERIC:         "kvcache.load"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0>}> : ({{.*}}) -> bf16
-// GENERIC:         "kvcache.load"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0>}> : ({{.*}}) -> vector<8xf8E4M3FN>
+// GENERIC:         "kvcache.load"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0>}> : ({{.*}}) -> bf16
+// GENERIC:         "kvcache.load"(%{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0>}> : ({{.*}}) -> vector<8xf8E4M3FN>
 func.func @load(%k: !cache, %b: index, %h: index, %t: index, %d: index, %page: index) {
   %0 = kvcache.load %k[%b, %h, %t, %d] : !cache -> bf16
   %1 = kvcache.load %k[%b, %h, %t, %d] : !cache -> f32

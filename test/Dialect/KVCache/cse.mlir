@@ -148,3 +148,20 @@ func.func @checks_stay_apart(%i: index, %n: index) {
   kvcache.check %i below %n, "token"
   return
 }
+
+// An attribute that is written out with its default is the same as none.
+// CHECK-LABEL: func.func @default_attributes(
+// CHECK:         %[[BYTES:.*]] = kvcache.workspace_size
+// CHECK-NOT:     kvcache.workspace_size
+// CHECK:         call @use(%[[BYTES]], %[[BYTES]])
+// CHECK:         %[[X:.*]] = kvcache.load
+// CHECK-NOT:     kvcache.load
+// CHECK:         return %[[X]], %[[X]]
+func.func @default_attributes(%k: !cache, %b: index, %h: index, %t: index, %d: index) -> (bf16, bf16) {
+  %bytes0 = kvcache.workspace_size %b {query_heads = 32, value_size = 128}
+  %bytes1 = kvcache.workspace_size %b {query_heads = 32, value_size = 128, max_splits = 32, split_rows = 1}
+  call @use(%bytes0, %bytes1) : (index, index) -> ()
+  %x0 = kvcache.load %k[%b, %h, %t, %d] : !cache -> bf16
+  %x1 = kvcache.load %k[%b, %h, %t, %d] {nontemporal = false} : !cache -> bf16
+  return %x0, %x1 : bf16, bf16
+}

@@ -70,9 +70,9 @@ func.func @dequantize(%fp8: vector<16xf8E4M3FN>, %fp4: vector<16xf4E2M1FN>, %int
 // CHECK:         kvcache.load %[[N]][%[[B]], %[[H]], %[[T]], %[[D]]] tensor_scale %[[S]] : [[NVFP4:!kvcache.paged<f4E2M1FN, .*>]] -> vector<2xf32>
 // CHECK:         kvcache.load %[[N]][%[[B]], %[[H]], %[[T]], %[[D]]] page %[[PAGE]] scale_page %[[SCALE_PAGE]] tensor_scale %[[S]] {note = "kept"} : [[NVFP4]] -> vector<128xf32>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "load_dequantizes"
-// GENERIC:         "kvcache.load"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1, 0>}>
-// GENERIC:         "kvcache.load"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 1>}>
-// GENERIC:         "kvcache.load"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1>}>
+// GENERIC:         "kvcache.load"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1, 0>}>
+// GENERIC:         "kvcache.load"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 1>}>
+// GENERIC:         "kvcache.load"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1>}>
 func.func @load_dequantizes(%k: !fp8, %n: !nvfp4, %b: index, %h: index, %t: index, %d: index, %page: index,
                             %scale_page: index, %s: f32) {
   %0 = kvcache.load %k[%b, %h, %t, %d] : !fp8 -> bf16
@@ -107,10 +107,10 @@ func.func @load_quantized(%k: !fp8, %i: !int8, %n: !nvfp4, %b: index, %h: index,
 // CHECK:         kvcache.store_quantized %[[R]], %[[RAGGED]][%[[B]], %[[H]], %[[T]], %[[D]]] : vector<80xf16>, !kvcache.paged<f8E5M2, {{.*}}>
 // CHECK:         kvcache.store_quantized %[[V]], %[[N]][%[[B]], %[[H]], %[[T]], %[[D]]] page %[[PAGE]] scale_page %[[SCALE_PAGE]] tensor_scale %[[S]] {note = "kept"} : vector<128xbf16>, !kvcache.paged<f4E2M1FN, {{.*}}>
 // GENERIC-LABEL: "func.func"() {{.*}}sym_name = "store_quantized"
-// GENERIC:         "kvcache.store_quantized"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
-// GENERIC:         "kvcache.store_quantized"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0>}>
-// GENERIC:         "kvcache.store_quantized"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 1, 0>}>
-// GENERIC:         "kvcache.store_quantized"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1>}>
+// GENERIC:         "kvcache.store_quantized"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0>}>
+// GENERIC:         "kvcache.store_quantized"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0, 0>}>
+// GENERIC:         "kvcache.store_quantized"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 1, 0>}>
+// GENERIC:         "kvcache.store_quantized"({{.*}}) <{nontemporal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1>}>
 func.func @store_quantized(%v: vector<128xbf16>, %g: vector<32xf32>, %r: vector<80xf16>, %k: !fp8, %n: !nvfp4,
                            %ragged: !ragged, %b: index, %h: index, %t: index, %d: index, %page: index,
                            %scale_page: index, %s: f32) {
