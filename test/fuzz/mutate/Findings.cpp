@@ -77,6 +77,9 @@ static void handleFatalError(void *, const char *reason, bool) {
   _exit(FatalError);
 }
 
+static constexpr int kSignals[] = {SIGSEGV, SIGABRT, SIGBUS,
+                                   SIGILL,  SIGFPE,  SIGTRAP};
+
 void mlir::kvcache::fuzz::installHandlers(Progress &progress) {
   current = &progress;
   llvm::install_fatal_error_handler(handleFatalError);
@@ -86,12 +89,18 @@ void mlir::kvcache::fuzz::installHandlers(Progress &progress) {
   other.ss_sp = stack;
   other.ss_size = sizeof(stack);
   sigaltstack(&other, nullptr);
-  for (int number : {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) {
+  for (int number : kSignals) {
     struct sigaction action{};
     action.sa_handler = handleSignal;
     action.sa_flags = SA_ONSTACK | SA_NODEFER;
     sigaction(number, &action, nullptr);
   }
+}
+
+void mlir::kvcache::fuzz::dropHandlers() {
+  llvm::remove_fatal_error_handler();
+  for (int number : kSignals)
+    signal(number, SIG_DFL);
 }
 
 std::string mlir::kvcache::fuzz::describeExit(int code,

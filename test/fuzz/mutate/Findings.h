@@ -43,6 +43,8 @@ std::string describeExit(int code, const Progress &progress);
 
 /// Makes signals and LLVM's fatal errors leave a note.
 void installHandlers(Progress &progress);
+/// Leaves signals and fatal errors of this process to the system.
+void dropHandlers();
 
 /// A file for each kind of finding, in a folder.
 class Findings {

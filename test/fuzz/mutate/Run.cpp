@@ -21,7 +21,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -148,22 +150,46 @@ OwningOpRef<ModuleOp> Runner::parse(StringRef text) {
   return module;
 }
 
-std::string Runner::mutate(StringRef text, const TextMutator &mutator,
-                           Random &random) {
-  if (below(random, 3) == 0)
-    return mutator.mutate(text, random);
+/// Leaves a mutant in `progress.text` as the generic form of a changed module.
+/// A module that is broken can damage the memory of the process that changes
+/// and prints it, so that is a process of its own. Returns false where it
+/// fails.
+bool Runner::mutateOps(StringRef text, uint64_t number) {
   ParserConfig config(context.get(), /*verifyAfterParse=*/false);
   auto module = parseSourceString<ModuleOp>(text, config, "original");
   if (!module)
+    return false;
+  pid_t child = fork();
+  if (child < 0)
+    llvm::report_fatal_error("no process for a mutation");
+  if (child == 0) {
+    dropHandlers();
+    // Damaged memory may also end in a loop.
+    alarm(10);
+    Random random(number);
+    fuzz::mutate(*module, random);
+    std::string mutant;
+    llvm::raw_string_ostream stream(mutant);
+    module->print(stream,
+                  OpPrintingFlags().printGenericOpForm().assumeVerified());
+    if (mutant.size() >= Progress::kTextBytes)
+      _exit(1);
+    Progress::copy(progress.text, Progress::kTextBytes, mutant);
+    _exit(0);
+  }
+  int status;
+  while (waitpid(child, &status, 0) < 0)
+    ;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string Runner::mutate(StringRef text, const TextMutator &mutator,
+                           Random &random) {
+  if (below(random, 3) == 0 || !mutateOps(text, random()))
     return mutator.mutate(text, random);
-  fuzz::mutate(*module, random);
-  std::string mutant;
-  llvm::raw_string_ostream stream(mutant);
-  module->print(stream,
-                OpPrintingFlags().printGenericOpForm().assumeVerified());
   if (below(random, 8) == 0)
-    return mutator.mutate(mutant, random);
-  return mutant;
+    return mutator.mutate(progress.text, random);
+  return progress.text;
 }
 
 void Runner::run(StringRef text, const TextMutator &mutator, Random &random) {
@@ -213,14 +239,8 @@ static std::string describeOps(ModuleOp module) {
   module.walk([&](Operation *op) {
     if (op->getName().getDialectNamespace() != "kvcache")
       return;
-    // What is printed leaves out the default.
-    NamedAttrList attributes(op->getAttrDictionary());
-    if (auto hint = dyn_cast_or_null<BoolAttr>(attributes.get("nontemporal"));
-        hint && !hint.getValue())
-      attributes.erase("nontemporal");
-    stream << op->getName() << ' ' << attributes.getDictionary(op->getContext())
-           << " : " << op->getOperandTypes() << " -> " << op->getResultTypes()
-           << '\n';
+    stream << op->getName() << ' ' << op->getAttrDictionary() << " : "
+           << op->getOperandTypes() << " -> " << op->getResultTypes() << '\n';
   });
   return text;
 }

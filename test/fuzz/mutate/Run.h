@@ -31,6 +31,7 @@ public:
 private:
   std::string mutate(llvm::StringRef text, const TextMutator &mutator,
                      Random &random);
+  bool mutateOps(llvm::StringRef text, uint64_t number);
   OwningOpRef<ModuleOp> parse(llvm::StringRef text);
   void runPasses(ModuleOp module, llvm::StringRef passes);
   void roundTrip(ModuleOp module);
