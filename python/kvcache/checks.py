@@ -26,6 +26,14 @@ def check_positive(**values: int) -> None:
             raise ValueError(f"expects {name!r} to be positive, got {value}")
 
 
+def check_size(most: int, **values: int) -> None:
+    """Raises ``ValueError`` for an integer below 1 or above ``most``."""
+    check_positive(**values)
+    for name, value in values.items():
+        if value > most:
+            raise ValueError(f"expects {name!r} to be at most {most}, got {value}")
+
+
 def check_instance(kind: type, **values: object) -> None:
     """Raises ``TypeError`` for a value of another type."""
     for name, value in values.items():
@@ -45,6 +53,16 @@ def check_positive_real(**values: object) -> None:
         if not 0 < number < math.inf:
             raise ValueError(
                 f"expects {name!r} to be positive and finite, got {value!r}"
+            )
+
+
+def check_positive_f32(**values: float) -> None:
+    """As ``check_positive_real``, for numbers that f32 has as normal ones."""
+    check_positive_real(**values)
+    for name, value in values.items():
+        if not 2.0**-126 <= value < 2.0**128 - 2.0**103:
+            raise ValueError(
+                f"expects {name!r} to be in the range of f32, got {value!r}"
             )
 
 

@@ -10,7 +10,8 @@ from ..checks import (
     check_flag,
     check_integer,
     check_positive,
-    check_positive_real,
+    check_positive_f32,
+    check_size,
 )
 from ..dtypes import DTypeLike
 from .arguments import check_powers, check_query_heads, number_dtype
@@ -35,7 +36,7 @@ class AppendOptions:
     def checked(self, params: KVCacheParams) -> AppendOptions:
         """These options with equal values for equal ones. Raises as ``append`` does."""
         check_flag(power_of_two=self.power_of_two, interleaved=self.interleaved)
-        check_positive_real(epsilon=self.epsilon)
+        check_positive_f32(epsilon=self.epsilon)
         if self.power_of_two:
             check_powers(params)
         own = params.head_dim - self._check_latent_rope(params)
@@ -142,11 +143,8 @@ def float_text(number: float) -> str:
 
 
 def _check_size(name: str, size: int | None, most: int) -> None:
-    if size is None:
-        return
-    check_positive(**{name: size})
-    if size > most:
-        raise ValueError(f"expects {name!r} to be at most {most}, got {size}")
+    if size is not None:
+        check_size(most, **{name: size})
 
 
 def _to_int(value: int | None) -> int | None:

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import dtypes
 from ..cache.params import KVCacheParams
-from ..checks import check_instance
+from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
+from ..execution.arrays import Array
+from ..pages.inputs import StepInputs
 
 _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
@@ -85,3 +89,59 @@ def check_query_heads(params: KVCacheParams, query_heads: int) -> None:
             f"expects 'query_heads' to be a multiple of the cache's heads ({heads}), got "
             f"{query_heads}"
         )
+
+
+def sizes_of(array: object) -> tuple[int, ...]:
+    """The sizes of an array. What is none has none; the call says what it is."""
+    return tuple(getattr(array, "shape", ()))
+
+
+def check_layer(layer: int, blocks: Array) -> None:
+    """Raises ``ValueError`` for a number that is no layer of blocks."""
+    check_integer(layer=layer)
+    layers = sizes_of(blocks)[2:3]
+    if layers and not 0 <= layer < layers[0]:
+        raise ValueError(f"expects 'layer' to be in [0, {layers[0]}), got {layer}")
+
+
+def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
+    """Raises ``ValueError`` for an array without a row for each new token.
+
+    Where offsets are not in NumPy's memory, each has those of the first array.
+    """
+    least = None
+    if isinstance(row_offsets, np.ndarray) and row_offsets.size:
+        least = int(row_offsets[-1])
+    for name, array in arrays.items():
+        sizes = sizes_of(array)
+        if not sizes:
+            continue
+        least = sizes[0] if least is None else least
+        if sizes[0] < least:
+            raise ValueError(
+                f"expects {name!r} to have a row for each of {least} new tokens, got "
+                f"{sizes[0]}"
+            )
+
+
+def check_positions(inputs: StepInputs, rope: Array) -> None:
+    """Raises ``ValueError`` for a table without the position of a new token."""
+    (rows,) = sizes_of(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)
+    if rows >= inputs.max_cache_length + inputs.max_seq_length:
+        return
+    last = int(inputs.positions.max(initial=-1))
+    if last >= rows:
+        raise ValueError(
+            f"expects 'rope' to have a row for position {last}, got {rows} rows"
+        )
+
+
+def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
+    """Raises ``ValueError`` unless the first sizes of arrays are those of another."""
+    for name, array in arrays.items():
+        own = sizes_of(array)[: len(sizes)]
+        if own and own != sizes:
+            raise ValueError(
+                f"expects {name!r} to have the first sizes of {of}, {list(sizes)}, "
+                f"got {list(own)}"
+            )

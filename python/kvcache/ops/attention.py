@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cache.params import KVCacheParams
-from ..checks import check_flag, check_positive, check_positive_real
+from ..checks import check_flag, check_positive, check_positive_f32, check_size
 from ..execution.arrays import Array
 from .append import float_text
-from .arguments import check_given, check_query_heads
+from .arguments import check_given, check_query_heads, sizes_of
+
+_MOST = 2**20  # what the op takes for a number of tokens, parts or rows
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ class Workspaces:
             given = getattr(self._own, "array", None)
             if given is None or given.size < size:
                 given = self._own.array = np.zeros(size, np.int8)
-        elif given.shape[0] < size:
+        elif (sizes := sizes_of(given)) and sizes[0] < size:
             raise ValueError(
                 f"expects 'workspace' to have at least {size} bytes for {batch} "
-                f"sequences, got {given.shape[0]}"
+                f"sequences, got {sizes[0]}"
             )
         return (given,)
 
@@ -121,9 +123,9 @@ def make_spec(
     check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows)
     check_query_heads(params, query_heads)
     if window is not None:
-        check_positive(window=window)
+        check_size(2**63 - 1, window=window)
     if soft_cap is not None:
-        check_positive_real(soft_cap=soft_cap)
+        check_positive_f32(soft_cap=soft_cap)
     if rows and (window is not None or mask):
         raise ValueError("expects no 'window' or 'mask' with 'rows'")
     if value_dim is None and params.is_mla:
@@ -153,10 +155,10 @@ def make_splits(
     split_tokens: int | None, max_splits: int, split_rows: int
 ) -> Splits | None:
     """The checked arguments that say how rows are split."""
-    check_positive(max_splits=max_splits, split_rows=split_rows)
+    check_size(_MOST, max_splits=max_splits, split_rows=split_rows)
     if split_tokens is None:
         return None
-    check_positive(split_tokens=split_tokens)
+    check_size(_MOST, split_tokens=split_tokens)
     return Splits(int(split_tokens), int(max_splits), int(split_rows))
 
 

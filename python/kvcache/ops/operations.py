@@ -15,7 +15,14 @@ from ..compilation.modules import CompiledModule
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
-from .arguments import check_given
+from .arguments import (
+    check_given,
+    check_layer,
+    check_leading,
+    check_positions,
+    check_rows,
+    sizes_of,
+)
 from .attention import AttentionSpec, Workspaces
 from .sources import (
     LayerSpec,
@@ -185,14 +192,26 @@ class Append(OnLayer):
         }
         for name, array in given.items():
             check_given(name, array, name in self._extra)
+        collection, offsets = _step(inputs, layer, device)
+        check_rows(
+            offsets,
+            keys=keys,
+            values=values,
+            latent_rope=latent_rope,
+            slots=slots,
+            positions=positions,
+            queries=queries,
+        )
+        if rope is not None and positions is None:
+            check_positions(inputs, rope)
         dense = (keys,) if values is None else (keys, values)
         if latent_rope is not None:
             dense = (*dense, given.pop("latent_rope"))
         self._call(
-            *_collection(inputs, device),
+            *collection,
             layer,
             *dense,
-            _offsets(inputs),
+            offsets,
             *(array for array in given.values() if array is not None),
             *self._scales(key_scale, value_scale),
         )
@@ -235,14 +254,37 @@ class Gather(OnLayer):
         ragged = () if output_offsets is None else (output_offsets,)
         scales = self._scales(key_scale, value_scale)
         dense = (keys_out,) if values_out is None else (keys_out, values_out)
+        collection, offsets = _step(inputs, layer, device)
+        self._check_outputs(offsets, output_offsets, *dense)
         self._call(
-            *_collection(inputs, device),
+            *collection,
             layer,
             *dense,
-            _offsets(inputs),
+            offsets,
             *ragged,
             *scales,
         )
+
+    def _check_outputs(
+        self,
+        row_offsets: Array,
+        output_offsets: Array | None,
+        keys: Array,
+        values: Array | None = None,
+    ) -> None:
+        """Sizes that contradict each other."""
+        sequences, name = sizes_of(keys)[:1], "keys_out"
+        if self._spec.ragged:
+            sequences, name = sizes_of(output_offsets)[:1], "output_offsets"
+            sequences = tuple(size - 1 for size in sequences)
+        batch = row_offsets.shape[0] - 1
+        if sequences and not 0 <= sequences[0] <= batch:
+            raise ValueError(
+                f"expects {name!r} to be for at most {batch} sequences, got "
+                f"{sequences[0]}"
+            )
+        leading = sizes_of(keys)[: 1 if self._spec.ragged else 2]
+        check_leading(leading, "'keys_out'", values_out=values)
 
 
 class CopyPages(Operation):
@@ -276,6 +318,9 @@ class MergeStates(Operation):
             out: [total, heads, head_dim], written.
             lse: float32 [total, heads], written.
         """
+        parts = sizes_of(outs)[:3]
+        check_leading(parts, "'outs'", lses=lses)
+        check_leading(parts[1:], "each of 'outs'", out=out, lse=lse)
         self._call(outs, lses, out, lse)
 
 
@@ -347,7 +392,7 @@ class Attention(OnLayer):
             value_scale: The same for values; None for a latent cache.
             device: Whose tensors it reads.
         """
-        offsets = _offsets(inputs)
+        collection, offsets = _step(inputs, layer, device)
         workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1)
         given = {"sinks": sinks, "mask": mask, "rows": rows}
         for name, array in given.items():
@@ -357,11 +402,12 @@ class Attention(OnLayer):
                     f"this operation was made with {name}={made}: expects "
                     f"{'' if made else 'no '}'{name}'"
                 )
+        check_rows(offsets, q=q, out=out, mask=mask, rows=rows)
         more = [array for array in given.values() if array is not None]
         lse = self._no_lse if lse is None else lse
         dense = q, offsets, out, lse, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
-        self._call(*_collection(inputs, device), layer, *dense, *scales)
+        self._call(*collection, layer, *dense, *scales)
 
 
 def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
@@ -369,6 +415,11 @@ def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
     return inputs.collection(device)
 
 
-def _offsets(inputs: StepInputs) -> Any:
+def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...], Any]:
+    """What a layer of the cache takes of the inputs, and the offsets of rows."""
+    collection = _collection(inputs, device)
+    check_layer(layer, collection[0])
     offsets = inputs.row_offsets
-    return offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets
+    return collection, (
+        offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets
+    )

@@ -1,0 +1,174 @@
+"""Arrays of operations whose sizes contradict each other are refused before any is read."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import kvcache
+
+PARAMS = kvcache.KVCacheParams("f32", 2, 32, page_size=4, total_num_layers=2)
+TOTAL = 8
+
+
+def make_inputs():
+    manager = kvcache.PagedKVCacheManager(
+        PARAMS, max_batch_size=2, max_seq_len=32, num_pages=8
+    )
+    manager.claim("a", np.arange(5))
+    manager.claim("b", np.arange(3))
+    return manager.inputs(["a", "b"])
+
+
+def rows(count, heads=2):
+    return np.zeros((count, heads, 32), np.float32)
+
+
+FULL = {
+    "slots": np.arange(TOTAL, dtype=np.int32),
+    "positions": np.arange(TOTAL, dtype=np.int32),
+    "queries": rows(TOTAL, 4),
+    "rope": np.zeros((9, 8), np.float32),
+}
+OPTIONS = {"slots": "i32", "positions": "i32", "query_heads": 4, "rope": 8}
+TARGETS = pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["keys", "values", "slots", "positions", "queries"])
+def test_append_with_too_few_rows(name, target):
+    append = kvcache.ops.append(PARAMS, target=target, **OPTIONS)
+    given = {"keys": rows(TOTAL), "values": rows(TOTAL), **FULL}
+    inputs = make_inputs()
+    append(inputs, 1, **given)
+    wrong = {**given, name: given[name][:7]}
+    with pytest.raises(
+        ValueError, match=f"{name!r} to have a row for each of 8 new tokens, got 7"
+    ):
+        append(inputs, 1, **wrong)
+    # Rows behind those of the step are padding.
+    append(inputs, 1, **{**given, name: np.concatenate([given[name], given[name]])})
+
+
+def test_append_where_the_table_of_rope_ends():
+    append = kvcache.ops.append(PARAMS, rope=8)
+    inputs = make_inputs()
+    new = rows(TOTAL), rows(TOTAL)
+    append(inputs, 0, *new, rope=np.zeros((5, 8), np.float32))
+    with pytest.raises(ValueError, match="'rope' to have a row for position 4, got 4 rows"):
+        append(inputs, 0, *new, rope=np.zeros((4, 8), np.float32))
+
+
+@pytest.mark.parametrize("layer", [-1, 2, 10**12])
+def test_layers_that_do_not_exist(layer):
+    inputs, new = make_inputs(), rows(TOTAL)
+    message = rf"expects 'layer' to be in \[0, 2\), got {layer}"
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.append(PARAMS)(inputs, layer, new, new)
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.gather(PARAMS)(inputs, layer, new[None], new[None])
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.attention(PARAMS, 2)(inputs, layer, new, out=new.copy(), scale=1)
+    with pytest.raises(TypeError, match="expects 'layer' to be an integer"):
+        kvcache.ops.append(PARAMS)(inputs, 0.0, new, new)
+
+
+def test_gather_to_outputs_of_other_sizes():
+    inputs = make_inputs()
+    dense = kvcache.ops.gather(PARAMS)
+    outs = np.zeros((2, 3, 5, 2, 32), np.float32)
+    dense(inputs, 0, *outs[:, :2])
+    dense(inputs, 0, *outs[:, :1])
+    with pytest.raises(ValueError, match="'keys_out' to be for at most 2 sequences, got 3"):
+        dense(inputs, 0, *outs)
+    with pytest.raises(
+        ValueError,
+        match=r"'values_out' to have the first sizes of 'keys_out', \[2, 5\], got \[2, 4\]",
+    ):
+        dense(inputs, 0, outs[0, :2], np.zeros((2, 4, 2, 32), np.float32))
+    ragged = kvcache.ops.gather(PARAMS, ragged=True)
+    offsets = np.array([0, 5, 8, 8], np.int32)
+    ragged(inputs, 0, rows(8), rows(8), output_offsets=offsets[:3])
+    with pytest.raises(ValueError, match=r"'keys_out', \[8\], got \[7\]"):
+        ragged(inputs, 0, rows(8), rows(7), output_offsets=offsets[:3])
+    for wrong, count in ((offsets, 3), (offsets[:0], -1)):
+        with pytest.raises(
+            ValueError, match=f"'output_offsets' to be for at most 2 sequences, got {count}"
+        ):
+            ragged(inputs, 0, rows(8), rows(8), output_offsets=wrong)
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["q", "out", "mask", "rows"])
+def test_attention_with_too_few_rows(name, target):
+    options = {"rows": True} if name == "rows" else {"mask": True}
+    attend = kvcache.ops.attention(PARAMS, 2, target=target, **options)
+    given = {
+        "q": rows(TOTAL),
+        "out": rows(TOTAL),
+        **dict.fromkeys(options, np.zeros((TOTAL, 1), np.int32)),
+    }
+    inputs = make_inputs()
+    attend(inputs, 0, **given, scale=1)
+    with pytest.raises(
+        ValueError, match=f"{name!r} to have a row for each of 8 new tokens, got 7"
+    ):
+        attend(inputs, 0, **{**given, name: given[name][:7]}, scale=1)
+
+
+def test_merge_states_of_other_sizes():
+    merge = kvcache.ops.merge_states(2, 32, dtype="f32")
+    given = {
+        "outs": np.zeros((3, 5, 2, 32), np.float32),
+        "lses": np.zeros((3, 5, 2), np.float32),
+        "out": rows(5),
+        "lse": np.zeros((5, 2), np.float32),
+    }
+    merge(**given)
+    for name in ("lses", "out", "lse"):
+        with pytest.raises(ValueError, match=f"{name!r} to have the first sizes of"):
+            merge(**{**given, name: given[name][:2]})
+
+
+def test_offsets_elsewhere():
+    """Without the number of rows, all arrays have those of the first."""
+
+    class Elsewhere:
+        def __init__(self, array):
+            self.shape = array.shape
+
+    inputs = make_inputs()
+    there = dataclasses.replace(inputs, row_offsets=Elsewhere(inputs.row_offsets))
+    with pytest.raises(
+        ValueError, match="'values' to have a row for each of 9 new tokens, got 8"
+    ):
+        kvcache.ops.append(PARAMS)(there, 0, rows(9), rows(8))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"window": 2**63}, "'window' to be at most 9223372036854775807"),
+        ({"soft_cap": 1e39}, "'soft_cap' to be in the range of f32, got 1e[+]39"),
+        ({"soft_cap": 1e-40}, "'soft_cap' to be in the range of f32, got 1e-40"),
+        ({"split_tokens": 2**20 + 1}, "'split_tokens' to be at most 1048576"),
+        ({"split_tokens": 1, "max_splits": 2**20 + 1}, "'max_splits' to be at most"),
+    ],
+)
+def test_numbers_that_the_op_does_not_take(options, message):
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.attention(PARAMS, 2, **options)
+
+
+def test_an_epsilon_that_f32_does_not_have():
+    with pytest.raises(ValueError, match="'epsilon' to be in the range of f32"):
+        kvcache.ops.append(PARAMS, norm=32, epsilon=1e-50)
+
+
+def test_arrays_that_are_none():
+    inputs, new = make_inputs(), rows(TOTAL)
+    with pytest.raises(TypeError, match="'keys'"):
+        kvcache.ops.append(PARAMS)(inputs, 0, 5, new)
+    split = kvcache.ops.attention(PARAMS, 2, split_tokens=4)
+    with pytest.raises(TypeError, match="'workspace'.*got an int"):
+        split(inputs, 0, new, out=new.copy(), scale=1, workspace=5)
