@@ -11,6 +11,8 @@
 
 #include "kvcache/IR/WholeCacheOps.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -428,6 +430,25 @@ static LogicalResult verifySparseRows(AttentionOp op) {
   return success();
 }
 
+/// The bytes of one sequence are a number of 64 bits.
+template <typename OpTy>
+static LogicalResult verifyWorkspaceBytes(OpTy op, uint64_t heads,
+                                          uint64_t valueSize) {
+  uint64_t part = llvm::SaturatingAdd<uint64_t>(valueSize, 2);
+  uint64_t slot =
+      llvm::SaturatingMultiplyAdd<uint64_t>(op.getMaxSplits(), part, /*A=*/1);
+  uint64_t bytes = llvm::SaturatingMultiply<uint64_t>(
+      llvm::SaturatingMultiply<uint64_t>(slot, heads), 4 * op.getSplitRows());
+  if (llvm::isUInt<63>(bytes))
+    return success();
+  return op.emitOpError("expects the workspace of a sequence to have less than "
+                        "2^63 bytes");
+}
+
+LogicalResult WorkspaceSizeOp::verify() {
+  return verifyWorkspaceBytes(*this, getQueryHeads(), getValueSize());
+}
+
 /// (C7).
 static LogicalResult verifyWorkspace(AttentionOp op) {
   if (!op.getWorkspace()) {
@@ -447,8 +468,9 @@ static LogicalResult verifyWorkspace(AttentionOp op) {
     return success();
   }
   auto type = cast<MemRefType>(op.getWorkspace().getType());
+  auto out = cast<ShapedType>(op.getOut().getType());
   if (type.getLayout().isIdentity())
-    return success();
+    return verifyWorkspaceBytes(op, out.getDimSize(1), out.getDimSize(2));
   return op.emitOpError("expects 'workspace' to be contiguous, got ") << type;
 }
 
@@ -459,10 +481,16 @@ LogicalResult AttentionOp::verify() {
       failed(verifyWorkspace(*this)))
     return failure();
   // (C4)
-  if (const std::optional<APFloat> &cap = getSoftCap())
-    if (!cap->isFinite() || cap->isNegative() || cap->isZero())
-      return emitOpError("expects 'soft_cap' to be positive and finite, got ")
+  if (std::optional<APFloat> cap = getSoftCap()) {
+    APFloat rounded = *cap;
+    bool isExact;
+    rounded.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
+                    &isExact);
+    if (!rounded.isNormal() || rounded.isNegative())
+      return emitOpError("expects 'soft_cap' to be positive and a normal "
+                         "number of f32, got ")
              << cap->convertToDouble();
+  }
   // (C8)
   if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
                                getKeyCache())) ||

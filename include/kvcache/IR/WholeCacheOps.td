@@ -20,6 +20,8 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 //
 // Notation: sequence b has n_b = row_offsets[b + 1] - row_offsets[b] new tokens,
 // the rows from row_offsets[b] on. Rows from row_offsets[batch] on are padding.
+// Operands with a size of the same name, such as `total`, have it in common: a
+// shorter one is undefined, and an error with `kvcache-expand-ops{checks=1}`.
 
 class KVCache_DenseOf<list<Type> elements, int rank>
     : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;
@@ -361,12 +363,13 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value; `lse`
       and `sinks` have the heads of `q`.
-    - (C4) `soft_cap` is positive and finite.
+    - (C4) `soft_cap` is positive and a normal number of f32.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `mask` and `lengths`.
     - (C6) `causal`, `window` and `mask` need positions: no sequence has fewer
       tokens than rows. Otherwise it is undefined which tokens a row sees.
-    - (C7) `workspace` is contiguous. Without it, `split_tokens`, `max_splits`
+    - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
+      sequence. Without it, `split_tokens`, `max_splits`
       and `split_rows` have their defaults.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
@@ -445,6 +448,9 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
     of a sequence and of `query_heads` heads, `max_splits` partial results of
     `value_size` + 2 floats, and a counter.
 
+    Constraints:
+    - (C1) a sequence has less than 2^63 bytes.
+
     Example:
 
     ```mlir
@@ -463,6 +469,7 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
   );
   let results = (outs Index:$bytes);
   let assemblyFormat = "$batch attr-dict";
+  let hasVerifier = 1;
 }
 
 def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {

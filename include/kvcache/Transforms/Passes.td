@@ -41,8 +41,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     `workspace_size` becomes a product. Operands are memrefs;
     `one-shot-bufferize` makes them of tensors before this pass. `checks` inserts
     a `kvcache.check` of what accesses do not tell `kvcache-bounds-checks`: that
-    no two rows of `append` have one slot, which compares each row with all
-    before it, and that the workspace of `attention` is large enough.
+    dense operands have the rows, positions and sequences that they are read
+    for, that no two rows of `append` have one slot, which compares each row
+    with all before it, and that the workspace of `attention` is large enough.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

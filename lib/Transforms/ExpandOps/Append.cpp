@@ -55,6 +55,8 @@ public:
 
   void expand() {
     Value rows = frame.dim(op.getKeys(), 0);
+    frame.checkFirst(frame.index(0), "number",
+                     {{"row_offsets", op.getRowOffsets()}});
     frame.forBlocks({rows}, {1}, [&](ValueRange block) {
       frame.forThreads(threads,
                        [&](ValueRange thread) { appendRow(block[0], thread); });
@@ -143,10 +145,17 @@ private:
   void appendRow(Value row, ValueRange thread) {
     Value rows = frame.countRows(op.getRowOffsets());
     frame.runIf(frame.below(row, rows), [&] {
+      frame.checkFirst(row, "row",
+                       {{"values", op.getValues()},
+                        {"latent_rope", op.getLatentRope()},
+                        {"slots", op.getSlots()},
+                        {"positions", op.getPositions()},
+                        {"queries", op.getQueries()}});
       Value position;
       if (op.getSlots()) {
         position = op.getPositions() ? frame.loadNumber(op.getPositions(), row)
                                      : Value();
+        checkPosition(position);
         appendHeads(op.getQueries(), row, position, thread);
         Value slot = frame.loadSigned(op.getSlots(), row);
         frame.runIf(frame.less(frame.index(-1), slot), [&] {
@@ -162,9 +171,15 @@ private:
       Value token = frame.add(length, i);
       position =
           op.getPositions() ? frame.loadNumber(op.getPositions(), row) : token;
+      checkPosition(position);
       appendHeads(op.getQueries(), row, position, thread);
       appendToCaches(row, {b, token, Value()}, position, thread);
     });
+  }
+
+  void checkPosition(Value position) {
+    if (op.getRope())
+      frame.checkFirst(position, "position", {{"rope", op.getRope()}});
   }
 
   /// No row before this one has the same slot.

@@ -29,6 +29,14 @@ AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
       group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
       valueSize(getSize(op.getOut(), 2)) {}
 
+void AttentionBase::checkRow(Value row) {
+  frame.checkFirst(row, "row",
+                   {{"q", op.getQ()},
+                    {"out", op.getOut()},
+                    {"mask", op.getMask()},
+                    {"rows", op.getRows()}});
+}
+
 QueryRows AttentionBase::getRows(Value batch) {
   Value first = frame.loadNumber(op.getRowOffsets(), batch);
   Value next =
@@ -39,6 +47,7 @@ QueryRows AttentionBase::getRows(Value batch) {
 QueryRows AttentionBase::getRowsOfSequence(Value batch) {
   QueryRows rows = getRows(batch);
   if (op.getLengths()) {
+    frame.checkFirst(batch, "sequence", {{"lengths", op.getLengths()}});
     rows.tokens = frame.loadNumber(op.getLengths(), batch);
     rows.own = frame.sub(rows.tokens, rows.count);
   } else {

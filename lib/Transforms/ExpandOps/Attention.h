@@ -46,6 +46,9 @@ class AttentionBase {
 protected:
   AttentionBase(AttentionOp op, const Frame &frame);
 
+  /// With checks, the arrays have this row.
+  void checkRow(Value row);
+
   /// The rows of a sequence; the second loads no tokens.
   QueryRows getRowsOfSequence(Value batch);
   QueryRows getRows(Value batch);

@@ -212,6 +212,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   void beginRow(const Row &row) {
+    checkRow(row.row);
     Type f32 = builder.getF32Type();
     Value factors = f.splat(factor, keyLanes);
     forPieces(keySize, keyLanes, [&](Value d) {

@@ -385,6 +385,7 @@ private:
   }
 
   void loadQueries() {
+    checkRow(row);
     Value factors = f.splat(getFactor(), plan.width);
     queries.clear();
     for (int64_t g = 0; g < plan.rows; ++g)

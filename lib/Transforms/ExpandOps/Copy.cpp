@@ -119,6 +119,9 @@ void kvcache::expand(CopyOp op, const Frame &frame) {
         frame.forThreads(
             {plan.headsAtOnce, plan.split.lanes}, [&](ValueRange thread) {
               Value b = block[0], t = block[1];
+              frame.checkFirst(
+                  b, "sequence",
+                  {{"begin", op.getBegin()}, {"end", op.getEnd()}});
               Value begin = op.getBegin() ? frame.loadNumber(op.getBegin(), b)
                                           : frame.index(0);
               Value end = op.getEnd()

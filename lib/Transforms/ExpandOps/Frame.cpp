@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Frame.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -30,6 +32,26 @@ void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(loop.getBody()->getTerminator());
   body(loop.getInductionVars());
+}
+
+void Frame::checkFirst(Value index, StringRef what,
+                       ArrayRef<std::pair<StringRef, Value>> memrefs) const {
+  if (!hasChecks)
+    return;
+  for (auto [name, memref] : memrefs)
+    if (memref)
+      CheckOp::create(builder, loc, index, dim(memref, 0),
+                      (what + " of '" + name + "'").str());
+}
+
+void Frame::checkSize(StringRef what, const Size &size,
+                      const Size &most) const {
+  if (!hasChecks || !size.memref || !most.memref)
+    return;
+  std::string text = llvm::formatv("number of {0} of '{1}' in '{2}'", what,
+                                   size.name, most.name);
+  CheckOp::create(builder, loc, dim(size.memref, size.position),
+                  add(dim(most.memref, most.position), index(1)), text);
 }
 
 void Frame::forThreads(ArrayRef<int64_t> sizes,

@@ -15,6 +15,13 @@
 
 namespace mlir::kvcache {
 
+/// A size of a memref.
+struct Size {
+  StringRef name;
+  Value memref;
+  int64_t position = 0;
+};
+
 /// Builds the loops around the accesses of an op: on a GPU a grid of blocks of
 /// threads, on the CPU loops.
 class Frame : public IndexBuilder {
@@ -27,6 +34,14 @@ public:
   /// builds.
   void forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
                  function_ref<void(ValueRange)> body) const;
+
+  /// With checks, `index` is below the first size of each memref that is given.
+  /// `what` says what it is of the memref with that name.
+  void checkFirst(Value index, StringRef what,
+                  ArrayRef<std::pair<StringRef, Value>> memrefs) const;
+  /// With checks, a size of one memref is at most one of another, if both are
+  /// given. `what` says what the sizes count.
+  void checkSize(StringRef what, const Size &size, const Size &most) const;
 
   /// Runs `body` with each index below `sizes`, the last varying fastest: on a
   /// GPU in the threads of a block, on the CPU in loops.

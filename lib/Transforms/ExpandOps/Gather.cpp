@@ -100,6 +100,8 @@ void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
 
 /// The tokens of a sequence that the op reads: [begin, end).
 std::pair<Value, Value> getRange(GatherOp op, const Frame &frame, Value b) {
+  frame.checkFirst(b, "sequence",
+                   {{"begin", op.getBegin()}, {"end", op.getEnd()}});
   Value begin =
       op.getBegin() ? frame.loadNumber(op.getBegin(), b) : frame.index(0);
   if (op.getEnd())
@@ -179,7 +181,16 @@ void expandRagged(GatherOp op, const Frame &frame, const Plan &plan) {
 
 void kvcache::expand(GatherOp op, const Frame &frame) {
   Plan plan = makePlan(op, frame);
-  if (op.getOutputOffsets())
+  bool isRagged = static_cast<bool>(op.getOutputOffsets());
+  frame.checkSize(isRagged ? "rows" : "sequences", {"keys", op.getKeys()},
+                  {"values", op.getValues()});
+  if (!isRagged)
+    frame.checkSize("tokens", {"keys", op.getKeys(), 1},
+                    {"values", op.getValues(), 1});
+  frame.checkFirst(frame.index(0), "number",
+                   {{"row_offsets", op.getRowOffsets()},
+                    {"output_offsets", op.getOutputOffsets()}});
+  if (isRagged)
     expandRagged(op, frame, plan);
   else
     expandDense(op, frame, plan);

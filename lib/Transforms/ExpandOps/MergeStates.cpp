@@ -120,6 +120,10 @@ void kvcache::expand(MergeStatesOp op, const Frame &frame) {
                           /*granularity=*/0, frame.isGPU);
   int64_t headThreads = split.getHeadThreads(heads);
   Value rows = frame.dim(op.getOut(), 0);
+  frame.checkSize("parts", {"parts", op.getParts()}, {"lses", op.getLses()});
+  frame.checkSize("rows", {"out", op.getOut()}, {"parts", op.getParts(), 1});
+  frame.checkSize("rows", {"out", op.getOut()}, {"lses", op.getLses(), 1});
+  frame.checkSize("rows", {"out", op.getOut()}, {"lse", op.getLse()});
   Value headEnd = frame.index(heads);
   frame.forBlocks({rows, headEnd}, {1, headThreads}, [&](ValueRange block) {
     frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {

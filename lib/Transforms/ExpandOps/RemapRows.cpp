@@ -27,6 +27,9 @@ void kvcache::expand(RemapRowsOp op, const Frame &frame) {
   OpBuilder &builder = frame.builder;
   Value rows = frame.dim(op.getTokens(), 0);
   Value columns = frame.dim(op.getTokens(), 1);
+  frame.checkSize("rows", {"tokens", op.getTokens()}, {"ids", op.getIds()});
+  frame.checkSize("columns", {"tokens", op.getTokens(), 1},
+                  {"ids", op.getIds(), 1});
   frame.forBlocks({rows, columns}, {1, kThreads}, [&](ValueRange block) {
     frame.forThreads({kThreads}, [&](ValueRange thread) {
       Value row = block[0], column = frame.add(block[1], thread[0]);

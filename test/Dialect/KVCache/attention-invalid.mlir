@@ -131,9 +131,51 @@ func.func @c3_sinks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // (C4)
 func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'soft_cap' to be positive and finite, got -1}}
+  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got -1}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = -1.0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c4_small_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got 1.000000e-46}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e-46} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c4_large_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got 1.000000e+39}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e+39} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x1048576x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {max_splits = 1048576, split_rows = 1048576} : memref<?x1048576x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1048576x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+// (C1) of workspace_size
+func.func @c1_large_workspace(%batch: index) -> index {
+  // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}
+  %bytes = kvcache.workspace_size %batch {query_heads = 1048576, value_size = 1048576, max_splits = 1048576, split_rows = 4}
+  return %bytes : index
 }
 
 // -----

@@ -158,9 +158,10 @@ static std::string getKind(StringRef reason, StringRef note, StringRef stage) {
 }
 
 /// Whether a finding is MLIR's own: a signal of its parser, its verifiers, or a
-/// pass that is not run by a pipeline of ours. No function of ours is on the
-/// stack but those that run mutants. MLIR's reader of bytecode trusts what it
-/// reads; there, only a signal in a function of ours is a finding.
+/// pass that is not run by a pipeline of ours, or what prints. No function of
+/// ours is on the stack but those that run mutants. MLIR's reader of bytecode
+/// trusts what it reads; there, only a signal in a function of ours is a
+/// finding.
 static bool isUpstream(StringRef reason, StringRef note,
                        const Progress &progress) {
   bool reads = StringRef(progress.stage) == "reading";
@@ -168,7 +169,8 @@ static bool isUpstream(StringRef reason, StringRef note,
   if (!reason.starts_with("signal") || runner == StringRef::npos)
     return reads;
   return !note.take_front(runner).contains("kvcache") &&
-         (reads || !StringRef(progress.passes).contains("kvcache-to"));
+         (StringRef(progress.stage) != "passes" ||
+          !StringRef(progress.passes).contains("kvcache-to"));
 }
 
 void Findings::add(StringRef reason, const Progress &progress) {

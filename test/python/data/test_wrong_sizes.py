@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kvcache
+from kvcache.ops import operations
 
 PARAMS = kvcache.KVCacheParams("f32", 2, 32, page_size=4, total_num_layers=2)
 TOTAL = 8
@@ -172,3 +173,109 @@ def test_arrays_that_are_none():
     split = kvcache.ops.attention(PARAMS, 2, split_tokens=4)
     with pytest.raises(TypeError, match="'workspace'.*got an int"):
         split(inputs, 0, new, out=new.copy(), scale=1, workspace=5)
+
+
+# --- Checks of the compiled code, for those who call it without these functions ----------
+
+
+def call_unchecked(monkeypatch, operation, *arguments, **named):
+    for name in ("rows", "leading", "positions"):
+        monkeypatch.setattr(operations, f"check_{name}", lambda *a, **k: None)
+    operation(*arguments, **named)
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["values", "slots", "positions", "queries", "rope"])
+def test_checks_of_append(name, target, monkeypatch):
+    append = kvcache.ops.append(PARAMS, target=target, **OPTIONS, bounds_checks=True)
+    given = {"keys": rows(TOTAL), "values": rows(TOTAL), **FULL}
+    inputs = make_inputs()
+    append(inputs, 1, **given)
+    row = "position" if name == "rope" else "row"
+    with pytest.raises(
+        kvcache.CheckError, match=f"{row} of '{name}' is out of range.* 7 is not in"
+    ):
+        call_unchecked(monkeypatch, append, inputs, 1, **{**given, name: given[name][:7]})
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["q", "out", "mask", "rows"])
+@pytest.mark.parametrize(
+    "splits", [{}, {"split_tokens": 4, "split_rows": 8}], ids=["whole", "split"]
+)
+def test_checks_of_attention(name, splits, target, monkeypatch):
+    options = {"rows": True} if name == "rows" else {"mask": True}
+    attend = kvcache.ops.attention(
+        PARAMS, 2, target=target, bounds_checks=True, **options, **splits
+    )
+    given = {
+        "q": rows(TOTAL),
+        "out": rows(TOTAL),
+        **dict.fromkeys(options, np.zeros((TOTAL, 1), np.int32)),
+    }
+    inputs = make_inputs()
+    attend(inputs, 0, **given, scale=1)
+    wrong = {**given, name: given[name][:4]}
+    if name == "q" and target != "cpu" and not splits:
+        call_unchecked(monkeypatch, attend, inputs, 0, **wrong, scale=1)
+        return  # A block for each row of the queries.
+    with pytest.raises(
+        kvcache.CheckError, match=f"row of '{name}' is out of range.* is not in .0, 4[)]"
+    ):
+        call_unchecked(monkeypatch, attend, inputs, 0, **wrong, scale=1)
+
+
+@TARGETS
+def test_checks_of_gather(target, monkeypatch):
+    inputs = make_inputs()
+    dense = kvcache.ops.gather(PARAMS, target=target, bounds_checks=True)
+    out = np.zeros((2, 5, 2, 32), np.float32)
+    for values, what in ((out[:1], "sequences"), (out[:, :4].copy(), "tokens")):
+        with pytest.raises(
+            kvcache.CheckError,
+            match=f"number of {what} of 'keys' in 'values' is out of range",
+        ):
+            call_unchecked(monkeypatch, dense, inputs, 0, out, values)
+    ragged = kvcache.ops.gather(PARAMS, target=target, ragged=True, bounds_checks=True)
+    offsets = np.array([0, 5, 8], np.int32)
+    with pytest.raises(
+        kvcache.CheckError, match="number of rows of 'keys' in 'values' is out of range"
+    ):
+        call_unchecked(
+            monkeypatch, ragged, inputs, 0, rows(8), rows(7), output_offsets=offsets
+        )
+
+
+@TARGETS
+def test_checks_of_merge_states_and_remap_rows(target):
+    merge = kvcache.ops.merge_states(2, 32, target, dtype="f32")
+    program = kvcache.jit(merge.source, target=target, bounds_checks=True)
+    sizes = {"outs": (3, 5, 2, 32), "lses": (3, 5, 2), "out": (5, 2, 32), "lse": (5, 2)}
+    for name, first, what in (
+        ("outs", (3, 4), "rows of 'out' in 'parts'"),
+        ("lses", (3, 4), "rows of 'out' in 'lses'"),
+        ("lses", (2, 5), "parts of 'parts' in 'lses'"),
+        ("lse", (4,), "rows of 'out' in 'lse'"),
+    ):
+        wrong = {**sizes, name: (*first, *sizes[name][len(first) :])}
+        with pytest.raises(kvcache.CheckError, match=f"number of {what} is out of range"):
+            program.call("merge_states", *(np.zeros(s, np.float32) for s in wrong.values()))
+    source = f"""
+      func.func @remap(%blocks: {PARAMS.blocks_type}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
+                       %s: i32, %c: i32, %t: memref<?x?xi32>, %rows: memref<?xi32>, %ids: memref<?x?xi32>) {{
+        %zero = arith.constant 0 : index
+        %all = kvcache.paged_collection %blocks, %lengths, %lut, %s, %c
+          : {PARAMS.blocks_type}, memref<?xi32>, memref<?x?xi32> -> {PARAMS.collection_type}
+        %keys = kvcache.paged_view key %all[%zero] : {PARAMS.collection_type}
+        kvcache.remap_rows %t, %keys rows %rows outs(%ids)
+          : memref<?x?xi32>, {PARAMS.cache_type}, memref<?xi32>, memref<?x?xi32>
+        return
+      }}"""
+    program = kvcache.jit(source, target=target, bounds_checks=True)
+    inputs, tokens = make_inputs(), np.zeros((TOTAL, 3), np.int32)
+    for ids, what in ((tokens[:7], "rows"), (np.zeros((TOTAL, 2), np.int32), "columns")):
+        with pytest.raises(
+            kvcache.CheckError,
+            match=f"number of {what} of 'tokens' in 'ids' is out of range",
+        ):
+            program.call("remap", *inputs.collection(0), tokens, inputs.row_offsets, ids)

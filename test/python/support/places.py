@@ -1,8 +1,10 @@
 """Where the parts of the checkout are."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = ROOT / "build"
+# scripts/check-sanitized tests another one.
+BUILD = ROOT / os.environ.get("KVCACHE_TEST_BUILD", "build")
 EXAMPLES = ROOT / "examples"
 KERNELS = ROOT / "benchmarks" / "kernels"
