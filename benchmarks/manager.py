@@ -2,7 +2,8 @@
 """Compares our page manager with vLLM's: milliseconds of CPU time, medians over the runs of all rounds.
 
 Both have prefix caching, pages of 16 tokens, sequences of up to 131,072, and contexts of 4,000. A decode step gives each
-sequence a token and its table of pages; ours also gathers what kernels get. A claim goes from token ids to pages, with
+sequence a token and its table of pages; ours also gathers what kernels get. Ours runs a second time with three groups of
+layers: full attention, a window of 1,024 tokens with sinks, and chunks of 8,192. A claim goes from token ids to pages, with
 vLLM's request and its hashes. The contenders are processes that take turns. vLLM runs without a GPU from the folder that
 its wheel is unpacked in, by the Python of an environment with torch and the packages that vLLM imports; without --vllm
 only ours is measured.
@@ -33,24 +34,33 @@ FOLDER = Path(__file__).resolve().parent
 
 
 class OurCache:
+    NAME = "kvcache"
+
     def __init__(self, num_pages: int) -> None:
         import kvcache
 
-        params = kvcache.KVCacheParams(
+        self.manager = kvcache.PagedKVCacheManager(
+            self.describe(),
+            max_batch_size=8192,
+            max_seq_len=manager_works.MAX_SEQ_LEN,
+            num_pages=num_pages * self.count_groups(),
+            memory=kvcache.NoMemory(),
+        )
+
+    def describe(self, **fields: Any) -> Any:
+        import kvcache
+
+        return kvcache.KVCacheParams(
             dtype="bf16",
             n_kv_heads=8,
             head_dim=128,
             page_size=manager_works.PAGE_SIZE,
-            total_num_layers=1,
             enable_prefix_caching=True,
+            **fields or {"total_num_layers": 1},
         )
-        self.manager = kvcache.PagedKVCacheManager(
-            params,
-            max_batch_size=8192,
-            max_seq_len=manager_works.MAX_SEQ_LEN,
-            num_pages=num_pages,
-            memory=kvcache.NoMemory(),
-        )
+
+    def count_groups(self) -> int:
+        return 1
 
     def claim(self, name: str, tokens: np.ndarray) -> None:
         self.manager.claim(name, tokens)
@@ -67,6 +77,25 @@ class OurCache:
         self.manager.step(names)
 
 
+class OurGroups(OurCache):
+    """A model with full attention, a window, and chunks."""
+
+    NAME = "kvcache, three groups"
+
+    def describe(self, **fields: Any) -> Any:
+        import kvcache
+
+        kinds = kvcache.reach.full, kvcache.reach.window(1024, sinks=4), kvcache.reach.chunk(8192)
+        groups = [OurCache.describe(self, layer_ids=[i], reach=kind) for i, kind in enumerate(kinds)]
+        return kvcache.MultiKVCacheParams(groups)
+
+    def count_groups(self) -> int:
+        return 3
+
+
+OURS = {each.NAME: each for each in (OurCache, OurGroups)}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/bench manager", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,15 +106,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--rounds", type=_parse_size, default=1, metavar="N", help="processes of each (default: %(default)s)")
     add("--vllm", type=Path, metavar="DIR", help="the folder of vLLM's unpacked wheel")
     add("--vllm-python", default=sys.executable, metavar="FILE", help="the Python that vLLM runs in")
-    add("--worker", action="store_true", help=argparse.SUPPRESS)
+    add("--worker", choices=OURS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
-        times = manager_works.measure(OurCache, options.batches, options.runs)
-        print(json.dumps({"name": "kvcache", "times": times}))
+        times = manager_works.measure(OURS[options.worker], options.batches, options.runs)
+        print(json.dumps({"name": options.worker, "times": times}))
         return 0
     sizes = [",".join(map(str, options.batches)), str(options.runs)]
-    ours = [sys.executable, __file__, "--worker", "--batches", sizes[0], "--runs", sizes[1]]
-    commands = [ours]
+    ours = [sys.executable, __file__, "--batches", sizes[0], "--runs", sizes[1], "--worker"]
+    commands = [[*ours, name] for name in OURS]
     if options.vllm:
         peer = FOLDER / "peers/vllm_manager.py"
         commands.append([options.vllm_python, str(peer), str(options.vllm), *sizes])

@@ -8,6 +8,7 @@ wrote. ``ir`` has the types of the dialect.
 
 from . import ir, ops, pictures, transfer
 from ._version import __version__
+from .cache import reach
 from .cache.geometry import (
     DescriptorFields,
     descriptor_fields,
@@ -18,6 +19,7 @@ from .cache.geometry import (
     swizzle_granularity,
     tile_offset,
 )
+from .cache.groups import MultiKVCacheParams
 from .cache.layouts import Layout, describe
 from .cache.params import KVCacheParams
 from .cache.quantization import KVCacheQuantizationConfig
@@ -77,6 +79,7 @@ __all__ = [
     "LaunchMeter",
     "Lease",
     "Memory",
+    "MultiKVCacheParams",
     "NoMemory",
     "NumPyMemory",
     "OutOfPagesError",
@@ -104,6 +107,7 @@ __all__ = [
     "ops",
     "padded_depth",
     "pictures",
+    "reach",
     "scale_window",
     "swizzle_granularity",
     "tile_offset",

@@ -14,11 +14,18 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, ir
-from ..checks import check_flag, check_integer, check_positive, check_positive_real
+from ..checks import (
+    check_flag,
+    check_instance,
+    check_integer,
+    check_positive,
+    check_positive_real,
+)
 from ..dtypes import DTypeLike
 from .layouts import DIMS, Distances, Layout, check_layouts
 from .quantization import KVCacheQuantizationConfig
-from .strategy import KVCacheStrategy
+from .reach import Reach, full
+from .strategy import KVCacheStrategy, default_strategy, parse_strategy
 from .types import CacheFormat, to_layout
 
 _GIB = 1 << 30
@@ -67,6 +74,9 @@ class KVCacheParams:
             attention), instead of keys and values.
         layout: Where the elements lie; packed rows if not given. Only for pages.
         scale_layout: The same of the scales.
+        reach: Which tokens of a sequence later ones reach; all if not given.
+        layer_ids: The layers of the model in this cache, if these are not all: then
+            ``total_num_layers`` is their number.
         n_kv_heads_per_device: Derived: heads on one device, at least 1; 1 for MLA,
             where every device has the latent row.
         n_layers_per_stage: Derived: layers of a stage, at least 1; all without
@@ -96,6 +106,8 @@ class KVCacheParams:
     is_mla: bool
     layout: Layout | None
     scale_layout: Layout | None
+    reach: Reach
+    layer_ids: tuple[int, ...] | None
     # Copies with other fields derive these again.
     n_kv_heads_per_device: int = field(init=False)
     n_layers_per_stage: int | None = field(init=False)
@@ -120,12 +132,15 @@ class KVCacheParams:
         is_mla: bool = False,
         layout: Layout | None = None,
         scale_layout: Layout | None = None,
+        reach: Reach = full,
+        layer_ids: Iterable[int] | None = None,
     ) -> None:
         excluded = ("self", *_DERIVED)
         _set(self, **{k: value for k, value in locals().items() if k not in excluded})
         self._normalize()
         self._check_strategy(is_given=cache_strategy is not None)
         self._check_layouts()
+        self._check_reach()
         self._check_swapping()
         self._check_parallelism()
         _set(self, n_kv_heads_per_device=self._divide_heads())
@@ -206,13 +221,15 @@ class KVCacheParams:
         """Converts the fields to their declared types."""
         _set(self, dtype=dtypes.cached_dtype("dtype", self.dtype))
         if self.cache_strategy is None:
-            _set(self, cache_strategy=_default_strategy(self.page_size))
-        _set(self, cache_strategy=_parse_strategy(self.cache_strategy))
+            _set(self, cache_strategy=default_strategy(self.page_size))
+        _set(self, cache_strategy=parse_strategy(self.cache_strategy))
         self._normalize_fields(_POSITIVE, check_positive, int)
         self._normalize_fields(["stage_id"], check_integer, int)
         self._normalize_fields(_FLAGS, check_flag, bool)
         space = "host_kvcache_swap_space_gb"
         self._normalize_fields([space], check_positive_real, float)
+        if self.layer_ids is not None:
+            self._normalize_layers(tuple(self.layer_ids))
         config = self.kvcache_quant_config
         if not isinstance(config, KVCacheQuantizationConfig | None):
             raise TypeError(
@@ -229,6 +246,26 @@ class KVCacheParams:
                 check(**{name: value})
                 _set(self, **{name: convert(value)})
 
+    def _normalize_layers(self, layers: tuple[int, ...]) -> None:
+        check_integer(**{f"layer_ids[{i}]": layer for i, layer in enumerate(layers)})
+        if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+            raise ValueError(
+                f"expects 'layer_ids' to be different layers, got {list(layers)}"
+            )
+        if self.total_num_layers not in (None, len(layers)):
+            raise ValueError(
+                f"expects 'total_num_layers' to be {len(layers)}, as 'layer_ids' has, "
+                f"got {self.total_num_layers}"
+            )
+        if self.pipeline_parallel_degree > 1:
+            raise ValueError("'layer_ids' are only possible without pipeline stages")
+        _set(self, layer_ids=tuple(map(int, layers)), total_num_layers=len(layers))
+
+    def _check_reach(self) -> None:
+        check_instance(Reach, reach=self.reach)
+        if not self.reach.is_full and self.page_size is None:
+            raise ValueError(self._only_for_pages("reach"))
+
     def _check_strategy(self, *, is_given: bool) -> None:
         is_paged = self.cache_strategy is KVCacheStrategy.PAGED
         if is_paged and self.page_size is None:
@@ -241,10 +278,12 @@ class KVCacheParams:
             if self.kvcache_quant_config is not None:
                 raise ValueError(self._only_for_pages("kvcache_quant_config"))
             warnings.warn(
-                "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED"
-                if is_given
-                else "a cache without 'page_size' is continuous, which is deprecated: "
-                "give 'page_size'",
+                (
+                    "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED"
+                    if is_given
+                    else "a cache without 'page_size' is continuous, which is deprecated: "
+                    "give 'page_size'"
+                ),
                 DeprecationWarning,
                 stacklevel=_count_own_frames() + 1,
             )
@@ -309,7 +348,9 @@ class KVCacheParams:
             return
         check_integer(n_layers_per_stage=layers)
         if self.n_layers_per_stage is None:
-            raise ValueError(f"'n_layers_per_stage' of {layers} needs 'total_num_layers'")
+            raise ValueError(
+                f"'n_layers_per_stage' of {layers} needs 'total_num_layers'"
+            )
         if layers != self.n_layers_per_stage:
             raise ValueError(
                 f"expects 'n_layers_per_stage' to be {self.n_layers_per_stage}, as "
@@ -335,7 +376,7 @@ class KVCacheParams:
         return self.n_devices if self.pipeline_parallel_degree == 1 else 1
 
     @property
-    def layers(self) -> range:
+    def layers(self) -> Sequence[int]:
         """The layers of the model in this cache.
 
         The last stage has the remainder of an uneven division. Raises ``ValueError`` if
@@ -343,6 +384,8 @@ class KVCacheParams:
         """
         if self.total_num_layers is None or self.n_layers_per_stage is None:
             raise ValueError("the layers of a cache need 'total_num_layers'")
+        if self.layer_ids is not None:
+            return self.layer_ids
         total, share = self.total_num_layers, self.n_layers_per_stage
         if self.pipeline_parallel_degree == 1:
             return range(total)
@@ -412,16 +455,20 @@ class KVCacheParams:
 
         Raises ``ValueError`` if the space is smaller than a page.
         """
+        return self.count_host_pages(self.bytes_per_block)
+
+    def count_host_pages(self, page_bytes: int) -> int:
+        """``n_host_blocks`` for pages of so many bytes."""
         space = self.host_kvcache_swap_space_gb
         if not self.enable_kvcache_swapping_to_host or space is None:
             return 0
         size = int(space * _GIB)
-        if size < self.bytes_per_block:
+        if size < page_bytes:
             raise ValueError(
                 f"expects 'host_kvcache_swap_space_gb' to hold at least one page of "
-                f"{self.bytes_per_block} bytes, got {size} bytes"
+                f"{page_bytes} bytes, got {size} bytes"
             )
-        return size // self.bytes_per_block
+        return size // page_bytes
 
     # --- Types of the dialect -----------------------------------------------------
 
@@ -526,22 +573,6 @@ def _set(instance: object, **fields: object) -> None:
     """Sets fields of a dataclass that is frozen for those who use it."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
-
-
-def _default_strategy(page_size: int | None) -> KVCacheStrategy:
-    if page_size is None:
-        return KVCacheStrategy.CONTINUOUS
-    return KVCacheStrategy.PAGED
-
-
-def _parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:
-    try:
-        return KVCacheStrategy(strategy)
-    except ValueError:
-        known = ", ".join(repr(member.value) for member in KVCacheStrategy)
-        raise ValueError(
-            f"expects 'cache_strategy' to be one of {known}, got {strategy!r}"
-        ) from None
 
 
 def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:

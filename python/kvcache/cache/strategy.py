@@ -25,3 +25,21 @@ class KVCacheStrategy(str, Enum):
     def uses_opaque(self) -> bool:
         """Whether kernels take the cache as one value, which is always so."""
         return True
+
+
+def default_strategy(page_size: int | None) -> KVCacheStrategy:
+    """The strategy of a cache that names none."""
+    if page_size is None:
+        return KVCacheStrategy.CONTINUOUS
+    return KVCacheStrategy.PAGED
+
+
+def parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:
+    """A strategy by its name. Raises ``ValueError`` for another name."""
+    try:
+        return KVCacheStrategy(strategy)
+    except ValueError:
+        known = ", ".join(repr(member.value) for member in KVCacheStrategy)
+        raise ValueError(
+            f"expects 'cache_strategy' to be one of {known}, got {strategy!r}"
+        ) from None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..cache.groups import MultiKVCacheParams
 from ..cache.params import KVCacheParams
 from ..checks import check_positive_real, check_request
 from .growth import Growth
@@ -21,7 +22,7 @@ from .tables import Sequence, SequenceTable
 class PageExchange:
     """The part of ``PagedKVCacheManager`` that other machines need."""
 
-    params: KVCacheParams
+    params: KVCacheParams | MultiKVCacheParams
     num_pages: int
     blocks: tuple[Any, ...]
     scales: tuple[Any, ...]
@@ -52,7 +53,8 @@ class PageExchange:
         """The bytes of some pages, keys and values, with their scales.
 
         Two managers whose regions have equal fingerprints list the same bytes in the same
-        order; ``kvcache.transfer.pair`` splits them where one end has merged more.
+        order; ``kvcache.transfer.pair`` splits them where one end has merged more. Pages
+        of a pool for several groups of layers are bytes: one layer, one head.
 
         Args:
             pages: Of the device, as leases and receptions name them.
@@ -136,17 +138,17 @@ class PageExchange:
                 raise ValueError("expects tokens to receive, got none")
             self._growth.grow(sequence, ids)
         except BaseException:
-            self._table.remove(sequence.row)
+            self._growth.drop(sequence)
             raise
-        reception = Reception(
-            request, sequence, self.params.shape_per_block[2], self._end_reception
-        )
+        reception = Reception(request, sequence, self._end_reception)
         self._receptions[reception] = sequence
         return reception
 
     def _end_reception(self, reception: Reception, is_filled: bool) -> None:
         sequence = self._receptions.pop(reception)
         if is_filled:
+            # Nobody filled what no token reaches: it must not become a prefix.
+            self._growth.pass_by(sequence, len(sequence.tokens))
             self._growth.finish([sequence], np.array([sequence.row]))
         if is_filled and reception.request is not None:
             self._sequences[reception.request] = sequence

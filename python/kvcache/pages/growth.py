@@ -6,16 +6,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
-from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import OutOfPagesError
+from .matches import Finder, Match
 from .pool import PagePool
-from .prefixes import Match, Page, find
+from .prefixes import Page, Prefix
 from .snapshot import Place
-from .tables import Sequence, SequenceTable
+from .tables import GroupTable, Sequence, SequenceTable
 from .tokens import TOKEN, BatchTokens, encode
 
 
@@ -37,6 +37,22 @@ class Plan(NamedTuple):
         return self.needed <= self.available
 
 
+class BatchPlan(NamedTuple):
+    """How the sequences of a batch would get tokens in one group.
+
+    Attributes:
+        missing: New pages for each.
+        closed: Sequences that write to a page which may not be theirs alone.
+        copied: The pages that some of these copy before.
+        snapshots: Those that some copy if there is room; else they are not cached longer.
+    """
+
+    missing: np.ndarray
+    closed: list[Sequence]
+    copied: dict[Sequence, Page]
+    snapshots: dict[Sequence, Page]
+
+
 class Growth:
     """Plans how sequences grow, and does it.
 
@@ -48,15 +64,23 @@ class Growth:
     ) -> None:
         self._pool = pool
         self._table = table
-        self._page_size = table.page_size
+        self._groups = table.groups
+        self._finder = Finder(table.groups)
         self._has_prefixes = has_prefixes
+
+    def make_root(self) -> Prefix:
+        """What the sequences of a salt have in common: they begin."""
+        return self._finder.make_root()
 
     # --- One sequence -------------------------------------------------------------
 
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
         """The first plan that fits, of those that share most; the last one if none does."""
-        total = self._table.count_pages(len(sequence.tokens) + len(tokens))
-        more = total - len(sequence.pages) + self._is_copied(sequence)
+        total = len(sequence.tokens) + len(tokens)
+        more = 0
+        for group in self._groups:
+            more += group.count_pages(total) - len(sequence.pages[group.number])
+            more += self._is_copied(sequence, group)
         plans = self._make_plans(sequence, tokens, more)
         best = next(plans)
         while not best.fits and (other := next(plans, None)):
@@ -67,33 +91,36 @@ class Growth:
         self, sequence: Sequence, tokens: array[int], more: int
     ) -> Iterator[Plan]:
         for match in self._find_matches(sequence, tokens):
-            on_host = sum(page.is_on(Place.HOST) for page in match.pages)
+            shared = match.shared
+            on_host = sum(page.is_on(Place.HOST) for page in shared)
+            passed = sum(map(len, match.pages)) - len(shared)
             available = self._pool.count_available(match.kept)
-            yield Plan(match, more - len(match.pages) + on_host, available)
+            yield Plan(match, more - len(shared) - passed + on_host, available)
 
     def _find_matches(self, sequence: Sequence, tokens: array[int]) -> Iterable[Match]:
         """The best match of tokens, then others that need less room."""
         length = sequence.length
-        count, rest = divmod(length, self._page_size)
-        if not self._has_prefixes or rest or length < len(sequence.tokens):
-            yield Match([])
+        nothing = Match(sequence.prefix, pages=[[] for _ in self._groups])
+        is_cut = any(length % group.page_size for group in self._groups)
+        if not self._has_prefixes or is_cut or length < len(sequence.tokens):
+            yield nothing
             return
-        parent = sequence.pages[count - 1].prefix if count else sequence.root
-        assert parent
-        match = find(parent, tokens[:-1], self._page_size)
+        match = self._finder.find(sequence, tokens[:-1])
         yield match
-        yield Match(match.pages)
-        on_device = takewhile(lambda page: page.is_on(Place.DEVICE), match.pages)
-        yield Match(list(on_device))
-
-    def count_found(self, match: Match) -> int:
-        """How many tokens a match has."""
-        return len(match.pages) * self._page_size + match.common
+        if match.partial:
+            yield Match(match.prefix, match.length, match.pages)
+        match = self._finder.find(
+            sequence, tokens[:-1], lambda page: page.is_on(Place.DEVICE)
+        )
+        match.partial, match.common = None, 0
+        yield match
+        if match.snapshots:
+            yield nothing
 
     def count_taken(self, plan: Plan) -> int:
         """By how many fewer pages can be had at once when a plan is done."""
         free = self._pool.count_available()
-        return plan.needed + free - self._pool.count_available(plan.match.pages)
+        return plan.needed + free - self._pool.count_available(plan.match.shared)
 
     def grow(self, sequence: Sequence, tokens: array[int]) -> int:
         """Adds tokens to a sequence. Returns how many are in the cache already."""
@@ -102,43 +129,97 @@ class Growth:
         match, needed, available = plan = self.plan(sequence, tokens)
         if not plan.fits:
             raise OutOfPagesError("out of pages", needed, available)
-        written = self._get_written(sequence)
-        is_copied = self._is_copied(sequence)
-        total = self._table.count_pages(len(sequence.tokens) + len(tokens))
-        missing = total - len(sequence.pages) - len(match.pages)
-        self._table.reserve(total)
-        copied = written if is_copied else match.partial
+        total = len(sequence.tokens) + len(tokens)
+        spare = available - needed
+        new_pages: dict[GroupTable, int] = {}
+        copied: list[Page] = []
+        copies: dict[GroupTable, Page] = {}
+        for group in self._groups:
+            number = group.number
+            own = len(sequence.pages[number]) + len(match.pages[number])
+            new_pages[group] = group.count_pages(total) - own
+            written = self._get_written(sequence, group)
+            if written:
+                is_copied = self._is_copied(sequence, group)
+                if is_copied or self._keeps(written, spare):
+                    copies[group] = written
+                    spare -= not is_copied
+            elif source := match.snapshots.get(number) or match.partial:
+                copied.append(source)
+        for group in self._groups:
+            group.reserve(group.count_pages(total))
+        # What states and partial pages are copied from, and then what is written.
         new = self._pool.provide(
-            missing + is_copied,
-            copied=[copied] if copied else [],
-            brought=[page for page in match.pages if page.is_on(Place.HOST)],
+            sum(new_pages.values()) + len(copies),
+            copied=[*copied, *copies.values()],
+            brought=[page for page in match.shared if page.is_on(Place.HOST)],
             kept=match.kept,
         )
-        if written:
-            self._make_own(sequence, written, new.pop(0) if is_copied else None)
-        for page in match.pages:
+        begun, rest = new[: len(copied)], new[len(copied) :]
+        own_copies = dict(zip(copies, rest, strict=False))
+        rest = rest[len(copies) :]
+        for page in match.shared:
             self._pool.refer(page, is_resident=True)
-        found = self.count_found(match)
-        sequence.add(tokens, match.pages + new)
-        sequence.set_length(sequence.length + found)
-        return found
+        length = sequence.length + match.found
+        for group in self._groups:
+            if written := self._get_written(sequence, group):
+                self._make_own(sequence, group, written, own_copies.get(group))
+        for group in self._groups:
+            taken: list[Page] = []
+            if group.number in match.snapshots or match.partial:
+                taken.append(begun.pop(0))
+            missing = new_pages[group] - len(taken)
+            taken += rest[:missing]
+            del rest[:missing]
+            for page in taken:
+                page.group = group.number
+            sequence.add(group, [*match.pages[group.number], *taken])
+        sequence.add_tokens(tokens)
+        sequence.set_length(length)
+        if match.found:
+            self._move(sequence, match.prefix)
+            self.pass_by(sequence, length)
+        return match.found
 
-    def _get_written(self, sequence: Sequence) -> Page | None:
+    def _keeps(self, written: Page, spare: int) -> bool:
+        """Whether a page that one sequence has is copied, to keep a snapshot cached."""
+        is_state = self._groups[written.group].reach.is_state
+        return is_state and written.prefix is not None and spare > 0
+
+    def _get_written(self, sequence: Sequence, group: GroupTable) -> Page | None:
         """The page with tokens in it that the next ones come into."""
-        count, rest = divmod(sequence.length, self._page_size)
-        return sequence.pages[count] if rest else None
+        count, rest = divmod(sequence.length, group.page_size)
+        return sequence.pages[group.number][count] if rest else None
 
-    def _is_copied(self, sequence: Sequence) -> bool:
-        page = self._get_written(sequence)
+    def _is_copied(self, sequence: Sequence, group: GroupTable) -> bool:
+        page = self._get_written(sequence, group)
         return page is not None and page.references > 1
 
-    def _make_own(self, sequence: Sequence, written: Page, copy: Page | None) -> None:
+    def _make_own(
+        self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
+    ) -> None:
         """Makes the page that is written next, or its copy, that of the sequence alone."""
         if copy:
-            sequence.replace(sequence.length // self._page_size, copy)
+            copy.group = group.number
+            sequence.replace(group, sequence.length // group.page_size, copy)
             self._pool.release(written, was_resident=True)
         else:
             self._pool.forget(written)
+
+    def _move(self, sequence: Sequence, prefix: Prefix) -> None:
+        """Says where in the tree a sequence is now."""
+        before = sequence.prefix
+        if before is not prefix:
+            sequence.move_to(prefix)
+            before.prune()
+
+    def pass_by(self, sequence: Sequence, length: int) -> None:
+        """Gives back the pages that no token from ``length`` on reaches."""
+        for group in self._table.bounded:
+            first = group.find_first(length)
+            if first > group.freed[sequence.row]:
+                for page in sequence.pass_by(group, first):
+                    self._pool.release(page, was_resident=True)
 
     # --- Ends ---------------------------------------------------------------------
 
@@ -150,30 +231,40 @@ class Growth:
                 copies.append(self._begin_copy(sequence))
         except BaseException:
             for copy in copies:
-                self._table.clear(copy.row, 0, len(copy.pages))
+                copy.prefix.visitors -= 1
+                for group, pages in zip(self._groups, copy.pages, strict=True):
+                    group.clear(copy.row, 0, len(pages))
                 self._table.remove(copy.row)
             raise
         is_resident = sequence.is_resident
-        for page in sequence.pages:
+        for page in sequence.list_pages():
             for _ in copies:
                 self._pool.refer(page, is_resident)
         return copies
 
     def _begin_copy(self, sequence: Sequence) -> Sequence:
         """A copy whose pages do not count it yet."""
-        new = Sequence(sequence.root, self._table, self._table.add(), array(TOKEN), [])
+        new = Sequence(sequence.prefix, self._table, self._table.add(), array(TOKEN))
         try:
             new.take(sequence)
         except BaseException:
+            new.prefix.visitors -= 1
             self._table.remove(new.row)
             raise
         return new
 
     def cut(self, sequence: Sequence, length: int) -> None:
         """Forgets the tokens from ``length`` on."""
+        is_resident, before = sequence.is_resident, sequence.length
         # The last page first: it must not outlive those that it is behind.
         for page in sequence.cut(length):
-            self._pool.release(page, sequence.is_resident)
+            self._pool.release(page, is_resident)
+        if self._has_prefixes and length < before:
+            prefix, base = sequence.prefix, self._finder.base
+            for _ in range(before // base - length // base):
+                assert prefix.parent
+                prefix = prefix.parent
+            self._move(sequence, prefix)
 
     def commit(self, sequence: Sequence, source: Sequence, length: int) -> None:
         """Makes the first tokens of ``source``, all written, those of a sequence.
@@ -187,6 +278,11 @@ class Growth:
 
     def end(self, sequence: Sequence) -> None:
         self.cut(sequence, 0)
+        self.drop(sequence)
+
+    def drop(self, sequence: Sequence) -> None:
+        """Ends a sequence without pages."""
+        sequence.prefix.visitors -= 1
         self._table.remove(sequence.row)
 
     # --- A batch ------------------------------------------------------------------
@@ -195,43 +291,106 @@ class Growth:
         self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
     ) -> None:
         """Adds tokens to each sequence, without a look into the cache."""
-        table, size = self._table, self._page_size
-        before = table.totals[rows]
-        totals = before + tokens.counts
-        pages = -(-totals // size)
-        missing = pages - -(-before // size)
-        is_closed = ~table.open[rows] & (table.lengths[rows] % size > 0)
-        closed = [batch[i] for i in np.flatnonzero(is_closed & (tokens.counts > 0))]
-        copied = self._find_copied(closed)
-        needed, available = int(missing.sum()) + len(copied), 0
-        if needed and needed > (available := self._pool.count_available()):
+        plans, needed, available = self.plan_batch(batch, rows, tokens)
+        if needed > available:
             raise OutOfPagesError("out of pages", needed, available)
-        table.reserve(int(pages.max(initial=0)))
-        new = self._pool.provide(needed, copied=list(copied.values())) if needed else []
-        for sequence in closed:
-            if written := self._get_written(sequence):
-                copy = new.pop(0) if sequence in copied else None
-                self._make_own(sequence, written, copy)
-        for i in np.flatnonzero(missing):
-            sequence, count = batch[i], missing[i]
-            table.put(sequence.row, len(sequence.pages), new[:count])
-            sequence.pages += new[:count]
-            del new[:count]
+        totals = self._table.totals[rows] + tokens.counts
+        longest = int(totals.max(initial=0))
+        for group in self._groups:
+            group.reserve(group.count_pages(longest))
+        copies = self._choose_copies(plans, available - needed)
+        copied = [page for each in copies for page in each.values()]
+        new: list[Page] = []
+        if needed or copied:
+            count = sum(int(plan.missing.sum()) for plan in plans) + len(copied)
+            new = self._pool.provide(count, copied=copied)
+        own, new = new[: len(copied)], new[len(copied) :]
+        for group, plan, sources in zip(self._groups, plans, copies, strict=True):
+            for sequence in plan.closed:
+                if written := self._get_written(sequence, group):
+                    copy = own.pop(0) if sequence in sources else None
+                    self._make_own(sequence, group, written, copy)
+            for i in np.flatnonzero(plan.missing):
+                sequence, count = batch[i], plan.missing[i]
+                pages = sequence.pages[group.number]
+                if group.number:
+                    for page in new[:count]:
+                        page.group = group.number
+                group.put(sequence.row, len(pages), new[:count])
+                pages += new[:count]
+                del new[:count]
+            group.open[rows] |= tokens.counts > 0
         for sequence, chunk in zip(batch, tokens.chunks, strict=True):
             sequence.tokens.extend(chunk)
-        table.totals[rows] = totals
-        table.open[rows] |= tokens.counts > 0
+        self._table.totals[rows] = totals
 
-    def _find_copied(self, closed: Iterable[Sequence]) -> dict[Sequence, Page]:
+    def _choose_copies(
+        self, plans: SequenceOf[BatchPlan], spare: int
+    ) -> list[dict[Sequence, Page]]:
+        """What sequences copy in each group, in order: snapshots as far as there is room."""
+        result = []
+        for plan in plans:
+            copies = {}
+            for sequence in plan.closed:
+                if page := plan.copied.get(sequence):
+                    copies[sequence] = page
+                elif spare > 0 and (page := plan.snapshots.get(sequence)):
+                    copies[sequence] = page
+                    spare -= 1
+            result.append(copies)
+        return result
+
+    def plan_batch(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+    ) -> tuple[list[BatchPlan], int, int]:
+        """How a batch would grow in each group, the pages needed, and those available."""
+        table = self._table
+        before, lengths = table.totals[rows], table.lengths[rows]
+        totals, grows = before + tokens.counts, tokens.counts > 0
+        plans: list[BatchPlan] = []
+        needed, by_size = 0, dict[int, np.ndarray]()
+        for group in self._groups:
+            size = group.page_size
+            if size not in by_size:  # most groups have equal pages
+                by_size[size] = -(-totals // size) - -(-before // size)
+            missing = by_size[size]
+            is_closed = ~group.open[rows] & grows
+            closed: list[Sequence] = []
+            if is_closed.any():
+                is_closed &= lengths % size > 0
+                closed = [batch[i] for i in np.flatnonzero(is_closed)]
+            copied = self._find_copied(closed, group)
+            snapshots = self._find_snapshots(closed, group)
+            plans.append(BatchPlan(missing, closed, copied, snapshots))
+            needed += int(missing.sum()) + len(copied)
+        is_asked = needed or any(plan.snapshots for plan in plans)
+        return plans, needed, self._pool.count_available() if is_asked else 0
+
+    def _find_copied(
+        self, closed: Iterable[Sequence], group: GroupTable
+    ) -> dict[Sequence, Page]:
         """The pages that sequences copy before they write: the last that has one does not."""
         left: dict[Page, int] = {}
         copied = {}
         for sequence in closed:
-            if written := self._get_written(sequence):
+            if written := self._get_written(sequence, group):
                 left[written] = left.get(written, written.references) - 1
                 if left[written]:
                     copied[sequence] = written
         return copied
+
+    def _find_snapshots(
+        self, closed: SequenceOf[Sequence], group: GroupTable
+    ) -> dict[Sequence, Page]:
+        """The cached states that only one sequence has, which writes to it."""
+        if not closed or not group.reach.is_state:
+            return {}
+        written = {each: self._get_written(each, group) for each in closed}
+        return {
+            each: page
+            for each, page in written.items()
+            if page and page.references == 1 and page.prefix
+        }
 
     # --- Full pages ---------------------------------------------------------------
 
@@ -240,24 +399,53 @@ class Growth:
         table = self._table
         totals = table.totals[rows]
         if self._has_prefixes:
-            full = totals // self._page_size
-            first = table.lengths[rows] // self._page_size
+            full = totals // self._finder.base
+            first = table.lengths[rows] // self._finder.base
             for i in np.flatnonzero(full > first):
                 self._publish(batch[i], int(first[i]), int(full[i]))
         table.lengths[rows] = totals
+        if table.has_states:
+            table.given[rows] = False
+        for group in table.bounded:
+            size, reach = group.page_size, group.reach
+            if reach.kind == "window":
+                firsts = np.maximum(totals - (reach.tokens - 1), 0) // size
+            else:
+                firsts = totals // reach.tokens * reach.tokens // size
+            for i in np.flatnonzero(firsts > group.freed[rows]):
+                for page in batch[i].pass_by(group, int(firsts[i])):
+                    self._pool.release(page, was_resident=bool(table.resident[rows[i]]))
 
     def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
         """Lets later sequences find pages, or takes equal ones that they find already."""
-        size = self._page_size
-        encoded = encode(sequence.tokens[first * size : stop * size])
+        base = self._finder.base
+        encoded = encode(sequence.tokens[first * base : stop * base])
+        prefix, size = sequence.prefix, 8 * base
+        is_at_end = stop * base == len(sequence.tokens)
         for i in range(first, stop):
-            parent = sequence.pages[i - 1].prefix if i else sequence.root
-            assert parent
-            start = (i - first) * size * 8
-            tokens = encoded[start : start + size * 8]
-            known = parent.children.get(tokens)
-            if known and known.page:
-                self._pool.merge(sequence.pages[i], known.page)
-                sequence.replace(i, known.page)
-            else:
-                parent.add(tokens, sequence.pages[i])
+            start = (i - first) * size
+            prefix = prefix.extend(encoded[start : start + size])
+            end = (i + 1) * base
+            for group in self._groups:
+                if end % group.border == 0:
+                    if group.reach.is_state:
+                        if i + 1 == stop and is_at_end:
+                            self._publish_page(sequence, group, 0, prefix)
+                            group.open[sequence.row] = False
+                    else:
+                        number = end // group.page_size - 1
+                        self._publish_page(sequence, group, number, prefix)
+        self._move(sequence, prefix)
+
+    def _publish_page(
+        self, sequence: Sequence, group: GroupTable, i: int, prefix: Prefix
+    ) -> None:
+        page = sequence.pages[group.number][i]
+        known = prefix.pages[group.number]
+        if page is None or page is known:
+            return
+        if known:
+            self._pool.merge(page, known)
+            sequence.replace(group, i, known)
+        else:
+            prefix.attach(page)

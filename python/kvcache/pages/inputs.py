@@ -13,6 +13,7 @@ import numpy as np
 from ..checks import check_integer
 from ..execution.arrays import Array
 from .memory import Memory
+from .storage import GroupTensors
 from .tables import Sequence, SequenceTable
 from .tokens import TOKEN
 
@@ -34,6 +35,9 @@ class StepInputs:
         max_cache_length: The largest of ``lengths``.
         blocks: For each device, its tensor [pages, 2, layers, page_size, heads, head_dim].
         scales: The same of the scales; empty for a cache without.
+        groups: The inputs of each group of layers, with its own table and tensors; only
+            itself if there is one group. ``lut``, ``blocks`` and ``scales`` of the whole
+            are those of the first group.
     """
 
     requests: tuple[Hashable, ...]
@@ -46,6 +50,11 @@ class StepInputs:
     max_cache_length: int
     blocks: tuple[Array, ...]
     scales: tuple[Array, ...]
+    _others: tuple[StepInputs, ...] = ()
+
+    @property
+    def groups(self) -> tuple[StepInputs, ...]:
+        return self, *self._others
 
     @classmethod
     def of(
@@ -163,27 +172,37 @@ def gather_inputs(
     rows: np.ndarray,
     table: SequenceTable,
     memory: Memory,
-    blocks: tuple[Any, ...],
-    scales: tuple[Any, ...],
+    tensors: tuple[GroupTensors, ...],
 ) -> StepInputs:
     """What kernels get for the pending tokens of a batch, which is in ``rows``."""
     lengths = table.lengths[rows]
-    pending = table.totals[rows] - lengths
+    totals = table.totals[rows]
+    pending = totals - lengths
     ends = pending.cumsum()
     # What to add to the place of a token among all of them.
     offsets = lengths - ends + pending
-    return StepInputs(
-        requests=requests,
-        tokens=_join_tokens(batch, lengths),
-        positions=np.arange(ends[-1]) + offsets.repeat(pending),
-        row_offsets=np.concatenate([[0], ends]).astype(np.uint32),
-        lengths=memory.upload(lengths.astype(np.uint32)),
-        lut=memory.upload(table.gather(rows)),
-        max_seq_length=int(pending.max()),
-        max_cache_length=int(lengths.max()),
-        blocks=blocks,
-        scales=scales,
-    )
+    longest = int(totals.max())
+    common: dict[str, Any] = {
+        "requests": requests,
+        "tokens": _join_tokens(batch, lengths),
+        "positions": np.arange(ends[-1]) + offsets.repeat(pending),
+        "row_offsets": np.concatenate([[0], ends]).astype(np.uint32),
+        "lengths": memory.upload(lengths.astype(np.uint32)),
+        "max_seq_length": int(pending.max()),
+        "max_cache_length": int(lengths.max()),
+    }
+    others: tuple[StepInputs, ...] = ()
+    for group, (blocks, scales) in zip(table.groups[::-1], tensors[::-1], strict=True):
+        lut = memory.upload(group.gather(rows, longest))
+        inputs = StepInputs(
+            **common,
+            lut=lut,
+            blocks=blocks,
+            scales=scales,
+            _others=() if group.number else others,
+        )
+        others = inputs, *others
+    return others[0]
 
 
 def _join_tokens(batch: Iterable[Sequence], lengths: np.ndarray) -> np.ndarray:

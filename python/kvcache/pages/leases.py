@@ -24,7 +24,9 @@ class Lease:
     Attributes:
         request: The name of the sequence.
         tokens: The ids of the tokens in the pages, int64.
-        pages: The pages of the device, in the order of the tokens, int32.
+        pages: The pages of the device, in the order of the tokens, int32. With several
+            groups of layers, those of one after another; -1 for a page that no later
+            token reaches.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Lease:
     ) -> None:
         self.request = request
         self.tokens = np.array(sequence.tokens, np.int64)
-        self.pages = list_pages(sequence, 0)
+        self.pages = _list_pages(sequence)
         self._is_open = True
         self._deadline = time.monotonic() + seconds
         self._end = end
@@ -83,20 +85,35 @@ class Reception:
         found: How many of the first tokens are in this cache already.
         first: The number of the first page to fill among the pages of the sequence. What
             a page of ``found`` tokens has is sent again, if they end within it.
-        pages: The pages of the device to fill, in the order of the tokens, int32.
+        pages: The pages of the device to fill, in the order of the tokens, int32. With
+            several groups of layers, those of one after another.
+        numbers: Where the same pages are in ``pages`` of the lease that lends them.
+        is_needed: For each whether later tokens reach it; the others need not be filled.
+        num_pages: Those of the lease.
     """
 
     def __init__(
         self,
         request: Hashable | None,
         sequence: Sequence,
-        page_size: int,
         end: Callable[[Reception, bool], None],
     ) -> None:
         self.request = request
         self.found = sequence.length
-        self.first = self.found // page_size
-        self.pages = list_pages(sequence, self.first)
+        groups = sequence.table.groups
+        self.first = self.found // groups[0].page_size
+        pages = _list_pages(sequence)
+        self.num_pages = len(pages)
+        is_filled, is_needed = [], []
+        for group, own in zip(groups, sequence.pages, strict=True):
+            first = group.find_first(len(sequence.tokens))
+            sinks = group.list_sinks(first)
+            begin = self.found // group.page_size
+            is_filled += [i >= begin for i in range(len(own))]
+            is_needed += [i >= first or i in sinks for i in range(len(own))]
+        self.numbers = np.flatnonzero(is_filled)
+        self.is_needed = np.array(is_needed)[self.numbers]
+        self.pages = pages[self.numbers]
         self._is_open = True
         self._end = end
 
@@ -133,6 +150,9 @@ class Reception:
         return f"<reception of {self.request!r}, {len(self.pages)} pages>"
 
 
-def list_pages(sequence: Sequence, first: int) -> np.ndarray:
-    """The addresses of a sequence's pages from the page of number ``first`` on."""
-    return np.array([page.address.index for page in sequence.pages[first:]], np.int32)
+def _list_pages(sequence: Sequence) -> np.ndarray:
+    """The addresses of a sequence's pages; -1 for those that no token reaches."""
+    addresses = [
+        page.address.index if page else -1 for pages in sequence.pages for page in pages
+    ]
+    return np.array(addresses, np.int32)

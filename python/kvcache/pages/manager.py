@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from ..cache.groups import MultiKVCacheParams, unite
 from ..cache.params import KVCacheParams
 from ..checks import (
     check_instance,
@@ -26,12 +27,13 @@ from .exchange import PageExchange
 from .growth import Growth, Plan
 from .inputs import StepInputs, gather_inputs
 from .memory import Memory, NumPyMemory
-from .pool import PagePool, allocate_stores, count_pages
+from .pool import PagePool
 from .prefixes import Prefix
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
+from .storage import allocate_storage, count_pages
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
-from .tokens import TOKEN, TokensOfBatch, parse_batch_tokens, parse_tokens
+from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
 class PagedKVCacheManager(PageExchange):
@@ -48,10 +50,12 @@ class PagedKVCacheManager(PageExchange):
     have gone by then: to the host, or, if no sequence has them, out of the cache.
 
     Args:
-        params: The cache; paged, with ``total_num_layers``.
+        params: The cache; paged, with ``total_num_layers``. ``MultiKVCacheParams`` for
+            groups of layers that differ.
         max_batch_size: Sequences that ``inputs`` takes.
         max_seq_len: Tokens of a sequence.
-        num_pages: Pages of the device; one more is allocated, the null page.
+        num_pages: Pages of the device, of the pool that all groups share; one more is
+            allocated, the null page.
         cache_bytes: Bytes for all pages on all devices, instead of ``num_pages``.
         memory: Where the tensors lie; NumPy's memory if not given.
 
@@ -62,7 +66,7 @@ class PagedKVCacheManager(PageExchange):
 
     def __init__(
         self,
-        params: KVCacheParams,
+        params: KVCacheParams | MultiKVCacheParams,
         *,
         max_batch_size: int,
         max_seq_len: int,
@@ -71,11 +75,14 @@ class PagedKVCacheManager(PageExchange):
         memory: Memory | None = None,
     ) -> None:
         super().__init__()
-        check_instance(KVCacheParams, params=params)
+        if not isinstance(params, MultiKVCacheParams):
+            check_instance(KVCacheParams, params=params)
+            if not params.is_paged:
+                raise ValueError(
+                    "expects 'params' of a paged cache, got a continuous one"
+                )
         memory = NumPyMemory() if memory is None else memory
         check_instance(Memory, memory=memory)
-        if not params.is_paged:
-            raise ValueError("expects 'params' of a paged cache, got a continuous one")
         check_positive(max_batch_size=max_batch_size, max_seq_len=max_seq_len)
         self.params = params
         # NumPy's integers would overflow.
@@ -85,13 +92,15 @@ class PagedKVCacheManager(PageExchange):
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
         self._memory = memory
-        self._page_size = params.shape_per_block[2]
         counts = self.num_pages, self.num_host_pages
-        blocks, scales = allocate_stores(params, memory, *counts)
-        self.blocks = tuple(store.tensor for store in blocks)
-        self.scales = tuple(store.tensor for store in scales)
-        self._pool = PagePool(*counts, [*blocks, *scales])
-        self._table = SequenceTable(self._page_size, self.null_page)
+        self._groups = unite(params)
+        storage = allocate_storage(params, memory, *counts)
+        self.blocks = tuple(store.tensor for store in storage.blocks)
+        self.scales = tuple(store.tensor for store in storage.scales)
+        self.group_tensors = storage.groups
+        stores = [*storage.blocks, *storage.scales]
+        self._pool = PagePool(*counts, stores, self._groups)
+        self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
         self._looked_up = self._found = 0
@@ -125,7 +134,7 @@ class PagedKVCacheManager(PageExchange):
         try:
             found = self._growth.grow(sequence, ids)
         except BaseException:
-            self._table.remove(sequence.row)
+            self._growth.drop(sequence)
             raise
         self._sequences[request] = sequence
         self._count_found(len(ids), found)
@@ -140,16 +149,16 @@ class PagedKVCacheManager(PageExchange):
         self._end_expired()
         ids = parse_tokens(tokens)
         self._check_length(len(ids))
-        root = self._roots.setdefault(salt, Prefix())
+        root = self._roots.setdefault(salt, self._growth.make_root())
         row = self._table.add()
-        return _Sequence(root, self._table, row, array(TOKEN), []), ids
+        return _Sequence(root, self._table, row, array(TOKEN)), ids
 
     def _plan_claim(self, tokens: npt.ArrayLike, salt: bytes) -> Plan:
         sequence, ids = self._begin(tokens, salt)
         try:
             return self._growth.plan(sequence, ids)
         finally:
-            self._table.remove(sequence.row)
+            self._growth.drop(sequence)
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -194,6 +203,12 @@ class PagedKVCacheManager(PageExchange):
             TypeError: As ``grow``.
             OutOfPagesError: There are not pages enough for all.
         """
+        self._growth.grow_batch(*self._parse_batch(requests, tokens))
+
+    def _parse_batch(
+        self, requests: Sequence[Hashable], tokens: TokensOfBatch
+    ) -> tuple[list[_Sequence], np.ndarray, BatchTokens]:
+        """The sequences, their rows, and the tokens that they are to grow by."""
         self._end_expired()
         requests = parse_requests(requests)
         batch, rows = self._get_rows(requests)
@@ -201,7 +216,7 @@ class PagedKVCacheManager(PageExchange):
         self._check_length(
             int((self._table.totals[rows] + parsed.counts).max(initial=0))
         )
-        self._growth.grow_batch(batch, rows, parsed)
+        return batch, rows, parsed
 
     def _check_length(self, total: int) -> None:
         if total > self.max_seq_len:
@@ -297,7 +312,9 @@ class PagedKVCacheManager(PageExchange):
     def truncate(self, request: Hashable, length: int) -> None:
         """Forgets the tokens of a sequence from ``length`` on, also pending ones.
 
-        Raises ``ValueError`` for more tokens than it has.
+        Raises ``ValueError`` for more tokens than it has, and where tokens behind these
+        would reach what is gone: pages in front of a window, or a state before the
+        pending tokens, if ``inputs`` has given them to kernels.
         """
         check_integer(length=length)
         sequence = self._get(request)
@@ -305,6 +322,10 @@ class PagedKVCacheManager(PageExchange):
             raise ValueError(
                 f"expects 'length' to be 0 to {len(sequence.tokens)} for request "
                 f"{request!r}, got {length}"
+            )
+        if obstacle := sequence.find_obstacle(int(length)):
+            raise ValueError(
+                f"request {request!r} can't be truncated to {length} tokens: {obstacle}"
             )
         self._growth.cut(sequence, int(length))
 
@@ -323,12 +344,13 @@ class PagedKVCacheManager(PageExchange):
         """
         self._check_swapping()
         sequence = self._get_resident(request)
-        leaving = [page for page in reversed(sequence.pages) if page.users == 1]
+        pages = sequence.list_pages()[::-1]
+        leaving = [page for page in pages if page.users == 1]
         available = self._pool.count_available_host()
         if len(leaving) > available:
             raise OutOfPagesError("the swap space has no room", len(leaving), available)
         self._pool.move(leaving, Place.HOST)
-        for page in reversed(sequence.pages):
+        for page in pages:
             self._pool.end_use(page)
         sequence.leave()
 
@@ -344,12 +366,13 @@ class PagedKVCacheManager(PageExchange):
         sequence = self._get(request)
         if sequence.is_resident:
             raise ValueError(f"request {request!r} is not swapped out")
-        brought = [page for page in sequence.pages if page.is_on(Place.HOST)]
-        available = self._pool.count_available(kept=sequence.pages)
+        pages = sequence.list_pages()
+        brought = [page for page in pages if page.is_on(Place.HOST)]
+        available = self._pool.count_available(kept=pages)
         if len(brought) > available:
             raise OutOfPagesError("out of pages", len(brought), available)
-        self._pool.move(brought, Place.DEVICE, kept=sequence.pages)
-        for page in sequence.pages:
+        self._pool.move(brought, Place.DEVICE, kept=pages)
+        for page in pages:
             self._pool.begin_use(page)
         sequence.come_back()
 
@@ -362,14 +385,19 @@ class PagedKVCacheManager(PageExchange):
     def inputs(self, requests: Sequence[Hashable]) -> StepInputs:
         """What kernels need to process the pending tokens of some sequences.
 
+        With several groups of layers, ``groups`` of it has what those of each need.
+
         Raises ``ValueError`` for no sequences, more than ``max_batch_size``, the same
         twice, and for one that is not known, swapped out, or without pending tokens.
         """
         requests = parse_requests(requests)
         batch, rows = self._get_batch(requests)
-        return gather_inputs(
-            requests, batch, rows, self._table, self._memory, self.blocks, self.scales
+        given = gather_inputs(
+            requests, batch, rows, self._table, self._memory, self.group_tensors
         )
+        if self._table.has_states:
+            self._table.given[rows] = True
+        return given
 
     def step(self, requests: Sequence[Hashable]) -> None:
         """Says that kernels have put the pending tokens of sequences in the cache.
@@ -426,7 +454,7 @@ class PagedKVCacheManager(PageExchange):
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """How many of the tokens ``claim`` would find in the cache; changes nothing."""
         plan = self._plan_claim(tokens, salt)
-        return self._growth.count_found(plan.match) if plan.fits else 0
+        return plan.match.found if plan.fits else 0
 
     def pages_needed(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """The pages that ``claim`` would take of ``num_free_pages``; changes nothing.
@@ -442,6 +470,28 @@ class PagedKVCacheManager(PageExchange):
         All three raise for tokens and salts as ``claim`` does.
         """
         return self._plan_claim(tokens, salt).fits
+
+    def can_grow_batch(
+        self, requests: Sequence[Hashable], tokens: TokensOfBatch
+    ) -> bool:
+        """Whether ``grow_batch`` has room; changes nothing, and raises as it does."""
+        batch = self._parse_batch(requests, tokens)
+        _, needed, available = self._growth.plan_batch(*batch)
+        return needed <= available
+
+    def pages_evicted(self, pages: int) -> int:
+        """How many cached pages go to the host, or out, when so many are taken.
+
+        They go in this order: those that no sequence has, the least recently used first,
+        then those of sequences that are swapped out. Raises ``ValueError`` for more than
+        ``num_free_pages``.
+        """
+        check_integer(pages=pages)
+        if not 0 <= pages <= self.num_free_pages:
+            raise ValueError(
+                f"expects 'pages' to be 0 to {self.num_free_pages}, got {pages}"
+            )
+        return max(int(pages) - self._pool.count_unused(), 0)
 
     @property
     def stats(self) -> CacheStats:
@@ -479,7 +529,7 @@ class PagedKVCacheManager(PageExchange):
     def snapshot(self) -> CacheSnapshot:
         """The pages and the sequences, as they are now."""
         return take_snapshot(
-            self._page_size,
+            tuple(group.tokens for group in self._groups),
             (self.num_pages, self.num_host_pages),
             self._sequences | self._get_exchanged(),
             self._pool.get_unused(),
@@ -487,7 +537,10 @@ class PagedKVCacheManager(PageExchange):
 
     def _repr_svg_(self) -> str | None:
         """The pages as a picture, for a notebook; None where they are too many."""
-        if max(self.num_pages, self.num_host_pages) > MAX_PAGES:
+        if (
+            max(self.num_pages, self.num_host_pages) > MAX_PAGES
+            or len(self._groups) > 1
+        ):
             return None
         first = list(self._sequences)[:MAX_SEQUENCES]
         return draw_pages(self.snapshot(), requests=first)._repr_svg_()

@@ -25,6 +25,13 @@ class Memory(Protocol):
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Returns a C-contiguous tensor of zeros, of 1 dimension or more."""
 
+    def view(self, tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Returns what a tensor of bytes, [pages, bytes], is to others.
+
+        The tensor is cut in ``shape[0]`` equal parts, the first bytes of each of which
+        are elements of ``dtype``. Only for caches of several groups of layers.
+        """
+
     def upload(self, array: np.ndarray) -> Any:
         """Returns a tensor with the contents of a host array."""
 
@@ -66,6 +73,11 @@ class NumPyMemory:
         memory = np.frombuffer(mapping, np.uint8, size)
         return memory.view(dtype).reshape(shape)
 
+    def view(
+        self, tensor: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+    ) -> np.ndarray:
+        return _take_parts(tensor, shape, dtype).view(dtype).reshape(shape)
+
     def upload(self, array: np.ndarray) -> np.ndarray:
         # Not mapped anew: the first access to each page of the machine costs more than
         # the copy. The view's base is no array, so that nothing looks in front of it.
@@ -96,6 +108,11 @@ class NoMemory(NumPyMemory):
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         zero = super().allocate((1,) * len(shape), dtype)
         return np.broadcast_to(zero, shape)
+
+    def view(
+        self, tensor: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+    ) -> np.ndarray:
+        return self.allocate(shape, dtype)
 
     def read_page(self, tensor: np.ndarray, page: int, into: np.ndarray) -> None:
         """Copies nothing, as ``write_page`` and ``copy_page`` do."""
@@ -132,6 +149,10 @@ class ArrayMemory:
         )
         return zeros.view(self._native(dtype))
 
+    def view(self, tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        parts = _take_parts(tensor, shape, dtype)
+        return parts.view(self._native(dtype)).reshape(shape)
+
     def upload(self, array: np.ndarray) -> Any:
         # The library may go on using the memory that it is given.
         copied = np.array(array, order="C")
@@ -158,6 +179,12 @@ class ArrayMemory:
 
     def _as_bytes(self, tensor: Any) -> Any:
         return tensor.view(self._library.uint8)
+
+
+def _take_parts(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """The first bytes of each of ``shape[0]`` equal parts of a tensor of bytes."""
+    size = math.prod(shape[1:]) * dtype.itemsize
+    return tensor.reshape(shape[0], -1)[:, :size]
 
 
 def _to_host(tensor: Any) -> np.ndarray:

@@ -6,99 +6,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
-import numpy as np
-
-from .. import dtypes
-from ..cache.layouts import DIMS, Layout, permute
-from ..cache.params import KVCacheParams
-from ..checks import check_positive
-from .memory import Memory, NumPyMemory
+from ..cache.groups import LayerGroup
 from .prefixes import Page
 from .snapshot import PageAddress, Place
-
-
-class PageStore:
-    """One tensor's pages: on the device, followed by the null page, and on the host.
-
-    On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
-    """
-
-    def __init__(
-        self,
-        memory: Memory,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        num_pages: int,
-        num_host_pages: int,
-        order: tuple[str, ...] = DIMS,
-    ) -> None:
-        self._memory = memory
-        whole = (num_pages + 1, *shape)
-        if order == DIMS:
-            self.tensor = memory.allocate(whole, dtype)
-        else:
-            stored = memory.allocate(
-                tuple(whole[DIMS.index(dim)] for dim in order), dtype
-            )
-            self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
-        self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
-
-    def copy(self, source: PageAddress, target: PageAddress) -> None:
-        """Copies a page, to or from the device."""
-        if target.place is Place.HOST:
-            into = self._host[target.index]
-            self._memory.read_page(self.tensor, source.index, into)
-        elif source.place is Place.HOST:
-            values = self._host[source.index]
-            self._memory.write_page(self.tensor, target.index, values)
-        else:
-            self._memory.copy_page(self.tensor, source.index, target.index)
-
-
-def count_pages(
-    params: KVCacheParams, num_pages: int | None, cache_bytes: int | None
-) -> int:
-    """The pages of a device, without the null page, as a caller gives one of the two."""
-    if num_pages is not None and cache_bytes is None:
-        check_positive(num_pages=num_pages)
-        return int(num_pages)
-    if cache_bytes is None or num_pages is not None:
-        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
-    check_positive(cache_bytes=cache_bytes)
-    fitting = int(cache_bytes) // params.bytes_per_block
-    if fitting < 2:
-        raise ValueError(
-            "expects 'cache_bytes' to hold at least one page and the null page of "
-            f"{params.bytes_per_block} bytes each, got {cache_bytes}"
-        )
-    return fitting - 1
-
-
-def allocate_stores(
-    params: KVCacheParams, memory: Memory, num_pages: int, num_host_pages: int
-) -> tuple[list[PageStore], list[PageStore]]:
-    """The blocks and the scales of each device."""
-
-    def allocate(
-        shape: list[int], dtype: Any, layout: Layout | None
-    ) -> list[PageStore]:
-        element = dtypes.dtype(dtype)
-        order = params.order_of(layout, shape)
-        return [
-            PageStore(memory, tuple(shape), element, num_pages, num_host_pages, order)
-            for _ in range(params.n_devices_per_stage)
-        ]
-
-    blocks = allocate(params.shape_per_block, params.storage_dtype, params.layout)
-    config = params.kvcache_quant_config
-    if not config:
-        return blocks, []
-    scales = allocate(
-        params.shape_per_scale_block, config.scale_dtype, params.scale_layout
-    )
-    return blocks, scales
+from .storage import PageStore
 
 
 class PagePool:
@@ -119,10 +31,15 @@ class PagePool:
     """
 
     def __init__(
-        self, num_pages: int, num_host_pages: int, stores: Sequence[PageStore]
+        self,
+        num_pages: int,
+        num_host_pages: int,
+        stores: Sequence[PageStore],
+        groups: Sequence[LayerGroup],
     ) -> None:
         sizes = {Place.DEVICE: num_pages, Place.HOST: num_host_pages}
         self._stores = stores
+        self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: list(range(size))[::-1] for place, size in sizes.items()}
         # Without references, the least recently used first.
         self._cached = {place: OrderedDict[Page, None]() for place in Place}
@@ -142,6 +59,10 @@ class PagePool:
     def count_available_host(self, kept: Iterable[Page] = ()) -> int:
         """Pages of the host that can be had while those in ``kept`` stay."""
         return self._count(Place.HOST, kept)
+
+    def count_unused(self) -> int:
+        """Pages of the device with nothing in them."""
+        return len(self._free[Place.DEVICE])
 
     def _count(self, place: Place, kept: Iterable[Page]) -> int:
         cached = self._cached[place]
@@ -176,19 +97,28 @@ class PagePool:
             return
         candidates = chain(self._cached[place], self._waiting)
         page = next(page for page in candidates if page not in kept)
-        if page.references or self._free[Place.HOST] or self._find_last(kept):
+        if page.references or self._free[Place.HOST] or self._find_last(kept, page):
             self.move([page], Place.HOST, kept)
         else:
             self.evicted += self.forget(page)
 
-    def _find_last(self, kept: set[Page]) -> Page | None:
+    def _find_last(self, kept: set[Page], moving: Page | None = None) -> Page | None:
         """The page to drop from the host: the least recently used with none behind it.
 
         Swapping out a sequence leaves pages that are behind its own on the device. To
-        drop those with it would free room that nothing needs.
+        drop those with it would free room that nothing needs. Without a group that
+        reaches all tokens, pages do not need those before them. ``moving`` stays too.
         """
         for page in self._cached[Place.HOST]:
-            if page.prefix and not page.prefix.children and page not in kept:
+            prefix = page.prefix
+            if not prefix or page in kept:
+                continue
+            if not self._is_full[page.group]:
+                return page
+            with_it = prefix.pages  # what ends with it goes with it
+            if not prefix.children and not any(
+                each is moving or each in kept for each in with_it if each
+            ):
                 return page
         return None
 
@@ -260,15 +190,23 @@ class PagePool:
         self.release(page, was_resident=True)
 
     def forget(self, page: Page) -> int:
-        """Hides a page, and those behind it, from later sequences.
+        """Hides a page from later sequences, with those that are of no use without it.
 
-        Those that no sequence has are free then. Returns how many.
+        These are all behind a page of a group with full reach. Those that no sequence
+        has are free then. Returns how many.
         """
+        prefix = page.prefix
+        if not prefix:
+            return 0
+        if not self._is_full[page.group]:
+            prefix.detach(page)
+            prefix.prune()
+            self._settle(page)
+            return not page.references
         freed = 0
-        if page.prefix:
-            for forgotten in page.prefix.remove():
-                self._settle(forgotten)
-                freed += not forgotten.references
+        for forgotten in prefix.remove():
+            self._settle(forgotten)
+            freed += not forgotten.references
         return freed
 
     def forget_unreferenced(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from ..cache.groups import MultiKVCacheParams, list_layers
 from ..cache.layouts import DIMS
 from ..cache.params import KVCacheParams
 
@@ -92,32 +92,38 @@ class Region:
 
 
 def list_regions(
-    params: KVCacheParams, num_pages: int, blocks: Sequence[Any], scales: Sequence[Any]
+    params: KVCacheParams | MultiKVCacheParams,
+    num_pages: int,
+    blocks: Sequence[Any],
+    scales: Sequence[Any],
 ) -> tuple[Region, ...]:
     """The regions of a manager's tensors: of the blocks, then of the scales."""
-    config = params.kvcache_quant_config
-    kinds = [
-        ("blocks", blocks, params.shape_per_block, params.layout, params.storage_dtype)
-    ]
-    if config:
-        shape, layout = params.shape_per_scale_block, params.scale_layout
-        kinds.append(
-            ("scales", scales, shape, layout, dtypes.dtype(config.scale_dtype))
-        )
     fingerprint = make_fingerprint(params)
+    if isinstance(params, MultiKVCacheParams):
+        return tuple(
+            _make_region(
+                name, i % params.n_devices_per_stage, each, num_pages, fingerprint
+            )
+            for name, tensors in (("blocks", blocks), ("scales", scales))
+            for i, each in enumerate(map(_as_elements, tensors))
+        )
+    kinds = [("blocks", blocks, params.shape_per_block, params.layout)]
+    if params.kvcache_quant_config:
+        shape = params.shape_per_scale_block
+        kinds.append(("scales", scales, shape, params.scale_layout))
     return tuple(
         _make_region(
-            name,
-            device,
-            tensor,
-            num_pages,
-            params.order_of(layout, shape),
-            dtype,
-            fingerprint,
+            name, device, tensor, num_pages, fingerprint, params.order_of(layout, shape)
         )
-        for name, tensors, shape, layout, dtype in kinds
+        for name, tensors, shape, layout in kinds
         for device, tensor in enumerate(tensors)
     )
+
+
+def _as_elements(tensor: Any) -> Any:
+    """Bytes [pages, bytes] with the dimensions of ``DIMS``."""
+    pages, size = tensor.shape
+    return tensor.reshape((pages, *[1] * (len(DIMS) - 2), size))
 
 
 def _make_region(
@@ -125,11 +131,10 @@ def _make_region(
     device: int,
     tensor: Any,
     num_pages: int,
-    order: tuple[str, ...],
-    dtype: np.dtype,
     fingerprint: str,
+    order: tuple[str, ...] = DIMS,
 ) -> Region:
-    address, strides = locate(tensor)
+    address, strides, itemsize = locate(tensor)
     shape = tuple(map(int, tensor.shape))
     reaches = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     page, layer = DIMS.index("page"), DIMS.index("layer")
@@ -137,16 +142,16 @@ def _make_region(
         name,
         device,
         address,
-        size=sum(reaches) + dtype.itemsize,
+        size=sum(reaches) + itemsize,
         pages=num_pages,
         page_stride=strides[page],
-        page_bytes=math.prod(shape) // shape[page] * dtype.itemsize,
+        page_bytes=math.prod(shape) // shape[page] * itemsize,
         layers=shape[layer],
         layer_stride=strides[layer],
         order=order,
         shape=shape,
         strides=strides,
-        itemsize=dtype.itemsize,
+        itemsize=itemsize,
         fingerprint=fingerprint,
     )
 
@@ -163,31 +168,42 @@ def describe_all(
     )
 
 
-def locate(tensor: Any) -> tuple[int, tuple[int, ...]]:
-    """The address of a tensor of any library, and its strides in bytes."""
+def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
+    """The address of a tensor of any library, its strides, and its elements, in bytes."""
     if isinstance(tensor, np.ndarray):
-        return int(tensor.ctypes.data), tensor.strides
+        return int(tensor.ctypes.data), tensor.strides, tensor.itemsize
     import tvm_ffi  # loads PyTorch, where that is installed
 
     view = tvm_ffi.from_dlpack(tensor)
-    bits = view.dtype.bits * view.dtype.lanes
-    return view.data_ptr(), tuple(stride * bits // 8 for stride in view.strides)
+    size = view.dtype.bits * view.dtype.lanes // 8
+    return view.data_ptr(), tuple(stride * size for stride in view.strides), size
 
 
-def make_fingerprint(params: KVCacheParams) -> str:
+def make_fingerprint(params: KVCacheParams | MultiKVCacheParams) -> str:
     """A name of all that gives the bytes of a page their meaning."""
+    if isinstance(params, MultiKVCacheParams):
+        groups = [[*_describe(g.params), repr(g.reach), g.split] for g in params.groups]
+        fields = [params.bytes_per_page, *groups]
+    else:
+        fields = _describe(params)
+        if not params.reach.is_full:
+            fields.append(repr(params.reach))
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+
+
+def _describe(params: KVCacheParams) -> list[Any]:
     fields = [
         params.collection_type,
         params.shape_per_block,
         str(params.storage_dtype),
         params.n_devices_per_stage,
-        [params.layers.start, params.layers.stop],
+        list_layers(params.layers),
         params.order_of(params.layout, params.shape_per_block),
     ]
     if params.kvcache_quant_config:
         shape = params.shape_per_scale_block
         fields += [shape, params.order_of(params.scale_layout, shape)]
-    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+    return fields
 
 
 def merge(descriptors: np.ndarray) -> np.ndarray:

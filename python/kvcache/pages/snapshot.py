@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .prefixes import Page
     from .tables import Sequence
 
+_ANY = 1 << 62  # the tokens that a state has room for
+
 
 class Place(Enum):
     """Where a page is."""
@@ -36,13 +38,15 @@ class PageState:
         address: Where it is; the index of a device's page is what the lookup table has.
         references: Sequences that it belongs to.
         is_cached: Whether later sequences can find it by its tokens.
-        tokens: Tokens in it, of all that share it the most.
+        tokens: Tokens in it, of all that share it the most; 0 in a cached state.
+        group: The number of the group of layers that it belongs to.
     """
 
     address: PageAddress
     references: int
     is_cached: bool
     tokens: int
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,12 @@ class SequenceState:
 
     Attributes:
         request: Its name.
-        pages: Its pages in the order of its tokens.
+        pages: Its pages in the order of its tokens, of one group after another.
         length: Tokens in the cache.
         pending: Tokens after those, which have room and come with the next step.
         is_resident: Whether it is not swapped out: all its pages are on the device then.
+        groups: Its pages in each group of layers; None for those that no token reaches
+            any more. Empty where there is one group with full reach: see ``pages``.
     """
 
     request: Hashable
@@ -62,6 +68,7 @@ class SequenceState:
     length: int
     pending: int
     is_resident: bool
+    groups: tuple[tuple[PageAddress | None, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,12 +76,13 @@ class CacheSnapshot:
     """The pages and the sequences of a manager.
 
     Attributes:
-        page_size: Tokens in a page.
+        page_size: Tokens in a page, of the first group of layers.
         num_pages: Pages on the device, without the null page.
         num_host_pages: Pages of the swap space.
         null_page: What unused entries of the lookup table name.
         pages: Those that are not free, the device's first, by index.
         sequences: In the order in which they were claimed.
+        page_sizes: Tokens in a page of each group; any number, 2^62, in a state.
     """
 
     page_size: int
@@ -83,6 +91,7 @@ class CacheSnapshot:
     null_page: int
     pages: tuple[PageState, ...]
     sequences: tuple[SequenceState, ...]
+    page_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ class CacheStats:
 
 
 def take_snapshot(
-    page_size: int,
+    page_sizes: tuple[int, ...],
     sizes: tuple[int, int],
     sequences: Mapping[Hashable, Sequence],
     unused: Iterable[Page],
@@ -114,24 +123,45 @@ def take_snapshot(
 
     ``unused`` are the cached pages that no sequence has.
     """
-    tokens = dict.fromkeys(unused, page_size)
+    full = [size if size < _ANY else 0 for size in page_sizes]
+    tokens = {page: full[page.group] for page in unused}
     states = []
     for request, sequence in sequences.items():
-        for i, page in enumerate(sequence.pages):
-            filled = min(max(sequence.length - i * page_size, 0), page_size)
-            filled = page_size if page.prefix else filled
-            tokens[page] = max(tokens.get(page, 0), filled)
-        addresses = tuple(page.address for page in sequence.pages)
-        is_resident = sequence.is_resident
+        length = sequence.length
+        for pages, size in zip(sequence.pages, page_sizes, strict=True):
+            for i, page in enumerate(pages):
+                if page:
+                    filled = min(max(length - i * size, 0), size)
+                    filled = max(filled, full[page.group] if page.prefix else 0)
+                    tokens[page] = max(tokens.get(page, 0), filled)
+        groups = tuple(
+            tuple(page.address if page else None for page in pages)
+            for pages in sequence.pages
+        )
         states.append(
             SequenceState(
-                request, addresses, sequence.length, sequence.pending, is_resident
+                request,
+                tuple(address for group in groups for address in group if address),
+                length,
+                sequence.pending,
+                sequence.is_resident,
+                groups if len(groups) > 1 or sequence.table.bounded else (),
             )
         )
-    pages = [
-        PageState(page.address, page.references, page.prefix is not None, tokens[page])
+    page_states = [
+        PageState(
+            page.address,
+            page.references,
+            page.prefix is not None,
+            tokens[page],
+            page.group,
+        )
         for page in tokens
     ]
-    pages.sort(key=lambda page: (page.address.place is Place.HOST, page.address.index))
+    page_states.sort(
+        key=lambda page: (page.address.place is Place.HOST, page.address.index)
+    )
     null_page = sizes[0]
-    return CacheSnapshot(page_size, *sizes, null_page, tuple(pages), tuple(states))
+    return CacheSnapshot(
+        page_sizes[0], *sizes, null_page, tuple(page_states), tuple(states), page_sizes
+    )

@@ -4,15 +4,102 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..cache.groups import LayerGroup
 from .prefixes import Page, Prefix
 
 _MULTIPLE = 8  # what the lookup table's columns are rounded up to
 _PADDING = 16  # columns more, so that wide reads of a row stay inside
+
+
+class GroupTable:
+    """A row for each sequence, of its pages in a group of layers.
+
+    Attributes:
+        number: Of the group.
+        page_size: Tokens that a page of the pool has room for.
+        border: Tokens between two places where the group can serve a prefix.
+        reach: Which tokens are reached.
+        open: Whether the page that the next token comes into is known to be of this
+            sequence alone, if that is not a new page; bool [rows].
+        freed: The first page behind the sinks that may still be reached; int64 [rows].
+        pages: Pages of resident sequences in the order of tokens, uint32
+            [rows, columns]; unused entries name the null page.
+    """
+
+    def __init__(self, number: int, group: LayerGroup, null_page: int) -> None:
+        self.number = number
+        self.page_size = group.tokens
+        self.border = group.border
+        self.reach = group.reach
+        self._split = group.split
+        self._null_page = null_page
+        self._sinks = -(-group.reach.sinks // self.page_size)
+        self.is_bounded = group.reach.kind in ("window", "chunk")
+        self.open = np.zeros(0, np.bool_)
+        self.freed = np.zeros(0, np.int64)
+        self.pages = np.zeros((0, _round(0)), np.uint32)
+
+    def add_rows(self, count: int) -> None:
+        more = np.full((count, self.pages.shape[1]), self._null_page, np.uint32)
+        pages = np.concatenate([self.pages, more])
+        is_open = np.concatenate([self.open, np.zeros(count, np.bool_)])
+        freed = np.concatenate([self.freed, np.zeros(count, np.int64)])
+        self.pages, self.open, self.freed = pages, is_open, freed
+
+    def reserve(self, pages: int) -> None:
+        """Makes room for rows of so many pages."""
+        rows, columns = self.pages.shape
+        if (needed := _round(pages)) > columns:
+            shape = rows, max(needed, columns + columns // 2)
+            wider = np.full(shape, self._null_page, np.uint32)
+            wider[:, :columns] = self.pages
+            self.pages = wider
+
+    def put(self, row: int, start: int, pages: SequenceOf[Page | None]) -> None:
+        """Writes pages of the device from a column on; ``reserve`` has made room."""
+        self.pages[row, start : start + len(pages)] = [
+            page.address.index if page else self._null_page for page in pages
+        ]
+
+    def clear(self, row: int, start: int, stop: int) -> None:
+        self.pages[row, start:stop] = self._null_page
+
+    def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
+        """The lookup table of a batch whose longest sequence has ``total`` tokens."""
+        pages = self.count_pages(total)
+        if self._split == 1:
+            return self.pages[rows, : _round(pages)]
+        # The padding is of the null page, all of whose parts may be read.
+        columns = _round(pages * self._split)
+        taken = self.pages[rows, : -(-columns // self._split)]
+        parts = np.arange(self._split, dtype=np.uint32)
+        split = taken[:, :, None] * np.uint32(self._split) + parts
+        return split.reshape(len(rows), -1)[:, :columns]
+
+    def count_pages(self, tokens: int) -> int:
+        return -(-tokens // self.page_size)
+
+    def find_first(self, length: int) -> int:
+        """The first page behind the sinks that tokens from ``length`` on may reach."""
+        return self.reach.first(length) // self.page_size
+
+    def list_sinks(self, first: int) -> range:
+        """The pages in front of page ``first`` that are always reached."""
+        return range(min(self._sinks, first))
+
+    def find_gone(self, first: int, next_first: int) -> range:
+        """The pages that are not reached any more when the first one is another."""
+        return range(max(first, self._sinks), next_first)
+
+
+def _round(pages: int) -> int:
+    return -(-pages // _MULTIPLE) * _MULTIPLE + _PADDING
 
 
 class SequenceTable:
@@ -22,25 +109,23 @@ class SequenceTable:
         lengths: Tokens in the cache, int64 [rows].
         totals: Those and the pending ones, int64 [rows].
         resident: Whether a sequence is not swapped out, bool [rows].
-        open: Whether the page that the next token comes into is known to be of this
-            sequence alone, if that is not a new page; bool [rows].
-        pages: Pages of resident sequences in the order of tokens, uint32
-            [rows, columns]; unused entries name the null page.
+        given: Whether kernels have got the pending tokens, if a group has states;
+            bool [rows].
+        groups: The tables of each group.
+        has_states: Whether a group has states.
     """
 
-    def __init__(self, page_size: int, null_page: int) -> None:
-        self.page_size = page_size
-        self._null_page = null_page
+    def __init__(self, groups: SequenceOf[LayerGroup], null_page: int) -> None:
         self._free: list[int] = []
         self.lengths = np.zeros(0, np.int64)
         self.totals = np.zeros(0, np.int64)
         self.resident = np.zeros(0, np.bool_)
-        self.open = np.zeros(0, np.bool_)
-        self.pages = np.zeros((0, self._round(0)), np.uint32)
-
-    @staticmethod
-    def _round(pages: int) -> int:
-        return -(-pages // _MULTIPLE) * _MULTIPLE + _PADDING
+        self.given = np.zeros(0, np.bool_)
+        self.groups = tuple(
+            GroupTable(number, group, null_page) for number, group in enumerate(groups)
+        )
+        self.has_states = any(group.reach.is_state for group in groups)
+        self.bounded = tuple(group for group in self.groups if group.is_bounded)
 
     def add(self) -> int:
         """A row for a resident sequence without tokens."""
@@ -49,7 +134,10 @@ class SequenceTable:
         row = self._free.pop()
         self.lengths[row] = self.totals[row] = 0
         self.resident[row] = True
-        self.open[row] = False
+        self.given[row] = False
+        for group in self.groups:
+            group.open[row] = False
+            group.freed[row] = 0
         return row
 
     def remove(self, row: int) -> None:
@@ -57,51 +145,38 @@ class SequenceTable:
         self._free.append(row)
 
     def _add_rows(self, count: int) -> None:
-        rows, columns = self.pages.shape
-        more = np.full((count, columns), self._null_page, np.uint32)
-        pages = np.concatenate([self.pages, more])
-        lengths, totals, resident, is_open = (
+        rows = len(self.lengths)
+        for group in self.groups:
+            if (
+                len(group.open) == rows
+            ):  # else an attempt before had no memory behind it
+                group.add_rows(count)
+        lengths, totals, resident, given = (
             np.concatenate([values, np.zeros(count, values.dtype)])
-            for values in (self.lengths, self.totals, self.resident, self.open)
+            for values in (self.lengths, self.totals, self.resident, self.given)
         )
-        self.lengths, self.totals, self.pages = lengths, totals, pages
-        self.resident, self.open = resident, is_open
+        self.lengths, self.totals = lengths, totals
+        self.resident, self.given = resident, given
         self._free += range(rows, rows + count)[::-1]
-
-    def reserve(self, pages: int) -> None:
-        """Makes room for rows of so many pages."""
-        rows, columns = self.pages.shape
-        if (needed := self._round(pages)) > columns:
-            shape = rows, max(needed, columns + columns // 2)
-            wider = np.full(shape, self._null_page, np.uint32)
-            wider[:, :columns] = self.pages
-            self.pages = wider
-
-    def put(self, row: int, start: int, pages: SequenceOf[Page]) -> None:
-        """Writes pages of the device from a column on; ``reserve`` has made room."""
-        self.pages[row, start : start + len(pages)] = [p.address.index for p in pages]
-
-    def clear(self, row: int, start: int, stop: int) -> None:
-        self.pages[row, start:stop] = self._null_page
-
-    def gather(self, rows: np.ndarray) -> np.ndarray:
-        """The lookup table of a batch, with the columns of its longest sequence."""
-        pages = self.count_pages(int(self.totals[rows].max()))
-        return self.pages[rows, : self._round(pages)]
-
-    def count_pages(self, tokens: int) -> int:
-        return -(-tokens // self.page_size)
 
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """The tokens and the pages of a request; there is room for all its tokens."""
+    """The tokens and the pages of a request; there is room for all its tokens.
 
-    root: Prefix
+    ``pages`` has a list for each group, with None for the pages that no token reaches
+    any more. ``prefix`` is where in the tree the tokens in the cache end.
+    """
+
+    prefix: Prefix
     table: SequenceTable
     row: int
     tokens: array[int]
-    pages: list[Page]
+    pages: list[list[Page | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.prefix.visitors += 1
+        self.pages = self.pages or [[] for _ in self.table.groups]
 
     @property
     def length(self) -> int:
@@ -116,68 +191,135 @@ class Sequence:
     def is_resident(self) -> bool:
         return bool(self.table.resident[self.row])
 
-    def add(self, tokens: array[int], pages: SequenceOf[Page]) -> None:
-        """Adds tokens, with the pages that they need, the last one its own."""
-        self.table.put(self.row, len(self.pages), pages)
-        self.pages += pages
+    def list_pages(self) -> list[Page]:
+        """Those of all groups, each in the order of tokens."""
+        if len(self.pages) == 1 and not self.table.bounded:
+            return self.pages[0]  # type: ignore[return-value]  # none is None
+        return [page for pages in self.pages for page in pages if page]
+
+    def add(self, group: GroupTable, pages: SequenceOf[Page | None]) -> None:
+        """Adds pages of a group, the last one its own, or none if it has room already."""
+        own = self.pages[group.number]
+        group.put(self.row, len(own), pages)
+        own += pages
+        group.open[self.row] = True
+
+    def add_tokens(self, tokens: array[int]) -> None:
         self.tokens += tokens
         self.table.totals[self.row] = len(self.tokens)
-        self.table.open[self.row] = True
 
-    def replace(self, i: int, page: Page) -> None:
+    def replace(self, group: GroupTable, i: int, page: Page) -> None:
         """Takes a page of the device with the same contents."""
-        self.pages[i] = page
-        self.table.pages[self.row, i] = page.address.index
+        self.pages[group.number][i] = page
+        group.pages[self.row, i] = page.address.index
 
     def set_length(self, length: int) -> None:
         self.table.lengths[self.row] = length
 
+    def move_to(self, prefix: Prefix) -> None:
+        """Says that the tokens in the cache end at another place of the tree."""
+        prefix.visitors += 1
+        self.prefix.visitors -= 1
+        self.prefix = prefix
+
     def take(self, other: Sequence) -> None:
         """Becomes a copy of another sequence; the pages of both are open no longer."""
-        self.tokens, self.pages = other.tokens[:], other.pages[:]
-        for values in (
-            self.table.pages,
-            self.table.lengths,
-            self.table.totals,
-            self.table.resident,
-        ):
+        self.tokens = other.tokens[:]
+        self.pages = [pages[:] for pages in other.pages]
+        rows = [self.row, other.row]
+        for values in (self.table.lengths, self.table.totals, self.table.resident):
             values[self.row] = values[other.row]
-        self.table.open[[self.row, other.row]] = False
+        for group in self.table.groups:
+            group.pages[self.row] = group.pages[other.row]
+            group.freed[self.row] = group.freed[other.row]
+            group.open[rows] = False
 
     def exchange(self, other: Sequence) -> None:
         """Swaps the contents of two sequences of one root."""
         self.row, other.row = other.row, self.row
         self.tokens, other.tokens = other.tokens, self.tokens
         self.pages, other.pages = other.pages, self.pages
+        self.prefix, other.prefix = other.prefix, self.prefix
 
     def choose(
         self, candidates: SequenceOf[Sequence], tokens: array[int]
     ) -> Sequence | None:
-        """The first that has ``tokens`` behind those that this one has in the cache."""
+        """The first that has ``tokens`` behind those that this one has in the cache, and
+        can be cut to them."""
         length = self.length
         wanted = self.tokens[:length] + tokens
+        root = self.prefix.root
         for each in candidates:
-            if each.root is self.root and each.tokens[: len(wanted)] == wanted:
-                return each
+            if each.prefix.root is root and each.tokens[: len(wanted)] == wanted:
+                if each.find_obstacle(len(wanted), is_written=True) is None:
+                    return each
+        return None
+
+    def find_obstacle(self, length: int, is_written: bool = False) -> str | None:
+        """Why the sequence can't be cut to its first tokens, if it can't.
+
+        ``is_written`` says that kernels have put all of them in the cache.
+        """
+        total = len(self.tokens)
+        if length in (0, total):
+            return None
+        if self.table.has_states:
+            is_given = is_written or self.table.given[self.row]
+            if is_given or length < self.length:
+                return "its state is that behind later tokens"
+        for group in self.table.bounded:
+            if group.find_gone(group.find_first(length), int(group.freed[self.row])):
+                return f"pages that group {group.number} reaches from there are gone"
         return None
 
     def cut(self, length: int) -> list[Page]:
         """Forgets the tokens from ``length`` on; gives the pages of those, the last first."""
-        count = self.table.count_pages(length)
-        pages = self.pages[count:][::-1]
-        self.table.clear(self.row, count, len(self.pages))
-        del self.pages[count:], self.tokens[length:]
-        self.table.totals[self.row] = length
+        table = self.table
+        gone: list[tuple[int, Page]] = []
+        for group in table.groups:
+            count = group.count_pages(length)
+            own = self.pages[group.number]
+            group.clear(self.row, count, len(own))
+            if len(table.groups) == 1 and not table.bounded:
+                result: list[Page] = own[count:][::-1]  # type: ignore[assignment]
+            else:
+                gone += (
+                    (i * group.border, page)
+                    for i, page in enumerate(own[count:], count)
+                    if page
+                )
+            del own[count:]
+            group.open[self.row] = False
+            if not length:
+                group.freed[self.row] = 0
+        del self.tokens[length:]
+        table.totals[self.row] = length
+        if not length:
+            table.given[self.row] = False
         self.set_length(min(self.length, length))
-        self.table.open[self.row] = False
-        return pages
+        if len(table.groups) == 1 and not table.bounded:
+            return result
+        gone.sort(key=lambda each: each[0], reverse=True)
+        return [page for _, page in gone]
+
+    def pass_by(self, group: GroupTable, first: int) -> Iterator[Page]:
+        """Gives the pages that no token reaches any more: those in front of ``first``."""
+        own = self.pages[group.number]
+        for i in group.find_gone(int(group.freed[self.row]), first):
+            if page := own[i]:
+                own[i] = None
+                group.clear(self.row, i, i + 1)
+                yield page
+        group.freed[self.row] = first
 
     def leave(self) -> None:
         """Says that the sequence is swapped out."""
-        self.table.clear(self.row, 0, len(self.pages))
+        for group, pages in zip(self.table.groups, self.pages, strict=True):
+            group.clear(self.row, 0, len(pages))
         self.table.resident[self.row] = False
 
     def come_back(self) -> None:
         """Says that all its pages are on the device again."""
-        self.table.put(self.row, 0, self.pages)
+        for group, pages in zip(self.table.groups, self.pages, strict=True):
+            group.put(self.row, 0, pages)
         self.table.resident[self.row] = True

@@ -139,8 +139,11 @@ def fetch(
         )
     reception = cache.receive(offer.tokens, request, salt=salt)
     try:
+        _check_lent(offer, reception)
+        wanted = reception.is_needed
         source, target = pair(
-            offer.describe(reception.first), cache.descriptors(reception.pages)
+            offer.describe(reception.numbers[wanted]),
+            cache.descriptors(reception.pages[wanted]),
         )
         transport.register(own)
         handle = transport.post(transport.connect(offer.address), source, target)
@@ -149,3 +152,13 @@ def fetch(
         text = error.reason if isinstance(error, TransferError) else str(error)
         raise TransferRefused(text, offer.peer, offer.request) from error
     return Transfer(offer, reception, transport, handle, int(target[:, 1].sum()))
+
+
+def _check_lent(offer: Offer, reception: Reception) -> None:
+    """Raises ``ValueError`` unless an offer has all pages that later tokens reach."""
+    if len(offer.pages) != reception.num_pages:
+        raise ValueError(
+            f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
+        )
+    if offer.pages[reception.numbers[reception.is_needed]].min(initial=0) < 0:
+        raise ValueError("it lacks pages that later tokens reach")

@@ -33,7 +33,7 @@ class Offer:
         peer: The name of the machine.
         request: The name of the sequence there, as text.
         tokens: The ids of its tokens, int64.
-        pages: Where they are, in the order of the tokens, int32.
+        pages: Where they are, as a lease has them, int32.
         regions: The tensors.
         address: What a transport needs to reach them.
     """
@@ -50,9 +50,9 @@ class Offer:
         """Of the format of its pages."""
         return self.regions[0].fingerprint
 
-    def describe(self, first: int) -> np.ndarray:
-        """The bytes of the pages from number ``first`` on, as ``descriptors`` has them."""
-        return describe_all(self.regions, self.pages[first:])
+    def describe(self, numbers: np.ndarray) -> np.ndarray:
+        """The bytes of some of the pages, as ``descriptors`` has them."""
+        return describe_all(self.regions, self.pages[numbers])
 
     def to_bytes(self) -> bytes:
         """The message: a digest, and the fields as JSON."""

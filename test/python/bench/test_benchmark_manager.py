@@ -88,7 +88,8 @@ def test_the_peer_says_what_it_needs(tmp_path):
     assert done.returncode and "ModuleNotFoundError" in done.stderr
 
 
-def test_the_worker_prints_its_result(small, capsys):
-    assert manager.main(["--worker", "--batches", "3", "--runs", "8"]) == 0
+@pytest.mark.parametrize("name", manager.OURS)
+def test_the_worker_prints_its_result(small, capsys, name):
+    assert manager.main(["--worker", name, "--batches", "3", "--runs", "8"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["name"] == "kvcache" and WORKS[0] in result["times"]
+    assert result["name"] == name and WORKS[0] in result["times"]

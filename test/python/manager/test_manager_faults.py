@@ -55,8 +55,8 @@ class Hashed(dict):
 
 
 def find_by_hash(initialize):
-    def changed(self, *arguments):
-        initialize(self, *arguments)
+    def changed(self, *arguments, **options):
+        initialize(self, *arguments, **options)
         self.children = Hashed()
 
     return changed
@@ -138,14 +138,18 @@ def find_none(function):
 
 
 def copy_all(function):
-    return lambda self, closed: {s: w for s in closed if (w := self._get_written(s))}
+    def changed(self, closed, group):
+        return {s: w for s in closed if (w := self._get_written(s, group))}
+
+    return changed
 
 
 def copy_open(copy):
     def changed(self, sequence):
-        was_open = self._table.open[sequence.row]
+        (group,) = self._groups
+        was_open = group.open[sequence.row]
         new = copy(self, sequence)
-        self._table.open[[sequence.row, new.row]] = was_open
+        group.open[[sequence.row, new.row]] = was_open
         return new
 
     return changed
@@ -161,8 +165,9 @@ def keep_all(commit):
 def without_finish(commit):
     def changed(self, sequence, source, length):
         commit(self, sequence, source, length)
-        if sequence.pages and sequence.pages[-1].prefix:
-            self._pool.forget(sequence.pages[-1])
+        (pages,) = sequence.pages
+        if pages and pages[-1].prefix:
+            self._pool.forget(pages[-1])
 
     return changed
 
@@ -174,7 +179,7 @@ def take_needed(count):
 def find_after(find):
     def changed(self, tokens):
         after = [key for key in self._order if key >= tokens][:1]
-        page = self.children[after[0]].page if after else None
+        page = self.children[after[0]].pages[0] if after else None
         return page, count_common(after[0], tokens) if after else 0
 
     return changed
@@ -182,9 +187,10 @@ def find_after(find):
 
 def keep_columns(cut):
     def changed(self, length):
-        rows = self.table.pages.copy()
+        (group,) = self.table.groups
+        rows = group.pages.copy()
         pages = cut(self, length)
-        self.table.pages = rows
+        group.pages = rows
         return pages
 
     return changed

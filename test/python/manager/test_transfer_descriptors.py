@@ -125,6 +125,6 @@ def test_the_address_of_a_tensor_of_another_library():
         def __dlpack_device__(self):
             return memory.__dlpack_device__()
 
-    address, strides = locate(Exchanged())
-    assert address == memory.ctypes.data and strides == (24, 2, 8)
+    address, strides, size = locate(Exchanged())
+    assert address == memory.ctypes.data and strides == (24, 2, 8) and size == 2
     assert ctypes.c_uint16.from_address(address + 2).value == 1

@@ -20,8 +20,7 @@ from caches import (
     make,
     scaled,
 )
-
-from kvcache import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy, reach
 
 # --- Rules ------------------------------------------------------------------------
 
@@ -214,9 +213,7 @@ FLAGS = ("enable_prefix_caching", "enable_kvcache_swapping_to_host", "is_mla")
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("value", [0, -1, np.int64(-8)])
 def test_counts_are_positive(name, value):
-    with pytest.raises(
-        ValueError, match=f"expects '{name}' to be positive, got {value}"
-    ):
+    with pytest.raises(ValueError, match=f"expects '{name}' to be positive, got {value}"):
         make(**{name: value})
 
 
@@ -257,9 +254,7 @@ def test_dtypes_are_those_of_arrays(value):
 
 @pytest.mark.parametrize("value", ["block", "", [], 1])
 def test_strategies_are_known(value):
-    message = (
-        "'cache_strategy' to be one of 'model_default', 'continuous', 'paged', got"
-    )
+    message = "'cache_strategy' to be one of 'model_default', 'continuous', 'paged', got"
     with pytest.raises(ValueError, match=message):
         make(cache_strategy=value)
 
@@ -301,7 +296,11 @@ def test_rules_of_scales(fields, error, message):
 @pytest.mark.parametrize(
     "dtype, groups, message",
     [
-        ("i4", ("f16", 32), "'zero_point_dtype' for i4, and for no other 'dtype', got None"),
+        (
+            "i4",
+            ("f16", 32),
+            "'zero_point_dtype' for i4, and for no other 'dtype', got None",
+        ),
         ("i8", ("f16", 32, "f16"), "for no other 'dtype', got f16 for i8"),
         ("i4", ("f16", 32, "f32"), r"to be 'scale_dtype' \(f16\), got f32"),
         ("i4", ("f8E4M3FN", 32, "f8E4M3FN"), "one of f32, f16, bf16, got f8E4M3FN"),
@@ -317,7 +316,11 @@ def test_rules_of_groups(dtype, groups, message):
 def test_zero_points_follow_the_scales_of_shared_tokens():
     config = KVCacheQuantizationConfig("f16", 1, "f16", token_granularity=32)
     params = make(
-        dtype="i4", page_size=64, head_dim=128, total_num_layers=2, kvcache_quant_config=config
+        dtype="i4",
+        page_size=64,
+        head_dim=128,
+        total_num_layers=2,
+        kvcache_quant_config=config,
     )
     heads = params.n_kv_heads
     assert params.shape_per_block == [2, 2, 64, heads, 64]
@@ -352,6 +355,8 @@ def test_fields_are_those_of_the_reference():
         ("is_mla", False),
         ("layout", None),
         ("scale_layout", None),
+        ("reach", reach.full),
+        ("layer_ids", None),
     ]
     assert [(p.name, p.default) for p in parameters] == defaults + ours
     config = KVCacheQuantizationConfig()
@@ -359,9 +364,7 @@ def test_fields_are_those_of_the_reference():
 
 
 def test_arguments_in_the_order_of_the_reference():
-    params = KVCacheParams(
-        "bf16", 8, 128, True, True, 4.0, "paged", 64, 8, 2, 1, 32, 8, 16
-    )
+    params = KVCacheParams("bf16", 8, 128, True, True, 4.0, "paged", 64, 8, 2, 1, 32, 8, 16)
     assert params == make(
         **SWAPPING,
         cache_strategy="paged",
@@ -418,9 +421,7 @@ def test_dtypes_compare_alike(dtype):
     assert make(dtype=dtype).dtype == np.dtype(ml_dtypes.bfloat16)
 
 
-@pytest.mark.parametrize(
-    "fields", [{}, FP8, NVFP4, SWAPPING, {"is_mla": True}], ids=str
-)
+@pytest.mark.parametrize("fields", [{}, FP8, NVFP4, SWAPPING, {"is_mla": True}], ids=str)
 def test_copies_are_equal(fields):
     params = make(**fields)
     assert pickle.loads(pickle.dumps(params)) == params

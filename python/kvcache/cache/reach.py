@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which tokens of a sequence the later ones reach, in the layers of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..checks import check_integer, check_positive
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Which tokens in a cache those from some position on can reach.
+
+    ``full``, ``window``, ``chunk`` and ``state`` make them.
+
+    Attributes:
+        kind: ``"full"``, ``"window"``, ``"chunk"`` or ``"state"``.
+        tokens: Of a window, or of a chunk; 0 for the others.
+        sinks: The first tokens of a sequence, which a window always reaches.
+    """
+
+    kind: str = "full"
+    tokens: int = 0
+    sinks: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.kind == "full"
+
+    @property
+    def is_state(self) -> bool:
+        return self.kind == "state"
+
+    def first(self, length: int) -> int:
+        """The first token behind the sinks that the token at position ``length``, or one
+        behind it, may reach."""
+        if self.kind == "window":
+            return max(length - self.tokens + 1, 0)
+        if self.kind == "chunk":
+            return length // self.tokens * self.tokens
+        return 0
+
+    def __repr__(self) -> str:
+        if self.kind in ("full", "state"):
+            return f"kvcache.reach.{self.kind}"
+        sinks = f", sinks={self.sinks}" if self.sinks else ""
+        return f"kvcache.reach.{self.kind}({self.tokens}{sinks})"
+
+
+full = Reach()
+"""All tokens up to its own."""
+
+state = Reach("state")
+"""One block for a sequence, which stands for all tokens so far: a recurrent state."""
+
+
+def window(tokens: int, *, sinks: int = 0) -> Reach:
+    """The last ``tokens``, its own among them, and the first ``sinks`` of the sequence."""
+    check_positive(tokens=tokens)
+    check_integer(sinks=sinks)
+    if sinks < 0:
+        raise ValueError(f"expects 'sinks' not to be negative, got {sinks}")
+    return Reach("window", int(tokens), int(sinks))
+
+
+def chunk(tokens: int) -> Reach:
+    """Those of its own chunk: chunks of ``tokens`` begin at multiples of that."""
+    check_positive(tokens=tokens)
+    return Reach("chunk", int(tokens))

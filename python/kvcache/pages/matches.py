@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The longest prefix of some tokens that all groups of layers have in the cache."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from .prefixes import Page, Prefix
+from .tables import GroupTable, Sequence
+from .tokens import encode
+
+
+@dataclass(slots=True)
+class Match:
+    """What of some tokens is in pages already.
+
+    Attributes:
+        prefix: Where in the tree they end.
+        length: How many whole pages, or states, hold.
+        pages: For each group those that a sequence shares, in order; None for a page
+            that no later token reaches.
+        snapshots: By the number of a group with states, the page with the state behind
+            these tokens.
+        partial: The page that begins with most of the tokens after those, if any.
+        common: How many it begins with.
+    """
+
+    prefix: Prefix
+    length: int = 0
+    pages: list[list[Page | None]] = field(default_factory=list)
+    snapshots: dict[int, Page] = field(default_factory=dict)
+    partial: Page | None = None
+    common: int = 0
+
+    @property
+    def found(self) -> int:
+        """How many of the tokens are in the cache."""
+        return self.length + self.common
+
+    @property
+    def shared(self) -> list[Page]:
+        """The pages that the sequence shares."""
+        return [page for pages in self.pages for page in pages if page]
+
+    @property
+    def kept(self) -> list[Page]:
+        """The pages that must stay for the match to be used."""
+        kept = [*self.shared, *self.snapshots.values()]
+        return [*kept, self.partial] if self.partial else kept
+
+
+class Finder:
+    """Finds matches in the tree of prefixes of some groups.
+
+    Attributes:
+        base: Tokens of a node.
+        is_plain: Whether there is one group, which reaches all tokens: then a sequence
+            can begin with a copy of a page that has some of the tokens.
+    """
+
+    def __init__(self, groups: tuple[GroupTable, ...]) -> None:
+        borders = [group.border for group in groups]
+        self.base = math.gcd(*borders)
+        self.is_plain = len(groups) == 1 and groups[0].reach.is_full
+        self._groups = groups
+        self._step = math.lcm(*borders)
+
+    def make_root(self) -> Prefix:
+        return Prefix(pages=[None] * len(self._groups))
+
+    def find(
+        self,
+        sequence: Sequence,
+        tokens: array[int],
+        accepts: Callable[[Page], bool] = lambda page: True,
+    ) -> Match:
+        """Finds ``tokens`` behind those of a sequence, in pages that are accepted.
+
+        The tokens of a node are looked up by their hash, and compared: equal hashes of
+        other tokens find nothing. Where the sequence ends, a page ends in each group.
+        """
+        path = []
+        encoded = encode(tokens)
+        size = 8 * self.base
+        node, start = sequence.prefix, 0
+        while child := node.children.get(encoded[start : start + size]):
+            if self.is_plain and not ((page := child.pages[0]) and accepts(page)):
+                break
+            path.append(child)
+            node, start = child, start + size
+        if self.is_plain:
+            pages: list[list[Page | None]] = [[child.pages[0] for child in path]]
+            similar = node.find_similar(encoded[start : start + size])
+            length = len(path) * self.base
+            return Match(node, length, pages, {}, *similar)
+        return self._agree(sequence, path, accepts)
+
+    def _agree(
+        self, sequence: Sequence, path: list[Prefix], accepts: Callable[[Page], bool]
+    ) -> Match:
+        """The longest part of a path that each group can serve."""
+        start = sequence.length
+        rows = [self._list_pages(group, path, start, accepts) for group in self._groups]
+        gaps = [list(accumulate((not page for page in row), initial=0)) for row in rows]
+        longest = (start + len(path) * self.base) // self._step * self._step
+        for length in range(longest, start, -self._step):
+            if all(
+                self._serves(group, start, length, row, gap)
+                for group, row, gap in zip(self._groups, rows, gaps, strict=True)
+            ):
+                return self._make(path, start, length, rows)
+        return Match(sequence.prefix, 0, [[] for _ in self._groups])
+
+    def _list_pages(
+        self,
+        group: GroupTable,
+        path: list[Prefix],
+        start: int,
+        accepts: Callable[[Page], bool],
+    ) -> list[Page | None]:
+        """The pages of a group at each of its borders on the path."""
+        first = group.border - start % group.border
+        row = []
+        for end in range(first, len(path) * self.base + 1, group.border):
+            page = path[end // self.base - 1].pages[group.number]
+            row.append(page if page and accepts(page) else None)
+        return row
+
+    def _serves(
+        self,
+        group: GroupTable,
+        start: int,
+        length: int,
+        row: list[Page | None],
+        gaps: list[int],
+    ) -> bool:
+        """Whether a group has all that tokens from ``length`` on reach."""
+        begin, stop = start // group.border, length // group.border
+        if group.reach.is_state:
+            return row[stop - begin - 1] is not None
+        first = max(group.find_first(length), begin)
+        sinks = max(group.list_sinks(first).stop, begin)
+        return gaps[stop - begin] == gaps[first - begin] and not gaps[sinks - begin]
+
+    def _make(
+        self, path: list[Prefix], start: int, length: int, rows: list[list[Page | None]]
+    ) -> Match:
+        prefix = path[(length - start) // self.base - 1]
+        match = Match(prefix, length - start, [[] for _ in rows])
+        for group, row in zip(self._groups, rows, strict=True):
+            begin, stop = start // group.border, length // group.border
+            if group.reach.is_state:
+                snapshot = row[stop - begin - 1]
+                assert snapshot
+                match.snapshots[group.number] = snapshot
+                continue
+            first = group.find_first(length)
+            sinks = group.list_sinks(first)
+            match.pages[group.number] = [
+                row[i - begin] if i >= first or i in sinks else None
+                for i in range(begin, stop)
+            ]
+        return match

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tensors of a cache, on the device and in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..cache.groups import LayerGroup, MultiKVCacheParams, scale_bytes, unite
+from ..cache.layouts import DIMS, Layout, permute
+from ..cache.params import KVCacheParams
+from ..checks import check_positive
+from .memory import Memory, NumPyMemory
+from .snapshot import PageAddress, Place
+
+
+class PageStore:
+    """One tensor's pages: on the device, followed by the null page, and on the host.
+
+    On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        num_pages: int,
+        num_host_pages: int,
+        order: tuple[str, ...] = DIMS,
+    ) -> None:
+        self._memory = memory
+        whole = (num_pages + 1, *shape)
+        if order == DIMS:
+            self.tensor = memory.allocate(whole, dtype)
+        else:
+            stored = memory.allocate(
+                tuple(whole[DIMS.index(dim)] for dim in order), dtype
+            )
+            self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
+        self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
+
+    def copy(self, source: PageAddress, target: PageAddress) -> None:
+        """Copies a page, to or from the device."""
+        if target.place is Place.HOST:
+            into = self._host[target.index]
+            self._memory.read_page(self.tensor, source.index, into)
+        elif source.place is Place.HOST:
+            values = self._host[source.index]
+            self._memory.write_page(self.tensor, target.index, values)
+        else:
+            self._memory.copy_page(self.tensor, source.index, target.index)
+
+
+def count_pages(
+    params: KVCacheParams | MultiKVCacheParams,
+    num_pages: int | None,
+    cache_bytes: int | None,
+) -> int:
+    """The pages of a device, without the null page, as a caller gives one of the two."""
+    if num_pages is not None and cache_bytes is None:
+        check_positive(num_pages=num_pages)
+        return int(num_pages)
+    if cache_bytes is None or num_pages is not None:
+        raise ValueError("expects either 'num_pages' or 'cache_bytes'")
+    check_positive(cache_bytes=cache_bytes)
+    fitting = int(cache_bytes) // params.bytes_per_block
+    if fitting < 2:
+        raise ValueError(
+            "expects 'cache_bytes' to hold at least one page and the null page of "
+            f"{params.bytes_per_block} bytes each, got {cache_bytes}"
+        )
+    return fitting - 1
+
+
+class GroupTensors(NamedTuple):
+    """What the kernels of a group of layers see, for each device."""
+
+    blocks: tuple[Any, ...]
+    scales: tuple[Any, ...]
+
+
+class Storage(NamedTuple):
+    """The tensors of a cache: those whose pages move, and what they are to each group."""
+
+    blocks: list[PageStore]
+    scales: list[PageStore]
+    groups: tuple[GroupTensors, ...]
+
+
+def allocate_storage(
+    params: KVCacheParams | MultiKVCacheParams,
+    memory: Memory,
+    num_pages: int,
+    num_host_pages: int,
+) -> Storage:
+    """The memory of all pages on each device, and on the host."""
+
+    def allocate(
+        shape: Sequence[int], dtype: np.dtype, order: tuple[str, ...] = DIMS
+    ) -> list[PageStore]:
+        counts = num_pages, num_host_pages
+        return [
+            PageStore(memory, tuple(shape), dtype, *counts, order)
+            for _ in range(params.n_devices_per_stage)
+        ]
+
+    if isinstance(params, MultiKVCacheParams):
+        byte = np.dtype(np.uint8)
+        raw = allocate([params.bytes_per_page], byte)
+        raw_scales = {size: allocate([size], byte) for size in params.scale_sizes}
+        views = tuple(
+            _view_group(group, memory, num_pages + 1, raw, raw_scales)
+            for group in params.groups
+        )
+        return Storage(raw, [each for s in raw_scales.values() for each in s], views)
+    (group,) = unite(params)
+    tensors = [
+        allocate(shape, dtype, params.order_of(layout, shape))
+        for shape, dtype, layout in _describe_tensors(group.params)
+    ]
+    blocks, scales = tensors[0], [each for stores in tensors[1:] for each in stores]
+    view = GroupTensors(
+        tuple(store.tensor for store in blocks), tuple(store.tensor for store in scales)
+    )
+    return Storage(blocks, scales, (view,))
+
+
+def _describe_tensors(
+    params: KVCacheParams,
+) -> list[tuple[list[int], np.dtype, Layout | None]]:
+    """The shape of a page, the dtype and the layout of the blocks, and of the scales."""
+    tensors = [(params.shape_per_block, params.storage_dtype, params.layout)]
+    if config := params.kvcache_quant_config:
+        dtype = dtypes.dtype(config.scale_dtype)
+        tensors.append((params.shape_per_scale_block, dtype, params.scale_layout))
+    return tensors
+
+
+def _view_group(
+    group: LayerGroup,
+    memory: Memory,
+    num_pages: int,
+    raw: list[PageStore],
+    raw_scales: dict[int, list[PageStore]],
+) -> GroupTensors:
+    """What the pages of a pool are to a group."""
+    stores = [raw, raw_scales.get(scale_bytes(group), [])]
+    kinds = []
+    for (shape, dtype, layout), of_devices in zip(
+        _describe_tensors(group.params), stores, strict=False
+    ):
+        order = group.params.order_of(layout, shape)
+        stored = [num_pages * group.split, *shape]
+        stored = [stored[DIMS.index(dim)] for dim in order]
+        axes = [order.index(dim) for dim in DIMS]
+        views = (memory.view(each.tensor, tuple(stored), dtype) for each in of_devices)
+        kinds.append(tuple(permute(view, axes) for view in views))
+    return GroupTensors(kinds[0], kinds[1] if len(kinds) > 1 else ())

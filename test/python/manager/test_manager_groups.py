@@ -1,0 +1,316 @@
+"""Groups of layers in one pool: their parameters, histories, and wrong managers."""
+
+from collections import Counter
+
+import group_histories
+import kvcache
+import numpy as np
+import pytest
+from group_histories import KINDS, GroupHistory, Groups, draw_groups
+from hypothesis import given
+from hypothesis import strategies as st
+from kvcache import KVCacheParams, MultiKVCacheParams, reach
+from kvcache.cache.reach import Reach
+from kvcache.pages.exchange import PageExchange
+from kvcache.pages.growth import Growth
+from kvcache.pages.matches import Finder
+from kvcache.pages.pool import PagePool
+from kvcache.pages.tables import GroupTable, Sequence
+from programs import examples
+
+
+def group(kind=reach.full, layers=(0,), page_size=4, **fields):
+    options = {"dtype": "f32", "n_kv_heads": 2, "head_dim": 4, "page_size": page_size}
+    return KVCacheParams(**options | fields, reach=kind, layer_ids=layers)
+
+
+def make(*groups, num_pages=8, **options):
+    params = MultiKVCacheParams(groups, **options)
+    return kvcache.PagedKVCacheManager(
+        params, max_batch_size=4, max_seq_len=64, num_pages=num_pages
+    )
+
+
+# --- Parameters -------------------------------------------------------------------
+
+
+def test_a_page_has_room_for_a_page_of_any_group():
+    params = MultiKVCacheParams(
+        [
+            group(layers=(0, 5), page_size=4),
+            group(reach.window(9), (1, 2, 3), page_size=2),
+            group(reach.state, (4,), page_size=8, head_dim=300),
+        ],
+        shared={6: 5, 7: 1},
+    )
+    # 64 bytes for a token and layer: pages of 512 and 384, and a state of 4800.
+    assert params.bytes_per_page == 4 * 1536
+    full, window, state = params.groups
+    assert full.split * full.params.bytes_per_block == params.bytes_per_page
+    assert window.split * window.params.bytes_per_block == params.bytes_per_page
+    assert (full.border, window.border) == (4 * full.split, 2 * window.split)
+    assert (state.split, state.border, state.params.page_size) == (1, 8, 1)
+    assert state.params.bytes_per_block <= params.bytes_per_page
+    assert [params.locate(layer) for layer in range(8)] == [
+        *((0, 0), (1, 0), (1, 1), (1, 2), (2, 0), (0, 1), (0, 1), (1, 0))
+    ]
+    with pytest.raises(ValueError, match="no group has layer 8"):
+        params.locate(8)
+
+
+QUANTIZED = kvcache.KVCacheQuantizationConfig("f32", 4)
+
+
+@pytest.mark.parametrize(
+    "groups, options, message",
+    [
+        ([], {}, "at least one group"),
+        ([group(), group()], {}, "layer 0 is in several groups"),
+        (
+            [group(), KVCacheParams("f32", 2, 4, page_size=4, total_num_layers=1)],
+            {},
+            "1 needs",
+        ),
+        ([group(), group(layers=(1,), n_devices=2)], {}, "'n_devices' to be equal"),
+        (
+            [group(), group(layers=(1,), enable_prefix_caching=True)],
+            {},
+            "'enable_prefix_caching' to be equal",
+        ),
+        ([group()], {"shared": {0: 0}}, "layer 0 has a cache of its own"),
+        ([group()], {"shared": {1: 2}}, "shares the cache of layer 2, which has none"),
+        (
+            [group(layout=kvcache.Layout.from_name("LBHNC"), layers=(0, 1))],
+            {},
+            "begin with pages, but group 0 has layer",
+        ),
+    ],
+)
+def test_groups_that_do_not_fit_together(groups, options, message):
+    with pytest.raises(ValueError, match=message):
+        MultiKVCacheParams(groups, **options)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: reach.window(0), ValueError, "'tokens' to be positive"),
+        (lambda: reach.window(4, sinks=-1), ValueError, "'sinks' not to be negative"),
+        (lambda: reach.chunk(2.5), TypeError, "'tokens' to be an integer"),
+        (lambda: group("full"), TypeError, "'reach' to be a Reach"),
+        (lambda: group(layers=(1, 1)), ValueError, "different layers"),
+        (lambda: group(layers=(1,), total_num_layers=2), ValueError, "to be 1"),
+    ],
+)
+def test_reaches_and_layers_that_can_not_be(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# --- Tables and tensors -----------------------------------------------------------
+
+
+def test_a_page_of_the_pool_is_several_pages_of_kernels():
+    cache = make(group(layers=(0,)), group(reach.window(64), (1, 2), page_size=4))
+    assert [g.split for g in cache.params.groups] == [2, 1]
+    cache.claim("a", range(12))
+    full, window = cache.inputs(["a"]).groups
+    # The page that the pool gives first is 0.
+    assert full.lut[0, :5].tolist() == [0, 1, 2, 3, 16]
+    assert window.lut[0, :5].tolist() == [2, 3, 4, 8, 8]
+    assert full.blocks[0].shape == (18, 2, 1, 4, 2, 4)
+    assert window.blocks[0].shape == (9, 2, 2, 4, 2, 4)
+    assert all(inputs.blocks[0].flags.c_contiguous for inputs in (full, window))
+    assert np.shares_memory(full.blocks[0][2:4], window.blocks[0][1])
+
+
+def test_a_window_gives_its_pages_to_the_group_that_reaches_all():
+    cache = make(group(), group(reach.window(4), (1,)), num_pages=10)
+    cache.claim("a", [])
+    for token in range(32):
+        cache.grow("a", [token])
+        cache.step(["a"])
+    assert cache.num_free_pages == 10 - 8 - 1
+    with pytest.raises(
+        ValueError, match="can't be truncated to 20 tokens: pages that group 1"
+    ):
+        cache.truncate("a", 20)
+    cache.truncate("a", 0)
+    assert cache.num_free_pages == 10
+
+
+def test_a_state_that_has_seen_pending_tokens_can_not_forget_them():
+    cache = make(group(reach.state))
+    cache.claim("a", [1, 2])
+    cache.step(["a"])
+    cache.grow("a", [3, 4])
+    cache.truncate("a", 2)
+    cache.grow("a", [3, 4])
+    cache.inputs(["a"])
+    with pytest.raises(ValueError, match="its state is that behind later tokens"):
+        cache.truncate("a", 2)
+    cache.step(["a"])
+    assert cache.num_free_pages == 7
+
+
+def test_a_snapshot_serves_a_prefix_at_its_border_only():
+    options = {"enable_prefix_caching": True}
+    cache = make(group(**options), group(reach.state, (1,), **options))
+    cache.claim("a", range(8))
+    cache.step(["a"])  # a snapshot behind 8 tokens, none behind 4
+    assert cache.match(range(12)) == 8
+    assert cache.match([*range(7), 99, 100]) == 0
+
+
+# --- Histories --------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32))
+@examples(20)
+def test_histories(seed):
+    GroupHistory(seed, draw_groups(seed), has_failures=seed % 3 == 0).run(120)
+
+
+@pytest.mark.slow
+def test_long_histories():
+    group_histories.main(20_000)
+
+
+def run_some():
+    events = Counter()
+    for seed, kinds in enumerate(KINDS[:-1] * 4):
+        host_pages = (0, 8)[seed % 2]
+        groups = Groups(kinds, num_pages=(24, 10)[seed // 14], host_pages=host_pages)
+        events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(130)
+    return events
+
+
+def test_histories_come_across_everything():
+    events = run_some()
+    changes = "claim", "grow", "grow_batch", "swap_out", "swap_in"
+    assert set(events) >= {
+        *(f"{name} failed in the memory" for name in (*changes, "inputs")),
+        *(f"{name} out of pages" for name in changes),
+        *changes,
+        *("step", "fork", "commit", "truncate", "release", "inputs", "asked"),
+        *("truncated within", "not truncated", "pages freed behind windows"),
+        *(
+            "prefixes found",
+            "longest prefixes found",
+            "pages sent",
+            "pages found by the peer",
+        ),
+    }
+
+
+# --- Wrong managers ---------------------------------------------------------------
+
+
+def nothing(function):
+    return lambda *arguments, **options: None
+
+
+def keep_first(function):
+    return lambda self, length: min(function(self, length) + 1, length)
+
+
+def forget_sinks(function):
+    return lambda self, first, next_first: range(first, next_first)
+
+
+def serve_all(function):
+    return lambda *arguments: True
+
+
+def serve_none(function):
+    return lambda *arguments: False
+
+
+def without_group(function):
+    def changed(self, group, *arguments):
+        return group.number > 0 or function(self, group, *arguments)
+
+    return changed
+
+
+def without_copy(function):
+    return lambda self, sequence, group: False
+
+
+def always_true(function):
+    return lambda *arguments, **options: None
+
+
+def publish_unsent(function):
+    def changed(self, reception, is_filled):
+        pass_by = self._growth.pass_by
+        self._growth.pass_by = lambda *arguments: None
+        try:
+            return function(self, reception, is_filled)
+        finally:
+            self._growth.pass_by = pass_by
+
+    return changed
+
+
+def reverse_copies(function):
+    def changed(self, plans, spare):
+        return [dict(reversed(copies.items())) for copies in function(self, plans, spare)]
+
+    return changed
+
+
+def mix_groups(function):
+    def changed(self, rows, total):
+        table = function(self, rows, total)
+        return table[:, ::-1] if self.number else table
+
+    return changed
+
+
+def find_last_of_all(function):
+    def changed(self, kept, moving=None):
+        for page in self._cached[kvcache.Place.HOST]:
+            if page.prefix and page not in kept and not page.prefix.children:
+                return page
+        return None
+
+    return changed
+
+
+def remove_all(function):
+    def changed(self, page):
+        for forgotten in list(page.prefix.remove()) if page.prefix else ():
+            self._settle(forgotten)
+        return 0
+
+    return changed
+
+
+FAULTS = {
+    "frees a page too many": (Reach, "first", keep_first),
+    "frees nothing behind a window": (Sequence, "pass_by", lambda f: lambda *a: iter(())),
+    "frees sinks": (GroupTable, "find_gone", forget_sinks),
+    "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
+    "finds no prefix": (Finder, "_serves", serve_none),
+    "asks all groups but the first": (Finder, "_serves", without_group),
+    "writes to shared states": (Growth, "_is_copied", without_copy),
+    "publishes nothing": (Growth, "_publish_page", nothing),
+    "cuts whatever it is told to": (Sequence, "find_obstacle", always_true),
+    "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
+    "gives copies to others": (Growth, "_choose_copies", reverse_copies),
+    "reads tables backwards": (GroupTable, "gather", mix_groups),
+    "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),
+    "forgets all behind a page of a window": (PagePool, "forget", remove_all),
+}
+
+
+FOUND = AssertionError, IndexError, TypeError, AttributeError, pytest.fail.Exception
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wrong_managers_are_found(monkeypatch, fault):
+    owner, name, change = FAULTS[fault]
+    monkeypatch.setattr(owner, name, change(getattr(owner, name)))
+    with pytest.raises(FOUND):
+        run_some()

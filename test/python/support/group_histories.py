@@ -1,0 +1,643 @@
+#!/usr/bin/env python3
+"""Random histories of a page manager with groups of layers, each held to a model.
+
+The model knows tokens, and by brute force what a token reaches. Every token writes a value
+that follows from all before it, in all layers and heads of each group, and a state is the
+value of the last one: what lies in memory says whose it is.
+
+As a program, this runs histories until they have so many steps:
+
+  PYTHONPATH=build/python build/venv/bin/python test/python/support/group_histories.py 1000000
+"""
+
+import itertools
+import math
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import kvcache
+import numpy as np
+import pytest
+from failing_memory import FailingMemory
+from kvcache import OutOfPagesError, Place, reach, transfer
+from manager_model import Sequence
+
+NAMES = itertools.count()
+ALPHABET = (0, 1, 2**61 - 1)
+STATE = reach.state
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A small model: for each group its reach, its layers, and tokens of a page.
+
+    ``host_pages`` turns swapping on.
+    """
+
+    kinds: tuple = ((reach.full, 2, 2), (reach.window(3), 1, 2))
+    num_pages: int = 16
+    max_seq_len: int = 24
+    prefix_caching: bool = True
+    host_pages: int = 0
+    devices: int = 1
+    quantized: bool = False
+
+    @property
+    def params(self):
+        params = kvcache.MultiKVCacheParams(self.list_params())
+        if not self.host_pages:
+            return params
+        space = (self.host_pages + 0.5) * params.bytes_per_block / 2**30
+        more = {
+            "enable_kvcache_swapping_to_host": True,
+            "host_kvcache_swap_space_gb": space,
+        }
+        return kvcache.MultiKVCacheParams(self.list_params(**more))
+
+    def list_params(self, **more):
+        first, scales = 0, kvcache.KVCacheQuantizationConfig("f32", 4)
+        result = []
+        for kind, layers, page_size in self.kinds:
+            is_quantized = self.quantized and not kind.is_state
+            result.append(
+                kvcache.KVCacheParams(
+                    "f8E4M3FN" if is_quantized else "f32",
+                    n_kv_heads=2,
+                    head_dim=8 if is_quantized else 2,
+                    page_size=page_size,
+                    n_devices=self.devices,
+                    enable_prefix_caching=self.prefix_caching,
+                    reach=kind,
+                    layer_ids=range(first, first + layers),
+                    kvcache_quant_config=scales if is_quantized else None,
+                    **more,
+                )
+            )
+            first += layers
+        return result
+
+    def make(self, memory=None):
+        return kvcache.PagedKVCacheManager(
+            self.params, max_batch_size=4, max_seq_len=self.max_seq_len,
+            num_pages=self.num_pages, memory=memory,
+        )  # fmt: skip
+
+
+def reaches(kind, position, token):
+    """Whether the token at a position reaches another one, behind or before it."""
+    if kind.kind == "window":
+        return token > position - kind.tokens or token < kind.sinks
+    return kind.kind == "full" or token // kind.tokens == position // kind.tokens
+
+
+@dataclass
+class Modeled(Sequence):
+    """``given``: whether kernels have got the pending tokens."""
+
+    given: bool = field(default=False, init=False)
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.given = False
+
+    def copy(self):
+        return Modeled(self.salt, self.tokens, self.length, self.is_resident)
+
+
+class Slots:
+    """The memory of one group: a value in each slot of each tensor."""
+
+    def __init__(self, manager, number):
+        group = manager.params.groups[number]
+        self.kind, self.split = group.reach, group.split
+        self.size = group.params.page_size
+        self.pages = 1 << 62 if group.reach.is_state else self.size * self.split
+        self.border = group.border
+        tensors = manager.group_tensors[number]
+        # [pages, roles, layers, tokens, heads]: 8 bytes of blocks, and of scales.
+        self.tensors = [
+            tensor.view(np.uint64)[..., 0] for tensor in (*tensors.blocks, *tensors.scales)
+        ]
+
+    def locate(self, unit, tokens):
+        """The pages of kernels and the offsets of tokens in a page of the pool."""
+        tokens = np.asarray(tokens, np.int64)
+        if self.kind.is_state:
+            return np.full(len(tokens), unit), np.zeros(len(tokens), np.int64)
+        within = tokens % self.pages
+        return unit * self.split + within // self.size, within % self.size
+
+    def write(self, pages, offsets, values):
+        written = np.array(values, np.uint64)[:, None, None, None]
+        for tensor in self.tensors:
+            tensor[pages, :, :, offsets] = written
+
+    def holds(self, pages, offsets, values):
+        expected = np.array(values, np.uint64)[:, None, None, None]
+        return all(
+            (tensor[pages, :, :, offsets] == expected).all() for tensor in self.tensors
+        )
+
+
+class GroupHistory:
+    """Draws operations, and checks after each all there is to see.
+
+    With ``has_failures``, each is tried with each call of the memory failing before.
+    """
+
+    ACTIONS = {
+        "claim": 5, "grow": 4, "grow_batch": 4, "step": 10, "fork": 1, "speculate": 1, "truncate": 2,
+        "release": 3, "swap_out": 2, "swap_in": 2, "send": 1, "reset": 0.1, "ask": 1,
+    }  # fmt: skip
+
+    def __init__(self, seed, groups, has_failures=False):
+        self.random = random.Random(seed)
+        self.memory = FailingMemory() if has_failures else None
+        self.manager = groups.make(self.memory)
+        self.peer = groups.make()
+        self.groups = groups
+        counts = range(len(groups.kinds))
+        self.slots = [Slots(self.manager, number) for number in counts]
+        self.peer_slots = [Slots(self.peer, number) for number in counts]
+        self.has_state = any(slots.kind.is_state for slots in self.slots)
+        self.step_tokens = math.lcm(*(slots.border for slots in self.slots))
+        self.is_plain = len(self.slots) == 1 and self.slots[0].kind.kind == "full"
+        names = [f"history {next(NAMES)}" for _ in "12"]
+        self.transports = [transfer.LocalTransport(name) for name in names]
+        self.sequences, self.events, self.count = {}, Counter(), 0
+        self.prompts = [self.random.choices(ALPHABET, k=groups.max_seq_len) for _ in "123"]
+        self.check()
+
+    def run(self, steps):
+        names, weights = zip(*self.ACTIONS.items())
+        for name in self.random.choices(names, weights, k=steps):
+            getattr(self, name)()
+        return self.events
+
+    # --- What is drawn ------------------------------------------------------------
+
+    def choose(self, is_wanted=lambda sequence: True):
+        wanted = [r for r, sequence in self.sequences.items() if is_wanted(sequence)]
+        return self.random.choice(wanted) if wanted else None
+
+    def draw(self, most):
+        count = self.random.randint(0, self.random.randint(0, most))
+        return self.random.choices(ALPHABET, (8, 2, 1), k=count)
+
+    def room(self, *requests):
+        longest = max((len(self.sequences[r].tokens) for r in requests), default=0)
+        return self.groups.max_seq_len - longest
+
+    def new(self):
+        self.count += 1
+        return self.count
+
+    # --- Operations ---------------------------------------------------------------
+
+    def call(self, name, *arguments, **options):
+        """Returns whether there was room, and the result."""
+        method = getattr(self.manager, name)
+        before = self.manager.num_free_pages
+        try:
+            if self.memory is None:
+                result = method(*arguments, **options)
+            else:
+                for failure, result in self.memory.fail_in_turn(
+                    lambda: method(*arguments, **options)
+                ):
+                    if failure:
+                        self.events[f"{name} failed in the memory"] += 1
+                        assert self.manager.num_free_pages == before
+                        self.check()
+        except OutOfPagesError as error:
+            assert error.needed > error.available
+            self.events[f"{name} out of pages"] += 1
+            self.check()
+            return False, None
+        self.events[name] += 1
+        return True, result
+
+    def claim(self):
+        if len(self.sequences) >= 6:
+            return self.release()
+        prompt = self.random.choice(self.prompts)
+        tokens = prompt[: self.random.randint(0, len(prompt))]
+        tokens += self.draw(len(prompt) - len(tokens))
+        salt = self.random.choices((b"", b"adapter"), (3, 1))[0]
+        sequence = Modeled(salt, tokens)
+        free = self.manager.num_free_pages
+        questions = "can_claim", "match", "pages_needed"
+        can_claim, match, needed = (
+            getattr(self.manager, name)(tokens, salt=salt) for name in questions
+        )
+        best = self.find_longest(sequence, 0)
+        request = self.new()
+        done, found = self.call("claim", request, tokens, salt=salt)
+        assert done == can_claim == (needed <= free)
+        if not done:
+            return
+        if self.memory is None:
+            assert found == match
+            taken = free - self.manager.num_free_pages
+            assert taken <= needed if self.groups.host_pages else taken == needed
+        self.check_found(found, best)
+        sequence.length = found
+        self.sequences[request] = sequence
+        self.check()
+
+    def check_found(self, found, best):
+        """Of the longest prefix, less is found only where its state has no room to stay."""
+        self.events["prefixes found"] += found > 0
+        if not self.is_plain:
+            assert found <= best
+            has_room = self.manager.num_free_pages > 1 or not self.has_state
+            if self.memory is None and not self.groups.host_pages and has_room:
+                assert found == best, "a longer prefix is there"
+                self.events["longest prefixes found"] += found > 0
+
+    def grow(self):
+        if request := self.choose(lambda s: s.is_resident):
+            tokens = self.draw(min(self.room(request), 8))
+            done, found = self.call("grow", request, tokens)
+            if done:
+                sequence = self.sequences[request]
+                sequence.grow(tokens)
+                sequence.length += found
+                self.events["grown by a prefix"] += found > 0
+                self.check()
+
+    def grow_batch(self):
+        ready = [r for r, s in self.sequences.items() if s.is_resident]
+        requests = self.random.sample(ready, self.random.randint(0, len(ready)))
+        most = min(self.room(*requests), 8)
+        tokens = [self.draw(most) for _ in requests]
+        if most and self.random.random() < 0.5:
+            tokens = [self.random.choices(ALPHABET, k=1) for _ in requests]
+        self.grow_all(requests, tokens)
+
+    def grow_all(self, requests, tokens):
+        expected = self.manager.can_grow_batch(requests, tokens)
+        done, _ = self.call("grow_batch", requests, tokens)
+        assert done == expected
+        if done:
+            for request, more in zip(requests, tokens):
+                self.sequences[request].grow(more)
+            self.check()
+        return done
+
+    def step(self):
+        ready = [r for r, s in self.sequences.items() if s.is_resident and s.pending]
+        if ready:
+            requests = self.random.sample(ready, self.random.randint(1, min(4, len(ready))))
+            self.write(requests)
+            self.call("step", requests)
+            for request in requests:
+                sequence = self.sequences[request]
+                sequence.length, sequence.given = len(sequence.tokens), False
+            self.check()
+
+    def write(self, requests):
+        """Does what kernels do: reads what the tokens reach, and writes them."""
+        inputs = self.call("inputs", requests)[1]
+        batch = [self.sequences[request] for request in requests]
+        pending = sum((s.tokens[s.length :] for s in batch), [])
+        assert inputs.tokens.tolist() == pending
+        assert inputs.lengths.tolist() == [s.length for s in batch]
+        for slots, given in zip(self.slots, inputs.groups, strict=True):
+            assert given.row_offsets.tolist() == inputs.row_offsets.tolist()
+            for row, sequence in zip(given.lut.tolist(), batch, strict=True):
+                self.run_kernel(slots, row, sequence)
+        for sequence in batch:
+            sequence.given = True
+
+    def run_kernel(self, slots, row, sequence):
+        length, total = sequence.length, len(sequence.tokens)
+        if slots.kind.is_state:
+            if length and not sequence.given:
+                assert slots.holds([row[0]], [0], [sequence.values[length - 1]]), "state"
+            slots.write([row[0]], [0], [sequence.values[-1]])
+            return
+        tokens = range(length, total)
+        table = np.array(row)
+        slots.write(table[np.array(tokens) // slots.size], np.array(tokens) % slots.size,
+                    sequence.values[length:])  # fmt: skip
+        reached = [
+            t for t in range(total)
+            if any(reaches(slots.kind, p, t) for p in tokens if p >= t)
+        ]  # fmt: skip
+        pages, offsets = (
+            table[np.array(reached) // slots.size],
+            np.array(reached) % slots.size,
+        )
+        assert slots.holds(pages, offsets, [sequence.values[t] for t in reached]), "reached"
+
+    def fork(self):
+        if request := self.choose(lambda s: not s.pending):
+            drafts = [self.new() for _ in range(self.random.choice((1, 1, 2)))]
+            self.call("fork", request, *drafts)
+            for draft in drafts:
+                self.sequences[draft] = self.sequences[request].copy()
+            self.check()
+
+    def speculate(self):
+        """Forks grow and are written; what one of them has, or a part, is accepted."""
+        request = self.choose(lambda s: s.is_resident and not s.pending)
+        if request is None or len(self.sequences) >= 8:
+            return
+        drafts = [self.new() for _ in range(self.random.choice((1, 2)))]
+        self.call("fork", request, *drafts)
+        for draft in drafts:
+            self.sequences[draft] = self.sequences[request].copy()
+        tokens = [self.draw(min(self.room(request), 6)) for _ in drafts]
+        if not self.grow_all(drafts, tokens):
+            return
+        for draft in drafts:
+            if self.sequences[draft].pending:
+                self.write([draft])
+        base = self.sequences[request].length
+        chosen = self.sequences[self.random.choice([request, *drafts])]
+        end = self.random.randint(base, len(chosen.tokens))
+        if self.has_state:
+            end = self.random.choice((base, len(chosen.tokens)))
+        self.call("commit", request, chosen.tokens[base:end], drafts)
+        sequence = self.sequences[request]
+        sequence.grow(chosen.tokens[base:end])
+        sequence.length = len(sequence.tokens)
+        for draft in drafts:
+            del self.sequences[draft]
+        self.check()
+
+    def truncate(self):
+        request = self.choose()
+        if request is None:
+            return
+        sequence = self.sequences[request]
+        length = self.random.randint(0, len(sequence.tokens))
+        if self.random.random() < 0.3:
+            length = sequence.length
+        if self.can_truncate(request, sequence, length):
+            self.call("truncate", request, length)
+            sequence.truncate(length)
+            if not length:
+                sequence.given = False
+            self.events["truncated within"] += 0 < length
+        else:
+            with pytest.raises(ValueError, match="can't be truncated"):
+                self.manager.truncate(request, length)
+            self.events["not truncated"] += 1
+        self.check()
+
+    def can_truncate(self, request, sequence, length):
+        if length in (0, len(sequence.tokens)):
+            return True
+        if self.has_state and (sequence.given or length < sequence.length):
+            return False
+        state = next(s for s in self.manager.snapshot().sequences if s.request == request)
+        groups = state.groups or (state.pages,)
+        for slots, pages in zip(self.slots, groups, strict=True):
+            if slots.kind.is_state:
+                continue
+            for token in range(length):
+                if self.is_reached_from(slots.kind, length, token):
+                    if pages[token // slots.pages] is None:
+                        return False
+        return True
+
+    def is_reached_from(self, kind, length, token):
+        ends = range(length, self.groups.max_seq_len + 30)
+        return any(reaches(kind, position, token) for position in ends)
+
+    def release(self):
+        if request := self.choose():
+            self.call("release", request)
+            del self.sequences[request]
+            self.check()
+
+    def swap_out(self):
+        if self.groups.host_pages and (request := self.choose(lambda s: s.is_resident)):
+            if self.call("swap_out", request)[0]:
+                self.sequences[request].is_resident = False
+            self.check()
+
+    def swap_in(self):
+        if request := self.choose(lambda s: not s.is_resident):
+            if self.call("swap_in", request)[0]:
+                self.sequences[request].is_resident = True
+            self.check()
+
+    def send(self):
+        """The peer reads a sequence, and has what tokens behind it reach."""
+        request = self.choose(lambda s: s.is_resident and not s.pending and s.tokens)
+        if request is None:
+            return
+        sequence = self.sequences[request]
+        lease = self.manager.export(request, seconds=1000)
+        message = transfer.offer(self.manager, lease, self.transports[0])
+        try:
+            options = {"request": "sent", "salt": sequence.salt}
+            moved = transfer.fetch(self.peer, message, self.transports[1], **options)
+            while not moved.poll():
+                pass
+            moved.finish(lease.end())
+        except OutOfPagesError:
+            lease.end()
+            self.peer.reset_prefix_cache()
+            return
+        (state,) = self.peer.snapshot().sequences
+        assert (state.length, state.pending) == (sequence.length, 0)
+        self.check_reachable(self.peer_slots, state, sequence)
+        self.events["pages sent"] += len(moved.reception.pages)
+        self.events["pages found by the peer"] += moved.reception.found > 0
+        self.peer.release("sent")
+        self.check()
+
+    def reset(self):
+        self.call("reset_prefix_cache")
+        assert all(page.references for page in self.manager.snapshot().pages)
+        self.check()
+
+    def ask(self):
+        """What would be evicted is what is."""
+        free = self.manager.num_free_pages
+        count = self.random.randint(0, free)
+        asked = self.manager.pages_evicted(count)
+        self.events["asked"] += 1
+        used = sum(p.address.place is Place.DEVICE for p in self.manager.snapshot().pages)
+        assert asked == max(0, count - (self.manager.num_pages - used))
+        with pytest.raises(ValueError, match="expects 'pages'"):
+            self.manager.pages_evicted(free + 1)
+
+    # --- What holds at any time ---------------------------------------------------
+
+    def check(self):
+        snapshot = self.manager.snapshot()
+        assert [state.request for state in snapshot.sequences] == list(self.sequences)
+        pages = {page.address: page for page in snapshot.pages}
+        assert len(pages) == len(snapshot.pages)
+        references, users = Counter(), Counter()
+        for state in snapshot.sequences:
+            sequence = self.sequences[state.request]
+            assert (state.length, state.pending) == (sequence.length, sequence.pending)
+            assert state.is_resident == sequence.is_resident
+            assert self.manager.tokens(state.request).tolist() == sequence.tokens
+            references.update(state.pages)
+            if state.is_resident:
+                users.update(state.pages)
+                self.check_reachable(self.slots, state, sequence)
+            self.check_freed(state, sequence)
+            for number, group in enumerate(state.groups or (state.pages,)):
+                assert all(pages[a].group == number for a in group if a)
+                full = sequence.length // self.slots[number].pages
+                if self.groups.prefix_caching:
+                    assert all(pages[a].is_cached for a in group[:full] if a), "not cached"
+        held = {a: page.references for a, page in pages.items() if page.references}
+        assert held == references
+        assert all(page.references or page.is_cached for page in pages.values())
+        on_device = [a for a in held if a.place is Place.DEVICE]
+        host_room = self.manager.num_host_pages - (len(held) - len(on_device))
+        waiting = sum(not users[a] for a in on_device)
+        free = self.manager.num_pages - len(on_device) + min(waiting, host_room)
+        assert self.manager.num_free_pages == free
+        for tensor in (*self.manager.blocks, *self.manager.scales):
+            assert not tensor[self.manager.null_page].any(), "the null page was written"
+
+    def check_reachable(self, all_slots, state, sequence):
+        """All that is in the cache, and that later tokens reach, is there."""
+        for slots, pages in zip(all_slots, state.groups or (state.pages,), strict=True):
+            if not sequence.length:
+                continue
+            if slots.kind.is_state:
+                assert len(pages) == 1
+                if not sequence.given:
+                    value = sequence.values[sequence.length - 1]
+                    assert slots.holds([pages[0].index], [0], [value]), "another state"
+                continue
+            assert len(pages) == -(-len(sequence.tokens) // slots.pages)
+            for number in range(-(-sequence.length // slots.pages)):
+                end = min((number + 1) * slots.pages, sequence.length)
+                tokens = [
+                    t for t in range(number * slots.pages, end)
+                    if self.is_reached_from(slots.kind, sequence.length, t)
+                ]  # fmt: skip
+                if tokens:
+                    assert pages[number], "a page that is reached is gone"
+                    places = slots.locate(pages[number].index, tokens)
+                    values = [sequence.values[t] for t in tokens]
+                    assert slots.holds(*places, values), "other contents"
+
+    def check_freed(self, state, sequence):
+        """What no token reaches has no page, once a step is done."""
+        if sequence.pending or not state.groups:
+            return
+        for slots, pages in zip(self.slots, state.groups, strict=True):
+            if slots.kind.kind not in ("window", "chunk"):
+                continue
+            for number, page in enumerate(pages):
+                tokens = range(number * slots.pages, (number + 1) * slots.pages)
+                length = sequence.length
+                is_reached = any(
+                    self.is_reached_from(slots.kind, length, t) for t in tokens
+                )
+                assert page is None or is_reached, "not freed"
+                self.events["pages freed behind windows"] += page is None
+
+    # --- The longest prefix -------------------------------------------------------
+
+    def find_longest(self, sequence, start):
+        """The most tokens that all groups have in cached pages, by brute force."""
+        if not self.groups.prefix_caching:
+            return 0
+        cached = [self.read_cached(number) for number in range(len(self.slots))]
+        last = (len(sequence.tokens) - 1) // self.step_tokens * self.step_tokens
+        for length in range(last, start, -self.step_tokens):
+            if all(
+                self.serves(slots, ends, sequence.values, length)
+                for slots, ends in zip(self.slots, cached, strict=True)
+            ):
+                return length
+        return 0
+
+    def serves(self, slots, ends, values, length):
+        if slots.kind.is_state:
+            return values[length - 1] in ends
+        for number in range(length // slots.pages):
+            tokens = range(number * slots.pages, (number + 1) * slots.pages)
+            if any(self.is_reached_from(slots.kind, length, t) for t in tokens):
+                if values[tokens[-1]] not in ends:
+                    return False
+        return True
+
+    def read_cached(self, number):
+        """The values of the last tokens of a group's cached pages, wherever they are."""
+        slots, ends = self.slots[number], set()
+        for page in self.manager.snapshot().pages:
+            if page.is_cached and page.group == number:
+                unit, last = page.address.index, slots.split * slots.size - 1
+                if page.address.place is Place.DEVICE:
+                    (kernel_page,), (offset,) = slots.locate(unit, [last])
+                    ends.add(int(slots.tensors[0][kernel_page, 0, 0, offset, 0]))
+                else:
+                    raw = self.manager._pool._stores[0]._host[unit]
+                    stored = raw[: raw.size // slots.split * slots.split]
+                    shape = slots.tensors[0].shape[1:]
+                    bytes_ = math.prod(shape) * self.head_bytes(number)
+                    part = stored.reshape(slots.split, -1)[-1, :bytes_].view(np.uint64)
+                    part = part.reshape(*shape, -1)
+                    ends.add(int(part[0, 0, last % slots.size, 0, 0]))
+        return ends
+
+    def head_bytes(self, number):
+        blocks = self.manager.group_tensors[number].blocks[0]
+        return blocks.shape[-1] * blocks.dtype.itemsize
+
+
+KINDS = (
+    ((reach.full, 2, 2), (reach.window(3), 1, 2)),
+    ((reach.full, 1, 2), (reach.window(5, sinks=1), 1, 1), (reach.chunk(6), 1, 2)),
+    ((reach.full, 1, 4), (STATE, 1, 4)),
+    ((reach.window(4, sinks=3), 1, 2), (STATE, 2, 4), (reach.full, 2, 2)),
+    ((reach.window(4), 2, 3), (reach.chunk(8), 3, 2)),
+    ((STATE, 1, 2),),
+    ((reach.window(6), 1, 2),),
+    ((reach.full, 1, 2),),
+)
+
+
+def draw_groups(seed):
+    """The caches that the long histories go through."""
+    draw = random.Random(seed)
+    prefix_caching = draw.random() < 0.8
+    return Groups(
+        draw.choice(KINDS),
+        num_pages=draw.choice((6, 12, 20, 40)),
+        max_seq_len=draw.choice((8, 24, 31)),
+        prefix_caching=prefix_caching,
+        host_pages=prefix_caching * draw.choice((0, 0, 3, 12, 40)),
+        devices=draw.choice((1, 1, 2)),
+        quantized=draw.random() < 0.3,
+    )
+
+
+def main(steps):
+    events, done, start = Counter(), 0, time.monotonic()
+    for seed in itertools.count():
+        if done >= steps:
+            break
+        history = GroupHistory(seed, draw_groups(seed), has_failures=seed % 4 == 3)
+        try:
+            events += history.run(2_000)
+        except BaseException:
+            print(f"seed {seed}: {draw_groups(seed)}", flush=True)
+            raise
+        done += 2_000
+        if seed % 25 == 24:
+            print(f"{done:,} steps, {time.monotonic() - start:.0f} s", flush=True)
+    for name, count in sorted(events.items()):
+        print(f"{count:>10,}  {name}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
