@@ -28,7 +28,7 @@ def read_commands(folder, generated):
         while not words[0].endswith(("clang++-22", "clang-22", "clang++", "clang")):
             del words[0]
         end = words.index("-o")
-        commands[path] = [*words[:end], "-fsyntax-only", "-Wno-unused-command-line-argument"]
+        commands[path] = [*words[:end], "-fsyntax-only", "-ferror-limit=2", "-Wno-unused-command-line-argument"]
     return commands
 
 

@@ -115,8 +115,13 @@ class StepInputs:
     def collection(self, device: int = 0) -> tuple[Array | int, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.
 
-        Blocks, lengths, table, the two maxima, and scales if there are any.
+        Blocks, lengths, table, the two maxima, and scales if there are any. Raises
+        ``ValueError`` for a device without blocks.
         """
+        if not 0 <= device < len(self.blocks):
+            raise ValueError(
+                f"expects 'device' to be in [0, {len(self.blocks)}), got {device}"
+            )
         maxima = self.max_seq_length, self.max_cache_length
         scales = self.scales[device : device + 1]
         return self.blocks[device], self.lengths, self.lut, *maxima, *scales

@@ -32,7 +32,7 @@ struct Progress {
 
   std::atomic<uint64_t> number, parsed, passed;
   /// A constant string.
-  const char *stage;
+  const char *stage = "start";
   char passes[kNoteBytes], note[kNoteBytes], text[kTextBytes];
 };
 

@@ -43,8 +43,10 @@ static cl::opt<double> seconds("seconds", cl::init(1e9),
                                cl::desc("How long, at most"));
 static cl::opt<double> patience("patience", cl::init(10),
                                 cl::desc("Seconds that one mutant may take"));
-static cl::opt<uint64_t> megabytes("megabytes", cl::init(3000),
-                                   cl::desc("Memory that one may take, or 0"));
+// A limit leaves AddressSanitizer no room.
+static cl::opt<uint64_t>
+    megabytes("megabytes", cl::init(LLVM_ADDRESS_SANITIZER_BUILD ? 0 : 3000),
+              cl::desc("Memory that one may take, or 0"));
 static cl::opt<std::string> output("output", cl::init("findings"),
                                    cl::desc("The folder of findings"));
 

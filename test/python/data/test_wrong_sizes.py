@@ -74,6 +74,15 @@ def test_layers_that_do_not_exist(layer):
         kvcache.ops.append(PARAMS)(inputs, 0.0, new, new)
 
 
+@pytest.mark.parametrize("device", [-1, 1])
+def test_devices_that_do_not_exist(device):
+    new = rows(TOTAL)
+    with pytest.raises(
+        ValueError, match=rf"expects 'device' to be in \[0, 1\), got {device}"
+    ):
+        kvcache.ops.append(PARAMS)(make_inputs(), 0, new, new, device=device)
+
+
 def test_gather_to_outputs_of_other_sizes():
     inputs = make_inputs()
     dense = kvcache.ops.gather(PARAMS)

@@ -362,9 +362,12 @@ func.func @double(%a: memref<?xf32>, %b: memref<?xf32>) {
 
 def unaligned(size):
     """Floats in memory that begins at a multiple of 16 bytes, not of 32."""
-    while (array := np.zeros(size, np.float32)).ctypes.data % 32 == 0:
+    for _ in range(1000):
+        array = np.zeros(size, np.float32)
+        if array.ctypes.data % 32:
+            return array
         unaligned.kept.append(array)
-    return array
+    pytest.skip("the allocator aligns all memory to 32 bytes, as AddressSanitizer does")
 
 
 unaligned.kept = []
