@@ -92,10 +92,10 @@ class Growth:
     ) -> Iterator[Plan]:
         for match in self._find_matches(sequence, tokens):
             shared = match.shared
-            on_host = sum(page.is_on(Place.HOST) for page in shared)
+            elsewhere = sum(not page.is_on(Place.DEVICE) for page in shared)
             passed = sum(map(len, match.pages)) - len(shared)
             available = self._pool.count_available(match.kept)
-            yield Plan(match, more - len(shared) - passed + on_host, available)
+            yield Plan(match, more - len(shared) - passed + elsewhere, available)
 
     def _find_matches(self, sequence: Sequence, tokens: array[int]) -> Iterable[Match]:
         """The best match of tokens, then others that need less room."""
@@ -152,7 +152,7 @@ class Growth:
         new = self._pool.provide(
             sum(new_pages.values()) + len(copies),
             copied=[*copied, *copies.values()],
-            brought=[page for page in match.shared if page.is_on(Place.HOST)],
+            brought=[p for p in match.shared if not p.is_on(Place.DEVICE)],
             kept=match.kept,
         )
         begun, rest = new[: len(copied)], new[len(copied) :]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Hashable, Sequence
 from itertools import chain
@@ -16,7 +17,9 @@ from ..cache.params import KVCacheParams
 from ..checks import (
     check_instance,
     check_integer,
+    check_path,
     check_positive,
+    check_positive_real,
     check_request,
     parse_drafts,
     parse_requests,
@@ -30,7 +33,7 @@ from .memory import Memory, NumPyMemory
 from .pool import PagePool
 from .prefixes import Prefix
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
-from .storage import allocate_storage, count_pages
+from .storage import allocate_storage, count_pages, share_file
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
 from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
@@ -58,6 +61,9 @@ class PagedKVCacheManager(PageExchange):
             allocated, the null page.
         cache_bytes: Bytes for all pages on all devices, instead of ``num_pages``.
         memory: Where the tensors lie; NumPy's memory if not given.
+        disk_folder: Where a file for pages lies that have no room in the swap space; they
+            are dropped if not given. Needs ``enable_kvcache_swapping_to_host``.
+        disk_space_gb: The size of this file, in GiB.
 
     Raises:
         ValueError: The cache is not paged, there is not room for one page, or the
@@ -73,6 +79,8 @@ class PagedKVCacheManager(PageExchange):
         num_pages: int | None = None,
         cache_bytes: int | None = None,
         memory: Memory | None = None,
+        disk_folder: str | os.PathLike[str] | None = None,
+        disk_space_gb: float | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(params, MultiKVCacheParams):
@@ -99,13 +107,32 @@ class PagedKVCacheManager(PageExchange):
         self.scales = tuple(store.tensor for store in storage.scales)
         self.group_tensors = storage.groups
         stores = [*storage.blocks, *storage.scales]
-        self._pool = PagePool(*counts, stores, self._groups)
+        space = self._parse_disk(disk_folder, disk_space_gb)
+        self.num_disk_pages = (
+            share_file(stores, disk_folder, space) if disk_folder else 0
+        )
+        sizes = *counts, self.num_disk_pages
+        self._pool = PagePool(*sizes, stores, self._groups)
         self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
         self._looked_up = self._found = 0
         # What the sequences of a salt have in common: they begin.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
+
+    def _parse_disk(
+        self, folder: str | os.PathLike[str] | None, space: float | None
+    ) -> int:
+        """The bytes of the file."""
+        if (folder is None) != (space is None):
+            raise ValueError("expects both 'disk_folder' and 'disk_space_gb', or none")
+        if folder is None or space is None:
+            return 0
+        check_path(disk_folder=folder)
+        check_positive_real(disk_space_gb=space)
+        if not self.num_host_pages:
+            raise ValueError("'disk_folder' needs 'enable_kvcache_swapping_to_host'")
+        return int(space * 2**30)
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -367,7 +394,7 @@ class PagedKVCacheManager(PageExchange):
         if sequence.is_resident:
             raise ValueError(f"request {request!r} is not swapped out")
         pages = sequence.list_pages()
-        brought = [page for page in pages if page.is_on(Place.HOST)]
+        brought = [page for page in pages if not page.is_on(Place.DEVICE)]
         available = self._pool.count_available(kept=pages)
         if len(brought) > available:
             raise OutOfPagesError("out of pages", len(brought), available)
@@ -502,6 +529,7 @@ class PagedKVCacheManager(PageExchange):
             self._pool.evicted,
             self._pool.moved[Place.HOST],
             self._pool.moved[Place.DEVICE],
+            self._pool.moved[Place.DISK],
         )
 
     def tokens(self, request: Hashable) -> np.ndarray:
@@ -530,17 +558,15 @@ class PagedKVCacheManager(PageExchange):
         """The pages and the sequences, as they are now."""
         return take_snapshot(
             tuple(group.tokens for group in self._groups),
-            (self.num_pages, self.num_host_pages),
+            (self.num_pages, self.num_host_pages, self.num_disk_pages),
             self._sequences | self._get_exchanged(),
             self._pool.get_unused(),
         )
 
     def _repr_svg_(self) -> str | None:
         """The pages as a picture, for a notebook; None where they are too many."""
-        if (
-            max(self.num_pages, self.num_host_pages) > MAX_PAGES
-            or len(self._groups) > 1
-        ):
+        counts = self.num_pages, self.num_host_pages, self.num_disk_pages
+        if max(counts) > MAX_PAGES or len(self._groups) > 1:
             return None
         first = list(self._sequences)[:MAX_SEQUENCES]
         return draw_pages(self.snapshot(), requests=first)._repr_svg_()

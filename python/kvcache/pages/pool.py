@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages on a device and in host memory: who has them, where they are, which may go."""
+"""Pages on a device, in host memory and on a disk: who has them, where they are, which may go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class PagePool:
     A page without users stays where it is until its room is needed. Those without
     references go first, the least recently used before the others: to the host, or out
     where that has no room. Then those that only swapped-out sequences have go to the
-    host. In the tree, a page goes no later than the page that it is behind.
+    host. From the host, pages without references go to the disk in the same order, if
+    there is one. In the tree, a page goes no later than the page that it is behind.
 
     ``provide`` and ``move`` are all that needs room, or the memory of a device, which may
     raise anything. They raise before they have done any of what they are for: contents
@@ -34,10 +35,12 @@ class PagePool:
         self,
         num_pages: int,
         num_host_pages: int,
+        num_disk_pages: int,
         stores: Sequence[PageStore],
         groups: Sequence[LayerGroup],
     ) -> None:
-        sizes = {Place.DEVICE: num_pages, Place.HOST: num_host_pages}
+        counts = num_pages, num_host_pages, num_disk_pages
+        sizes = dict(zip(Place, counts, strict=True))
         self._stores = stores
         self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: list(range(size))[::-1] for place, size in sizes.items()}
@@ -91,25 +94,49 @@ class PagePool:
 
     def _make_room(self, place: Place, kept: set[Page]) -> None:
         """Frees a page, or more; none that is in ``kept``."""
+        if place is Place.DISK:
+            last = self._find_last(place, kept)
+            assert last
+            self.evicted += self.forget(last)
+            return
         if place is Place.HOST:
-            cached = (p for p in self._cached[place] if p not in kept)
-            self.evicted += self.forget(self._find_last(kept) or next(cached))
+            page = next(page for page in self._cached[place] if page not in kept)
+            if self._has_disk(kept, page):
+                self.move([page], Place.DISK, kept)
+            else:
+                self.evicted += self.forget(self._find_last(place, kept) or page)
             return
         candidates = chain(self._cached[place], self._waiting)
         page = next(page for page in candidates if page not in kept)
-        if page.references or self._free[Place.HOST] or self._find_last(kept, page):
+        if page.references or self._has_host(kept, page):
             self.move([page], Place.HOST, kept)
         else:
             self.evicted += self.forget(page)
 
-    def _find_last(self, kept: set[Page], moving: Page | None = None) -> Page | None:
-        """The page to drop from the host: the least recently used with none behind it.
+    def _has_host(self, kept: set[Page], page: Page) -> bool:
+        """Whether the host has room for a page without losing one that it is before."""
+        if self._free[Place.HOST] or self._find_last(Place.HOST, kept, page):
+            return True
+        cached = (p for p in self._cached[Place.HOST] if p not in kept)
+        spilled = next(cached, None)
+        return spilled is not None and self._has_disk({*kept, page}, spilled)
+
+    def _has_disk(self, kept: set[Page], page: Page) -> bool:
+        """Whether the disk has room for a page, or can drop one for it."""
+        if self._free[Place.DISK]:
+            return True
+        return self._find_last(Place.DISK, kept, page) is not None
+
+    def _find_last(
+        self, place: Place, kept: set[Page], moving: Page | None = None
+    ) -> Page | None:
+        """The page to drop from a place: the least recently used with none behind it.
 
         Swapping out a sequence leaves pages that are behind its own on the device. To
         drop those with it would free room that nothing needs. Without a group that
         reaches all tokens, pages do not need those before them. ``moving`` stays too.
         """
-        for page in self._cached[Place.HOST]:
+        for page in self._cached[place]:
             prefix = page.prefix
             if not prefix or page in kept:
                 continue
@@ -155,7 +182,7 @@ class PagePool:
     def move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
     ) -> None:
-        """Moves pages from the other place to this one, while those in ``kept`` stay."""
+        """Moves pages from another place to this one, while those in ``kept`` stay."""
         sources = [page.address for page in pages]
         kept = {*kept, *pages}
         self._readdress(pages, self._take_addresses(place, sources, kept))
@@ -184,7 +211,7 @@ class PagePool:
 
     def merge(self, page: Page, into: Page) -> None:
         """Gives the only user of a page another one with the same contents for it."""
-        if into.is_on(Place.HOST):
+        if not into.is_on(Place.DEVICE):
             page.address, into.address = into.address, page.address
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)

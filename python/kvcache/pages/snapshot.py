@@ -20,6 +20,7 @@ class Place(Enum):
 
     DEVICE = "device"
     HOST = "host"
+    DISK = "disk"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class CacheSnapshot:
         pages: Those that are not free, the device's first, by index.
         sequences: In the order in which they were claimed.
         page_sizes: Tokens in a page of each group; any number, 2^62, in a state.
+        num_disk_pages: Pages of the file behind the swap space.
     """
 
     page_size: int
@@ -92,6 +94,7 @@ class CacheSnapshot:
     pages: tuple[PageState, ...]
     sequences: tuple[SequenceState, ...]
     page_sizes: tuple[int, ...] = ()
+    num_disk_pages: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ class CacheStats:
         tokens_found: Those of them that were in the cache already.
         pages_evicted: Cached pages that were dropped because their room was needed.
         pages_to_host: Pages that moved to the host.
-        pages_from_host: Pages that moved back.
+        pages_from_host: Pages that moved back, also from the disk.
+        pages_to_disk: Pages that moved from the host to the disk.
     """
 
     tokens_looked_up: int
@@ -111,15 +115,16 @@ class CacheStats:
     pages_evicted: int
     pages_to_host: int
     pages_from_host: int
+    pages_to_disk: int = 0
 
 
 def take_snapshot(
     page_sizes: tuple[int, ...],
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     sequences: Mapping[Hashable, Sequence],
     unused: Iterable[Page],
 ) -> CacheSnapshot:
-    """The snapshot of a manager with ``sizes`` pages on the device and on the host.
+    """The snapshot of a manager with ``sizes`` pages on the device, the host and the disk.
 
     ``unused`` are the cached pages that no sequence has.
     """
@@ -158,10 +163,16 @@ def take_snapshot(
         )
         for page in tokens
     ]
-    page_states.sort(
-        key=lambda page: (page.address.place is Place.HOST, page.address.index)
-    )
-    null_page = sizes[0]
+    places = list(Place)
+    page_states.sort(key=lambda p: (places.index(p.address.place), p.address.index))
+    num_pages, num_host_pages, num_disk_pages = sizes
     return CacheSnapshot(
-        page_sizes[0], *sizes, null_page, tuple(page_states), tuple(states), page_sizes
+        page_sizes[0],
+        num_pages,
+        num_host_pages,
+        num_pages,  # the null page
+        tuple(page_states),
+        tuple(states),
+        page_sizes,
+        num_disk_pages,
     )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +15,14 @@ from ..cache.groups import LayerGroup, MultiKVCacheParams, scale_bytes, unite
 from ..cache.layouts import DIMS, Layout, permute
 from ..cache.params import KVCacheParams
 from ..checks import check_positive
+from .files import PageFile
 from .memory import Memory, NumPyMemory
 from .snapshot import PageAddress, Place
 
 
 class PageStore:
-    """One tensor's pages: on the device, followed by the null page, and on the host.
+    """One tensor's pages: on the device, followed by the null page, on the host, and in a
+    file.
 
     On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
     """
@@ -42,17 +46,55 @@ class PageStore:
             )
             self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
         self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
+        self.page_bytes = math.prod(shape) * dtype.itemsize
+        self._file: PageFile | None = None
+        self._start = 0
+
+    def use(self, file: PageFile, start: int) -> None:
+        """Takes the bytes from ``start`` on of each page of a file for this tensor's."""
+        self._file, self._start = file, start
 
     def copy(self, source: PageAddress, target: PageAddress) -> None:
-        """Copies a page, to or from the device."""
-        if target.place is Place.HOST:
+        """Copies a page: to or from the device, or from the host to the file."""
+        if target.place is Place.DISK:
+            assert self._file
+            self._file.write(target.index, self._start, self._host[source.index])
+        elif target.place is Place.HOST:
             into = self._host[target.index]
             self._memory.read_page(self.tensor, source.index, into)
-        elif source.place is Place.HOST:
-            values = self._host[source.index]
-            self._memory.write_page(self.tensor, target.index, values)
-        else:
+        elif source.place is Place.DEVICE:
             self._memory.copy_page(self.tensor, source.index, target.index)
+        else:
+            values = self.load(source)
+            self._memory.write_page(self.tensor, target.index, values)
+
+    def load(self, address: PageAddress) -> np.ndarray:
+        """A page that is not on the device, in host memory."""
+        if address.place is Place.HOST:
+            page: np.ndarray = self._host[address.index]
+            return page
+        assert self._file
+        values = np.empty(self._host.shape[1:], self._host.dtype)
+        self._file.read(address.index, self._start, values)
+        return values
+
+
+def share_file(
+    stores: Sequence[PageStore], folder: str | os.PathLike[str], space: int
+) -> int:
+    """Gives tensors a file of ``space`` bytes in a folder; returns its number of pages."""
+    page_bytes = sum(store.page_bytes for store in stores)
+    pages = space // page_bytes
+    if not pages:
+        raise ValueError(
+            f"expects 'disk_space_gb' to hold at least one page of {page_bytes} bytes, "
+            f"got {space} bytes"
+        )
+    file, start = PageFile(folder, pages, page_bytes), 0
+    for store in stores:
+        store.use(file, start)
+        start += store.page_bytes
+    return pages
 
 
 def count_pages(

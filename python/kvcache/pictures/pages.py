@@ -129,8 +129,12 @@ class _Inventory:
             )
 
     def size_of(self, place: Place) -> int:
-        is_host = place is Place.HOST
-        return self.snapshot.num_host_pages if is_host else self.snapshot.num_pages
+        sizes = {
+            Place.DEVICE: self.snapshot.num_pages,
+            Place.HOST: self.snapshot.num_host_pages,
+            Place.DISK: self.snapshot.num_disk_pages,
+        }
+        return sizes[place]
 
     def kind(self, address: PageAddress) -> str:
         page = self.pages.get(address)
@@ -201,13 +205,15 @@ def draw_pages(
     _draw_pool(canvas, inventory, Place.DEVICE)
     if snapshot.num_host_pages:
         _draw_pool(canvas, inventory, Place.HOST)
+    if snapshot.num_disk_pages:
+        _draw_pool(canvas, inventory, Place.DISK)
     _draw_legend(canvas)
     return canvas.finish()
 
 
 def _check_sizes(snapshot: CacheSnapshot) -> None:
     check_positive(page_size=snapshot.page_size)
-    for name in ("num_pages", "num_host_pages"):
+    for name in ("num_pages", "num_host_pages", "num_disk_pages"):
         size = getattr(snapshot, name)
         check_integer(**{name: size})
         if not 0 <= size <= MAX_PAGES:
@@ -224,7 +230,8 @@ def _letters(index: int) -> str:
 
 
 def _label(address: PageAddress) -> str:
-    return f"h{address.index}" if address.place is Place.HOST else str(address.index)
+    letters = {Place.DEVICE: "", Place.HOST: "h", Place.DISK: "d"}
+    return f"{letters[address.place]}{address.index}"
 
 
 def _lines(number: int, per_line: int) -> int:
@@ -304,7 +311,7 @@ def _draw_cell(
     kind = inventory.kind(address)
     with canvas.group(f"page {kind}", inventory.tip(address)):
         _draw_spans(canvas, cells, corner, _COLORS[kind], spans)
-        outline = "outline dashed" if address.place is Place.HOST else "outline"
+        outline = "outline" if address.place is Place.DEVICE else "outline dashed"
         sizes = *corner, cells.width, cells.height
         canvas.rect(*sizes, fill="none", rx=3, class_=outline)
         _draw_label(canvas, _label(address), owner, cells, corner)
@@ -356,10 +363,11 @@ def _pool_note(inventory: _Inventory, place: Place) -> str:
 
 
 def _draw_pool(canvas: Canvas, inventory: _Inventory, place: Place) -> None:
-    is_host, size = place is Place.HOST, inventory.size_of(place)
-    title = f"{'swap space' if is_host else 'device'}: {count(size, 'page')}"
+    is_device, size = place is Place.DEVICE, inventory.size_of(place)
+    titles = {Place.DEVICE: "device", Place.HOST: "swap space", Place.DISK: "disk"}
+    title = f"{titles[place]}: {count(size, 'page')}"
     canvas.heading(title, _pool_note(inventory, place))
-    drawn = size if is_host else size + 1  # and the null page
+    drawn = size + is_device  # and the null page
 
     def count_lines(cells: _Cells) -> int:
         return _lines(drawn, cells.per_line(RIGHT - MARGIN))

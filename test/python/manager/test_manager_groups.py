@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kvcache import KVCacheParams, MultiKVCacheParams, reach
 from kvcache.cache.reach import Reach
 from kvcache.pages.exchange import PageExchange
+from kvcache.pages.files import PageFile
 from kvcache.pages.growth import Growth
 from kvcache.pages.matches import Finder
 from kvcache.pages.pool import PagePool
@@ -179,8 +180,11 @@ def test_long_histories():
 def run_some():
     events = Counter()
     for seed, kinds in enumerate(KINDS[:-1] * 4):
-        host_pages = (0, 8)[seed % 2]
-        groups = Groups(kinds, num_pages=(24, 10)[seed // 14], host_pages=host_pages)
+        host_pages = (0, 3)[seed % 2]
+        groups = Groups(
+            kinds, num_pages=(24, 10)[seed // 14], host_pages=host_pages,
+            disk_pages=host_pages and seed % 3 * 6,
+        )  # fmt: skip
         events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(130)
     return events
 
@@ -269,8 +273,8 @@ def mix_groups(function):
 
 
 def find_last_of_all(function):
-    def changed(self, kept, moving=None):
-        for page in self._cached[kvcache.Place.HOST]:
+    def changed(self, place, kept, moving=None):
+        for page in self._cached[place]:
             if page.prefix and page not in kept and not page.prefix.children:
                 return page
         return None
@@ -287,7 +291,12 @@ def remove_all(function):
     return changed
 
 
+def write_elsewhere(function):
+    return lambda self, page, start, values: function(self, 0, start, values)
+
+
 FAULTS = {
+    "writes pages over others in the file": (PageFile, "write", write_elsewhere),
     "frees a page too many": (Reach, "first", keep_first),
     "frees nothing behind a window": (Sequence, "pass_by", lambda f: lambda *a: iter(())),
     "frees sinks": (GroupTable, "find_gone", forget_sinks),

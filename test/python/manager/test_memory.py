@@ -119,9 +119,7 @@ def make_torch(*missing):
         return TorchTensor(array, by_dtype[array.dtype])
 
     present = {name: dtype for name, dtype in known.items() if name not in missing}
-    return types.SimpleNamespace(
-        __name__="torch", zeros=zeros, asarray=asarray, **present
-    )
+    return types.SimpleNamespace(__name__="torch", zeros=zeros, asarray=asarray, **present)
 
 
 MEMORIES = {
@@ -319,3 +317,64 @@ def test_a_plan_may_be_of_any_size():
     manager.claim("a", np.zeros(2**20, np.int64))
     assert manager.num_pages == 2**40 // (5 * 2**20) - 1
     assert manager.inputs(["a"]).lut.shape == (1, 2**16 + 16)
+
+
+# --- The disk ---------------------------------------------------------------------
+
+
+def make_tiers(**options):
+    configuration = Configuration(num_pages=2, host_pages=2)
+    return kvcache.PagedKVCacheManager(
+        configuration.params, max_batch_size=4, max_seq_len=16, num_pages=2, **options
+    )
+
+
+def test_pages_go_to_the_disk_and_come_back(tmp_path):
+    gib = 2.5 * Configuration().params.bytes_per_block / 2**30
+    cache = make_tiers(disk_folder=tmp_path, disk_space_gb=gib)
+    for first in range(0, 60, 10):
+        cache.claim("r", [first, first + 1, 0])
+        cache.blocks[0][cache.inputs(["r"]).lut[0, 0]] = first
+        cache.step(["r"])
+        cache.release("r")
+    places = [page.address.place for page in cache.snapshot().pages]
+    assert [places.count(place) for place in kvcache.Place] == [1, 2, 2]
+    assert (cache.stats.pages_to_disk, cache.stats.pages_evicted) == (3, 1)
+    # 10 and 20 are on the disk, and 0 is gone; 20 goes when 10 comes.
+    for first in (10, 50, 40):
+        assert cache.claim("r", [first, first + 1, 0]) == 2
+        assert (cache.blocks[0][cache.inputs(["r"]).lut[0, 0]] == first).all()
+        cache.release("r")
+    assert cache.match([0, 1, 0]) == 0
+    assert not list(tmp_path.iterdir()), "the file has no name"
+    assert "disk: 2 pages" in cache._repr_svg_()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"disk_folder": "/tmp"}, "expects both 'disk_folder' and 'disk_space_gb'"),
+        ({"disk_folder": "/tmp", "disk_space_gb": 1e-9}, "to hold at least one page"),
+        ({"disk_folder": "/tmp", "disk_space_gb": 0}, "'disk_space_gb' to be positive"),
+    ],
+)
+def test_disks_that_can_not_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_tiers(**options)
+
+
+def test_a_disk_needs_a_swap_space():
+    with pytest.raises(ValueError, match="'disk_folder' needs 'enable_kvcache_swapping_to"):
+        kvcache.PagedKVCacheManager(
+            Configuration().params, max_batch_size=1, max_seq_len=8, num_pages=2,
+            disk_folder="/tmp", disk_space_gb=1,
+        )  # fmt: skip
+
+
+def test_a_disk_without_room_is_found_at_once(monkeypatch):
+    def refuse(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        make_tiers(disk_folder="/tmp", disk_space_gb=1)

@@ -10,10 +10,12 @@ As a program, this runs histories until they have so many steps:
   PYTHONPATH=build/python build/venv/bin/python test/python/support/group_histories.py 1000000
 """
 
+import functools
 import itertools
 import math
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ import numpy as np
 import pytest
 from failing_memory import FailingMemory
 from kvcache import OutOfPagesError, Place, reach, transfer
+from kvcache.pages.files import PageFile
 from manager_model import Sequence
 
 NAMES = itertools.count()
@@ -44,6 +47,7 @@ class Groups:
     host_pages: int = 0
     devices: int = 1
     quantized: bool = False
+    disk_pages: int = 0
 
     @property
     def params(self):
@@ -80,10 +84,39 @@ class Groups:
         return result
 
     def make(self, memory=None):
-        return kvcache.PagedKVCacheManager(
-            self.params, max_batch_size=4, max_seq_len=self.max_seq_len,
-            num_pages=self.num_pages, memory=memory,
-        )  # fmt: skip
+        params, disk = self.params, {}
+        if self.disk_pages:
+            space = (self.disk_pages + 0.5) * params.bytes_per_block / 2**30
+            disk = {"disk_folder": tempfile.gettempdir(), "disk_space_gb": space}
+        with pytest.MonkeyPatch.context() as patch:
+            if memory is not None:
+                make = functools.partial(FailingFile, memory)
+                patch.setattr(kvcache.pages.storage, "PageFile", make)
+            return kvcache.PagedKVCacheManager(
+                params, max_batch_size=4, max_seq_len=self.max_seq_len,
+                num_pages=self.num_pages, memory=memory, **disk,
+            )  # fmt: skip
+
+
+class FailingFile(PageFile):
+    """Fails where its memory does."""
+
+    def __init__(self, memory, *arguments):
+        super().__init__(*arguments)
+        self.memory = memory
+
+    def write(self, page, start, values):
+        if self.memory.count():
+            super().write(page, start, np.full_like(values.view(np.uint8), 0x5A))
+            self.memory.fail()
+        super().write(page, start, values)
+
+    def read(self, page, start, into):
+        return (
+            self.memory.fail(into)
+            if self.memory.count()
+            else super().read(page, start, into)
+        )
 
 
 def reaches(kind, position, token):
@@ -497,6 +530,8 @@ class GroupHistory:
         assert held == references
         assert all(page.references or page.is_cached for page in pages.values())
         on_device = [a for a in held if a.place is Place.DEVICE]
+        assert all(a.place is not Place.DISK for a in held)
+        self.events["pages on the disk"] += any(a.place is Place.DISK for a in pages)
         host_room = self.manager.num_host_pages - (len(held) - len(on_device))
         waiting = sum(not users[a] for a in on_device)
         free = self.manager.num_pages - len(on_device) + min(waiting, host_room)
@@ -580,7 +615,7 @@ class GroupHistory:
                     (kernel_page,), (offset,) = slots.locate(unit, [last])
                     ends.add(int(slots.tensors[0][kernel_page, 0, 0, offset, 0]))
                 else:
-                    raw = self.manager._pool._stores[0]._host[unit]
+                    raw = self.manager._pool._stores[0].load(page.address)
                     stored = raw[: raw.size // slots.split * slots.split]
                     shape = slots.tensors[0].shape[1:]
                     bytes_ = math.prod(shape) * self.head_bytes(number)
@@ -610,14 +645,16 @@ def draw_groups(seed):
     """The caches that the long histories go through."""
     draw = random.Random(seed)
     prefix_caching = draw.random() < 0.8
+    host_pages = prefix_caching * draw.choice((0, 0, 3, 12, 40))
     return Groups(
         draw.choice(KINDS),
         num_pages=draw.choice((6, 12, 20, 40)),
         max_seq_len=draw.choice((8, 24, 31)),
         prefix_caching=prefix_caching,
-        host_pages=prefix_caching * draw.choice((0, 0, 3, 12, 40)),
+        host_pages=host_pages,
         devices=draw.choice((1, 1, 2)),
         quantized=draw.random() < 0.3,
+        disk_pages=draw.choice((0, 2, 8, 30)) if host_pages else 0,
     )
 
 
