@@ -22,6 +22,7 @@ transfer is *refused* where it can't begin, because the ends do not fit together
 """
 
 from ..pages.regions import merge, pair
+from .distributed import TorchTransport
 from .fetch import Transfer, fetch
 from .local import LocalTransport
 from .nixl import NIXLTransport
@@ -33,6 +34,7 @@ __all__ = [
     "LocalTransport",
     "NIXLTransport",
     "Offer",
+    "TorchTransport",
     "Transfer",
     "TransferError",
     "TransferFailed",
