@@ -42,7 +42,7 @@ static void addFloatLowering(OpPassManager &pm) {
   pm.addPass(createFloatsAsBits(asBits));
 }
 
-void kvcache::addHostLowering(OpPassManager &pm) {
+void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   addCleanUp(pm.nest<func::FuncOp>());
   addFloatLowering(pm);
   addCleanUp(pm.nest<func::FuncOp>());
@@ -50,6 +50,7 @@ void kvcache::addHostLowering(OpPassManager &pm) {
   expand.gpuMath = false;
   pm.addPass(createExpandForLLVM(expand));
   pm.addPass(createConvertMathToFuncs());
+  pm.addPass(createLowerParallelLoops({threads}));
   pm.addPass(createLowerControlFlow());
   // What LLVM has intrinsics for goes first; the math library has the rest.
   pm.addPass(createConvertMathToLLVMPass());

@@ -14,8 +14,8 @@
 namespace mlir::kvcache {
 
 /// Adds the passes that take host code without cache ops to LLVM, with a C
-/// wrapper for every function.
-void addHostLowering(OpPassManager &pm);
+/// wrapper for every function. Several threads may share parallel loops.
+void addHostLowering(OpPassManager &pm, int32_t threads = 1);
 
 } // namespace mlir::kvcache
 

@@ -36,5 +36,5 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createVerifyIR());
   pm.addPass(createShareWithHost());
-  addHostLowering(pm);
+  addHostLowering(pm, options.threads);
 }

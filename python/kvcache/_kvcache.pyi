@@ -49,6 +49,9 @@ def compile_object(
 ) -> tuple[bytes | None, list[RawDiagnostic]]:
     """Returns an object file for a shared library, or None on errors."""
 
+def has_threads() -> bool:
+    """Whether there is an OpenMP library, whose threads may share a loop."""
+
 def helper_library() -> str:
     """Returns the path of the library of MLIR that compiled code may call."""
 

@@ -78,6 +78,7 @@ static const std::pair<StringRef, void (*)()> kFunctions[] = {
      reinterpret_cast<void (*)()>(&kvcacheHostNoteDeviceAlloc)},
     {"kvcacheHostNoteDeviceFree",
      reinterpret_cast<void (*)()>(&kvcacheHostNoteDeviceFree)},
+    {"kvcacheParallelFor", reinterpret_cast<void (*)()>(&kvcacheParallelFor)},
 #if defined(__x86_64__)
     {"__extendhfsf2", &__extendhfsf2},
     {"__truncsfhf2", &__truncsfhf2},

@@ -19,6 +19,7 @@
 #include "PlainCalls.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
+#include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
 #include "llvm-c/Core.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -190,6 +191,7 @@ NB_MODULE(_kvcache, module) {
   module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
+  module.def("has_threads", [] { return kvcacheHasThreads() != 0; });
   module.def("helper_library", [] { return toStr(getHelperLibrary()); });
   nb::class_<Wrapper>(module, "Wrapper")
       .def_prop_ro_static("caller", [](nb::handle) {

@@ -101,6 +101,29 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
   ];
 }
 
+def LowerParallelLoops : Pass<"kvcache-lower-parallel-loops", "::mlir::ModuleOp"> {
+  let summary = "Run parallel loops of the host on several threads";
+  let description = [{
+    Makes a function of the body of each outermost `scf.parallel` of a host
+    function, and a call of `kvcacheParallelFor` of `kvcache/Runtime/Host.h` of
+    the loop. Memory of the function's frame that only the loop uses is of the
+    body, so that each thread has its own.
+
+    A loop stays as it is if it has results, contains ops of GPUs, or has memory
+    of the heap that no other code uses. With one thread, all do.
+  }];
+  let options = [
+    Option<"threads", "threads", "int32_t", "1", "The most threads of a loop">
+  ];
+  let statistics = [
+    Statistic<"numOutlined", "loops-on-threads", "Loops that threads share">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def EmitTVMFFI : Pass<"kvcache-emit-tvm-ffi", "::mlir::ModuleOp"> {
   let summary = "Create a TVM-FFI wrapper for each public function";
   let description = [{

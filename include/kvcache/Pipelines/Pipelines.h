@@ -93,6 +93,11 @@ struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
       *this, "tvm-ffi",
       llvm::cl::desc("Create a TVM-FFI wrapper for each public function"),
       llvm::cl::init(false)};
+  Option<int> threads{
+      *this, "threads",
+      llvm::cl::desc("The most threads of a parallel loop, as in "
+                     "kvcache-lower-parallel-loops"),
+      llvm::cl::init(1)};
 };
 
 /// Adds the passes that compile the host functions of a module with cache ops

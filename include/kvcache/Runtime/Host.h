@@ -44,6 +44,19 @@ kvcacheHostNoteDeviceAlloc(int32_t status, void *const *pointer,
 __attribute__((visibility("default"))) void
 kvcacheHostNoteDeviceFree(void *pointer);
 
+/// Calls `body(context, begin, end)` until the calls have had each of
+/// `iterations` once, from at most so many threads of OpenMP: of the library
+/// that the process has loaded, or of libgomp.so.1, libomp.so or libiomp5.so.
+/// Without one, and in a process that was forked from one with threads, the
+/// caller's thread runs all. A check that fails ends the loop: the message is
+/// that of the first in the order of iterations.
+__attribute__((visibility("default"))) void
+kvcacheParallelFor(int64_t iterations, int32_t threads,
+                   void (*body)(void *context, int64_t begin, int64_t end),
+                   void *context);
+/// Whether there is a library of OpenMP: 1 or 0.
+__attribute__((visibility("default"))) int32_t kvcacheHasThreads(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -136,11 +136,17 @@ struct CheckFrame {
   std::unordered_set<void *> memory;
   /// Likewise of devices, and what frees it.
   std::unordered_map<void *, int32_t (*)(void *)> deviceMemory;
+
+  void freeMemory();
 };
 
 /// Makes a frame the current one of its thread, or its outer one again.
 void enter(CheckFrame &frame);
 void leave(CheckFrame &frame);
+
+/// Returns to the call that the message stops, or ends the program.
+[[noreturn]] __attribute__((format(printf, 1, 2))) void stop(const char *format,
+                                                             ...);
 
 } // namespace mlir::kvcache::runtime
 

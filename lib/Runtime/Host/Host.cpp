@@ -26,10 +26,16 @@ void runtime::enter(CheckFrame &frame) {
 
 void runtime::leave(CheckFrame &frame) { currentFrame = frame.outer; }
 
-/// Returns to the call that the message stops, or ends the program. The frames
-/// between hold no C++ objects: they are compiled code.
-[[noreturn]] __attribute__((format(printf, 1, 2))) static void
-stop(const char *format, ...) {
+void CheckFrame::freeMemory() {
+  for (void *pointer : memory)
+    std::free(pointer);
+  // A device that has failed may refuse.
+  for (auto [pointer, free] : deviceMemory)
+    free(pointer);
+}
+
+// The frames up to the call hold no C++ objects: they are compiled code.
+void runtime::stop(const char *format, ...) {
   std::va_list values;
   va_start(values, format);
   if (CheckFrame *frame = currentFrame) {

@@ -222,11 +222,7 @@ static bool runChecked(KVCacheEntry entry, int64_t *words) {
   leave(frame);
   if (ended)
     return true;
-  for (void *memory : frame.memory)
-    std::free(memory);
-  // A device that has failed may refuse.
-  for (auto [memory, free] : frame.deviceMemory)
-    free(memory);
+  frame.freeMemory();
   return raise("kvcache.CheckError", frame.message);
 }
 

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..checks import check_string
-from ..compilation.compiler import chips
+from ..checks import check_size, check_string
 from ..compilation import store
+from ..compilation.compiler import chips
 from ..compilation.libraries import LibrarySource
 from ..devices import cuda
 from ..devices.emulator import Launches, parse_launches
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _SECTOR_BYTES = 32
+_MOST_THREADS = 4096
 
 
 def jit(
@@ -45,6 +46,7 @@ def jit(
     meter: bool | None = None,
     capturable: bool | None = None,
     cached: bool = False,
+    threads: int | None = None,
 ) -> JitModule:
     """Compiles the functions of a source, to be called from Python.
 
@@ -85,11 +87,14 @@ def jit(
         _check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
     if device != "cuda":
         _check_only("cuda", target, capturable=capturable)
+    if device:
+        _check_only("cpu", target, threads=threads)
+    threads = _parse_threads(threads)
     sanitize = _parse_switch("sanitize", sanitize, default=True)
     meter = _parse_switch("meter", meter, default=False)
     capturable = _parse_switch("capturable", capturable, default=False)
     pipeline = {
-        "": "kvcache-to-cpu{tvm-ffi=1}",
+        "": f"kvcache-to-cpu{{tvm-ffi=1 threads={threads}}}",
         "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
         f"meter={int(meter)} tvm-ffi=1}}",
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
@@ -144,7 +149,7 @@ def _parse_target(target: str) -> tuple[str, str]:
     return device, chip
 
 
-def _check_only(known: str, target: str, **options: bool | None) -> None:
+def _check_only(known: str, target: str, **options: object) -> None:
     for name, value in options.items():
         if value is not None:
             raise ValueError(
@@ -154,6 +159,18 @@ def _check_only(known: str, target: str, **options: bool | None) -> None:
 
 def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
     return default if value is None else _native.check_switch(name, value)
+
+
+def _parse_threads(threads: int | None) -> int:
+    if threads is None:
+        return 1
+    check_size(_MOST_THREADS, threads=threads)
+    if threads > 1 and not _native.extension().has_threads():
+        raise TargetError(
+            f"{threads} threads need an OpenMP library, and there is none: install "
+            "libgomp.so.1 (package libgomp1), libomp.so or libiomp5.so"
+        )
+    return int(threads)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,15 @@ from ..dtypes import DTypeLike
 from .append import AppendOptions
 from .arguments import check_dense, check_static, dense_dtype
 from .attention import make_spec, make_splits
-from .operations import Append, Attention, CopyPages, Gather, MergeStates, Operation
+from .operations import (
+    Append,
+    Attention,
+    Build,
+    CopyPages,
+    Gather,
+    MergeStates,
+    Operation,
+)
 from .sources import LayerSpec
 
 __all__ = ["Operation", "append", "attention", "copy_pages", "gather", "merge_states"]
@@ -37,6 +45,7 @@ def append(
     slots: DTypeLike | None = None,
     positions: DTypeLike | None = None,
     bounds_checks: bool = False,
+    threads: int | None = None,
 ) -> Append:
     """The operation that writes new keys and values.
 
@@ -70,6 +79,7 @@ def append(
             places of tokens in their sequences. Slots with rope need positions.
         bounds_checks: As in ``jit``. Also makes slots that repeat an error, in a time
             that grows with the square of the rows.
+        threads: As in ``jit``.
 
     Raises:
         ValueError: The cache is not paged or has elements that are not converted, the
@@ -95,7 +105,7 @@ def append(
         positions=positions,
     ).checked(params)
     spec = LayerSpec(params, options, static_scales=bool(static_scales))
-    return _make(Append, spec, target, name, bounds_checks)
+    return _make(Append, spec, name, target, bounds_checks, threads)
 
 
 def gather(
@@ -106,6 +116,7 @@ def gather(
     static_scales: bool = False,
     *,
     bounds_checks: bool = False,
+    threads: int | None = None,
 ) -> Gather:
     """The operation that copies sequences to dense arrays, with ``append``'s arguments.
 
@@ -116,28 +127,39 @@ def gather(
         ragged: Whether the outputs have the tokens of all sequences in a row.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
     """
     check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
     name = dense_dtype(params, dtype)
     check_static(params, static_scales)
     spec = LayerSpec(params, ragged=bool(ragged), static_scales=bool(static_scales))
-    return _make(Gather, spec, target, name, bounds_checks)
+    return _make(Gather, spec, name, target, bounds_checks, threads)
 
 
 def copy_pages(
-    params: KVCacheParams, target: str = "cpu", *, bounds_checks: bool = False
+    params: KVCacheParams,
+    target: str = "cpu",
+    *,
+    bounds_checks: bool = False,
+    threads: int | None = None,
 ) -> CopyPages:
     """The operation that copies pages.
 
-    ``params`` and ``target`` are as for ``append``, ``bounds_checks`` as in ``jit``.
+    ``params`` and ``target`` are as for ``append``, ``bounds_checks`` and ``threads`` as
+    in ``jit``.
     """
     check_instance(KVCacheParams, params=params)
     check_flag(bounds_checks=bounds_checks)
-    return _make(CopyPages, params, target, "", bounds_checks)
+    return _make(CopyPages, params, "", target, bounds_checks, threads)
 
 
 def merge_states(
-    heads: int, head_dim: int, target: str = "cpu", dtype: DTypeLike = "bf16"
+    heads: int,
+    head_dim: int,
+    target: str = "cpu",
+    dtype: DTypeLike = "bf16",
+    *,
+    threads: int | None = None,
 ) -> MergeStates:
     """The operation that merges attention over parts of the keys.
 
@@ -146,10 +168,13 @@ def merge_states(
         head_dim: Elements of a head of the values.
         target: As in ``jit``.
         dtype: Of the outputs: f32, f16 or bf16.
+        threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense(dtype)
-    return _make(MergeStates, (int(heads), int(head_dim)), target, name)
+    return _make(
+        MergeStates, (int(heads), int(head_dim)), name, target, threads=threads
+    )
 
 
 def attention(
@@ -170,6 +195,7 @@ def attention(
     static_scales: bool = False,
     *,
     bounds_checks: bool = False,
+    threads: int | None = None,
 ) -> Attention:
     """The operation that attends to a layer of the cache.
 
@@ -194,6 +220,7 @@ def attention(
         split_rows: Sequences of more rows in a step than these are not split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
 
     Raises:
         ValueError: The cache is not paged, or an argument has no such value.
@@ -215,7 +242,7 @@ def attention(
         make_splits(split_tokens, max_splits, split_rows),
         static_scales,
     )
-    return _make(Attention, (params, spec), target, name, bounds_checks)
+    return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 
 
 # --- Operations ------------------------------------------------------------------------
@@ -224,17 +251,22 @@ _lock = threading.Lock()
 
 
 def _make(
-    kind: Any, subject: Any, target: str, dtype: str, bounds_checks: bool = False
+    kind: Any,
+    subject: Any,
+    dtype: str,
+    target: str,
+    bounds_checks: bool = False,
+    threads: int | None = None,
 ) -> Any:
     """One operation for equal arguments, also if threads ask at the same time."""
     with _lock:
-        made = _compile(kind, subject, target, dtype, bool(bounds_checks))
+        made = _compile(
+            kind, subject, dtype, Build(target, bool(bounds_checks), threads)
+        )
         _ = made.program
     return made
 
 
 @functools.lru_cache(maxsize=None)
-def _compile(
-    kind: Any, subject: Any, target: str, dtype: str, bounds_checks: bool
-) -> Any:
-    return kind(kind.write(subject, dtype), target, subject, bounds_checks)
+def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
+    return kind(kind.write(subject, dtype), build, subject)

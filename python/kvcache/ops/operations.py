@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,15 @@ Scale = float | Array | None
 """A static scale: a number, or float32 [heads]."""
 
 
+@dataclass(frozen=True)
+class Build:
+    """What an operation is compiled for: the arguments of ``jit`` of these names."""
+
+    target: str
+    bounds_checks: bool = False
+    threads: int | None = None
+
+
 class Operation:
     """A compiled operation; one of the functions of this package makes it.
 
@@ -48,6 +58,7 @@ class Operation:
         target: What it is compiled for, as in ``jit``.
         mutates: The arguments that it writes to.
         bounds_checks: Whether it is compiled with checks, as in ``jit``.
+        threads: How many threads share a call, as in ``jit``.
         write: Makes the source, of what is compiled and the dtype of rows.
     """
 
@@ -55,12 +66,11 @@ class Operation:
     mutates: tuple[str, ...]
     write: ClassVar[Any]
 
-    def __init__(
-        self, source: str, target: str, spec: Any, bounds_checks: bool
-    ) -> None:
+    def __init__(self, source: str, build: Build, spec: Any) -> None:
         self.source = source
-        self.target = target
-        self.bounds_checks = bounds_checks
+        self.target = build.target
+        self.bounds_checks = build.bounds_checks
+        self.threads = build.threads
         self._spec = spec
 
     @functools.cached_property
@@ -71,6 +81,7 @@ class Operation:
             target=self.target,
             bounds_checks=self.bounds_checks,
             cached=True,
+            threads=self.threads,
         )
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
@@ -129,10 +140,8 @@ class Append(OnLayer):
     functions = ("append",)
     mutates = (*_CACHE, "queries")
 
-    def __init__(
-        self, source: str, target: str, spec: LayerSpec, bounds_checks: bool
-    ) -> None:
-        super().__init__(source, target, spec, bounds_checks)
+    def __init__(self, source: str, build: Build, spec: LayerSpec) -> None:
+        super().__init__(source, build, spec)
         self._extra = frozenset(spec.options.extra(spec.params.head_dim, ""))
 
     def __call__(
@@ -332,15 +341,14 @@ class Attention(OnLayer):
     def __init__(
         self,
         source: str,
-        target: str,
+        build: Build,
         subject: tuple[KVCacheParams, AttentionSpec],
-        bounds_checks: bool,
     ) -> None:
         params, spec = subject
-        super().__init__(source, target, spec, bounds_checks)
+        super().__init__(source, build, spec)
         self._of_layer = LayerSpec(params, static_scales=spec.static_scales)
         self._no_lse = np.empty((0, spec.query_heads), np.float32)
-        self._workspaces = Workspaces(spec, target)
+        self._workspaces = Workspaces(spec, build.target)
 
     def _layer(self) -> LayerSpec:
         return self._of_layer
