@@ -99,7 +99,7 @@ class PagedKVCacheManager(PageExchange):
         self.num_pages = count_pages(params, num_pages, cache_bytes)
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
-        self._memory = memory
+        self.memory = memory
         counts = self.num_pages, self.num_host_pages
         self._groups = unite(params)
         storage = allocate_storage(params, memory, *counts)
@@ -420,7 +420,7 @@ class PagedKVCacheManager(PageExchange):
         requests = parse_requests(requests)
         batch, rows = self._get_batch(requests)
         given = gather_inputs(
-            requests, batch, rows, self._table, self._memory, self.group_tensors
+            requests, batch, rows, self._table, self.memory, self.group_tensors
         )
         if self._table.has_states:
             self._table.given[rows] = True

@@ -7,11 +7,14 @@ import contextlib
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from ..checks import check_instance
-from ..pages.exchange import PageExchange
 from ..pages.leases import Reception
+from ..pages.manager import PagedKVCacheManager
 from ..pages.regions import pair
 from .offers import Offer
+from .staging import Staging
 from .transport import TransferError, TransferFailed, TransferRefused, Transport
 
 
@@ -34,6 +37,7 @@ class Transfer:
         transport: Transport,
         handle: Any,
         size: int,
+        staging: Staging | None = None,
     ) -> None:
         self.offer = offer
         self.reception = reception
@@ -41,6 +45,7 @@ class Transfer:
         self._transport = transport
         self._handle = handle
         self._has_arrived = False
+        self._staging = staging
 
     def poll(self) -> bool:
         """Whether all bytes are here; never waits.
@@ -71,7 +76,8 @@ class Transfer:
                 that somebody else has written to since.
 
         Raises:
-            TransferFailed: The lease was not held; the pages are free.
+            TransferFailed: The lease was not held, or pages of another format could not
+                be converted; the pages are free.
             ValueError: Not all bytes are here, or the transfer has ended.
         """
         self._check_open()
@@ -81,6 +87,12 @@ class Transfer:
         if not was_held:
             self.reception.abort()
             raise self._fail("the lease ran out before all bytes were here")
+        if self._staging:
+            try:
+                self._staging.convert()
+            except Exception as error:
+                self.reception.abort()
+                raise self._fail(error) from error
         self.reception.commit()
 
     def cancel(self) -> None:
@@ -103,16 +115,19 @@ class Transfer:
 
 
 def fetch(
-    cache: PageExchange,
+    cache: PagedKVCacheManager,
     message: bytes,
     transport: Transport,
     *,
     request: Hashable | None = None,
     salt: bytes = b"",
+    convert: str = "cpu",
 ) -> Transfer:
     """Begins to read the pages of an offer into a cache.
 
-    Pages whose tokens are in the cache here already are not read.
+    Pages whose tokens are in the cache here already are not read. Where the two caches
+    have other formats, pages are read beside the cache, and ``finish`` converts them: other
+    dtypes, scales, layouts, page sizes, and heads shared by other numbers of devices.
 
     Args:
         cache: The manager that gets them.
@@ -120,38 +135,42 @@ def fetch(
         transport: Reads them.
         request: As for ``PagedKVCacheManager.receive``.
         salt: As for ``PagedKVCacheManager.claim``.
+        convert: What the conversion of other formats is compiled for, as in ``jit``.
 
     Raises:
         TransferRefused: The message is damaged, of another version, or describes pages
-            of another format; or the transport does not know the peer.
+            that can't be converted to those here; or the transport does not know the peer.
         ValueError: As for ``receive``.
         OutOfPagesError: As for ``receive``.
     """
-    check_instance(PageExchange, cache=cache)
+    check_instance(PagedKVCacheManager, cache=cache)
     check_instance(Transport, transport=transport)
     offer = Offer.from_bytes(message)
     own = cache.regions()
-    if offer.fingerprint != own[0].fingerprint:
-        raise TransferRefused(
-            f"its pages have format {offer.fingerprint}, those here {own[0].fingerprint}",
-            offer.peer,
-            offer.request,
-        )
-    reception = cache.receive(offer.tokens, request, salt=salt)
+    is_equal = offer.fingerprint == own[0].fingerprint
+    reception, staging = cache.receive(offer.tokens, request, salt=salt), None
     try:
-        _check_lent(offer, reception)
-        wanted = reception.is_needed
-        source, target = pair(
-            offer.describe(reception.numbers[wanted]),
-            cache.descriptors(reception.pages[wanted]),
-        )
+        if is_equal:
+            _check_lent(offer, reception)
+            wanted = reception.is_needed
+            numbers = reception.numbers[wanted]
+            target = cache.descriptors(reception.pages[wanted])
+        else:
+            staging = Staging(cache, offer, reception, convert)
+            own = staging.regions
+            numbers = np.arange(staging.first, len(offer.pages))
+            target = staging.describe()
+        source, target = pair(offer.describe(numbers), target)
         transport.register(own)
         handle = transport.post(transport.connect(offer.address), source, target)
     except Exception as error:
         reception.abort()
         text = error.reason if isinstance(error, TransferError) else str(error)
+        if not is_equal:
+            text = f"its pages have another format than those here: {text}"
         raise TransferRefused(text, offer.peer, offer.request) from error
-    return Transfer(offer, reception, transport, handle, int(target[:, 1].sum()))
+    size = int(target[:, 1].sum())
+    return Transfer(offer, reception, transport, handle, size, staging)
 
 
 def _check_lent(offer: Offer, reception: Reception) -> None:

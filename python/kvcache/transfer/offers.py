@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_instance
+from ..cache.params import KVCacheParams
+from ..checks import check_instance, check_integer
 from ..pages.exchange import PageExchange
 from ..pages.leases import Lease
 from ..pages.regions import Region, describe_all
 from .transport import TransferRefused, Transport
 
-VERSION = 1
+VERSION = 2
 """Of the messages; machines of different ones do not understand each other."""
 
 _DIGEST_BYTES = 16
@@ -36,6 +37,9 @@ class Offer:
         pages: Where they are, as a lease has them, int32.
         regions: The tensors.
         address: What a transport needs to reach them.
+        type: That of the collection of a device; empty for several groups of layers.
+        heads: Of keys and values, over all devices.
+        layers: Those of the model that are in the pages.
     """
 
     peer: str
@@ -44,6 +48,9 @@ class Offer:
     pages: np.ndarray
     regions: tuple[Region, ...]
     address: bytes
+    type: str = ""
+    heads: int = 0
+    layers: tuple[int, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -65,6 +72,9 @@ class Offer:
                 "pages": self.pages.tolist(),
                 "regions": [asdict(region) for region in self.regions],
                 "address": base64.b64encode(self.address).decode(),
+                "type": self.type,
+                "heads": self.heads,
+                "layers": self.layers,
             }
         ).encode()
         return _digest(text) + text
@@ -125,6 +135,11 @@ def _read_text(value: Any) -> str:
     return value
 
 
+def _read_number(value: Any) -> int:
+    check_integer(value=value)
+    return int(value)
+
+
 def _read_ids(dtype: type[np.integer]) -> Callable[[Any], np.ndarray]:
     def read(value: Any) -> np.ndarray:
         given = np.array(value)
@@ -170,6 +185,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "pages": _read_ids(np.int32),
     "regions": _read_regions,
     "address": lambda value: base64.b64decode(value, validate=True),
+    "type": _read_text,
+    "heads": _read_number,
+    "layers": lambda value: tuple(_read_ids(np.int64)(value).tolist()),
 }
 
 
@@ -195,6 +213,10 @@ def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
         raise ValueError(f"the lease of {lease.request!r} has ended")
     regions = cache.regions()
     transport.register(regions)
+    params = cache.params
+    described: tuple[str, int, tuple[int, ...]] = "", 0, ()
+    if isinstance(params, KVCacheParams):
+        described = params.collection_type, params.n_kv_heads, tuple(params.layers)
     return Offer(
         transport.name,
         str(lease.request),
@@ -202,4 +224,5 @@ def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
         lease.pages,
         regions,
         transport.address,
+        *described,
     ).to_bytes()

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pages of another format, on their way into a cache: read beside it, then converted."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..cache.groups import MultiKVCacheParams
+from ..cache.layouts import DIMS, Layout
+from ..cache.params import KVCacheParams
+from ..execution.runtime import JitModule, jit
+from ..pages.leases import Reception
+from ..pages.manager import PagedKVCacheManager
+from ..pages.regions import Region
+from .offers import Offer
+
+_PADDING = 16  # columns of a table behind those of its sequence, as the ops want
+
+
+class Staging:
+    """The pages of an offer, in memory of their own, until they are converted.
+
+    What differs may be the dtype and its scales, the layout, the page size, and the
+    number of devices that share the heads.
+
+    Args:
+        cache: Where they go in the end.
+        offer: The pages.
+        reception: The pages of the cache that they go to.
+        target: What the conversion is compiled for, as in ``jit``.
+
+    Raises:
+        ValueError: The caches differ in more.
+    """
+
+    def __init__(
+        self,
+        cache: PagedKVCacheManager,
+        offer: Offer,
+        reception: Reception,
+        target: str,
+    ) -> None:
+        params = cache.params
+        if isinstance(params, MultiKVCacheParams) or not offer.type:
+            raise ValueError("caches of several groups of layers are not converted")
+        self._params = params
+        self._source = read_params(offer)
+        _check_convertible(self._source, params)
+        self._reception = reception
+        self._cache = cache
+        self._target = target
+        self._total = len(offer.tokens)
+        # The first page with a token that is missing here.
+        size = self._source.page_size
+        assert size is not None
+        self.first = reception.found // size
+        self._staged = PagedKVCacheManager(
+            self._source,
+            max_batch_size=1,
+            max_seq_len=self._total,
+            num_pages=len(offer.pages) - self.first,
+            memory=cache.memory,
+        )
+        self._programs = self._compile()
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return self._staged.regions()
+
+    def describe(self) -> np.ndarray:
+        """The bytes of the staged pages."""
+        return self._staged.descriptors(np.arange(self._staged.num_pages))
+
+    def convert(self) -> None:
+        """Writes what has arrived to the pages of the cache."""
+        upload, cache = self._cache.memory.upload, self._cache
+        begin = upload(np.array([self._reception.found], np.int32))
+        end = upload(np.array([self._total], np.int32))
+        tables = [
+            upload(_make_table(first, pages, manager.null_page))
+            for first, pages, manager in (
+                (self.first, np.arange(self._staged.num_pages), self._staged),
+                (self._reception.first, self._reception.pages, cache),
+            )
+        ]
+        lengths = upload(np.array([self._total], np.uint32))
+        bounds = 1, self._total
+        for (source, target), program in self._programs:
+            ends: list[Any] = []
+            for manager, device, table in (
+                (self._staged, source, tables[0]),
+                (cache, target, tables[1]),
+            ):
+                scales = manager.scales[device : device + 1]
+                ends += [manager.blocks[device], lengths, table, *bounds, *scales]
+            for layer in range(len(self._params.layers)):
+                program.call("convert", *ends, layer, begin, end)
+
+    def _compile(self) -> list[tuple[tuple[int, int], JitModule]]:
+        """A program for each pair of devices that have heads in common."""
+        programs = []
+        for target in range(self._params.n_devices_per_stage):
+            wanted = _list_heads(self._params, target)
+            for source in range(self._source.n_devices_per_stage):
+                given = _list_heads(self._source, source)
+                first = max(wanted.start, given.start)
+                count = min(wanted.stop, given.stop) - first
+                # What several devices have, comes from the first.
+                if count > 0 and not (
+                    source and _list_heads(self._source, source - 1) == given
+                ):
+                    heads = first - given.start, first - wanted.start, count
+                    program = _make_program(
+                        self._source, self._params, heads, self._target
+                    )
+                    programs.append(((source, target), program))
+        return programs
+
+
+def read_params(offer: Offer) -> KVCacheParams:
+    """The parameters of the cache that an offer is of."""
+    orders = {region.tensor: region.order for region in offer.regions}
+    layouts = {
+        name: None if orders.get(tensor, DIMS) == DIMS else Layout(orders[tensor])
+        for name, tensor in (("layout", "blocks"), ("scale_layout", "scales"))
+    }
+    return KVCacheParams.from_type(
+        offer.type,
+        n_kv_heads=offer.heads,
+        n_devices=max(region.device for region in offer.regions) + 1,
+        layer_ids=offer.layers,
+        **layouts,
+    )
+
+
+def _check_convertible(source: KVCacheParams, target: KVCacheParams) -> None:
+    for name in ("n_kv_heads", "head_dim", "is_mla"):
+        one, other = getattr(source, name), getattr(target, name)
+        if one != other:
+            raise ValueError(f"its {name!r} is {one}, and {other} here")
+    if list(source.layers) != list(target.layers):
+        raise ValueError(
+            f"its layers are {list(source.layers)}, and {list(target.layers)} here"
+        )
+    for params in (source, target):
+        config = params.kvcache_quant_config
+        if config and config.token_granularity > 1:
+            raise ValueError("tokens that share their scales are not converted")
+
+
+def _list_heads(params: KVCacheParams, device: int) -> range:
+    """The heads of a device among those of the model."""
+    first = 0
+    if not params.is_mla:
+        first = device * params.n_kv_heads // params.n_devices_per_stage
+    return range(first, first + params.n_kv_heads_per_device)
+
+
+def _make_table(first: int, pages: np.ndarray, null_page: int) -> np.ndarray:
+    """The table of one sequence that has pages from number ``first`` on."""
+    columns = -(-(first + len(pages)) // 8) * 8 + _PADDING
+    table = np.full((1, columns), null_page, np.uint32)
+    table[0, first : first + len(pages)] = pages
+    return table
+
+
+@functools.lru_cache(maxsize=64)
+def _make_program(
+    source: KVCacheParams,
+    target: KVCacheParams,
+    heads: tuple[int, int, int],
+    jit_target: str,
+) -> JitModule:
+    return jit(_write_source(source, target, heads), target=jit_target, cached=True)
+
+
+def _write_source(
+    source: KVCacheParams, target: KVCacheParams, heads: tuple[int, int, int]
+) -> str:
+    """A function that copies some heads of a layer from one cache to another."""
+    arguments, lines = [], []
+    roles = ("key",) if source.is_mla else ("key", "value")
+    for name, params in (("from", source), ("to", target)):
+        arguments += [
+            f"%{name}: {params.blocks_type}",
+            f"%{name}_lengths: memref<?xi32>",
+            f"%{name}_lut: memref<?x?xi32>",
+            f"%{name}_seq: i32",
+            f"%{name}_cache: i32",
+        ]
+        types, scales = [params.blocks_type, "memref<?xi32>", "memref<?x?xi32>"], ""
+        if params.kvcache_quant_config:
+            arguments.append(f"%{name}_scales: {params.scales_type}")
+            types.append(params.scales_type)
+            scales = f" scales %{name}_scales"
+        lines.append(
+            f"%{name}_all = kvcache.paged_collection %{name}, %{name}_lengths, "
+            f"%{name}_lut, %{name}_seq, %{name}_cache{scales} : {', '.join(types)} -> "
+            f"{params.collection_type}"
+        )
+        lines += [
+            f"%{name}_{role} = kvcache.paged_view {role} %{name}_all[%layer] : "
+            f"{params.collection_type}"
+            for role in roles
+        ]
+    said = dict(zip(("source_head", "target_head", "heads"), heads, strict=True))
+    options = ", ".join(f"{name} = {value} : i64" for name, value in said.items())
+    lines += [
+        f"kvcache.copy %from_{role} to %to_{role} begin %begin end %end {{{options}}} : "
+        f"{source.cache_type}, {target.cache_type}, memref<?xi32>, memref<?xi32>"
+        for role in roles
+    ]
+    arguments += ["%layer: index", "%begin: memref<?xi32>", "%end: memref<?xi32>"]
+    body = "\n  ".join(lines)
+    return f"func.func @convert({', '.join(arguments)}) {{\n  {body}\n  return\n}}\n"

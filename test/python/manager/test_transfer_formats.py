@@ -1,0 +1,150 @@
+"""Transfers between caches that differ in dtype, layout, page size, or devices."""
+
+import dataclasses
+
+import kvcache
+import ml_dtypes
+import numpy as np
+import pytest
+from kvcache import transfer
+from kvcache.transfer import staging
+from support.transfers import local
+
+TOKENS = [*range(50, 61)]
+HEADS, LAYERS, SIZE = 4, 2, 16
+QUANTIZED = kvcache.KVCacheQuantizationConfig("f32", 8)
+BASE = kvcache.KVCacheParams(
+    "f32", n_kv_heads=HEADS, head_dim=SIZE, page_size=4, total_num_layers=LAYERS
+)
+HND = kvcache.Layout.from_name("HND")
+ENDS = {
+    "dtypes": ({"dtype": "bf16"}, {}),
+    "page sizes": ({}, {"page_size": 3}),
+    "larger pages": ({"page_size": 2}, {"page_size": 8}),
+    "layouts": ({"layout": HND}, {}),
+    "layers outside of pages": ({}, {"layout": kvcache.Layout.from_name("LBHNC")}),
+    "more devices": ({}, {"n_devices": 4}),
+    "fewer devices": ({"n_devices": 4}, {"n_devices": 2}),
+    "devices with the same heads": ({"n_devices": 8}, {}),
+    "devices that come to share heads": ({}, {"n_devices": 8}),
+    "scales": ({"dtype": "f8E4M3FN", "kvcache_quant_config": QUANTIZED}, {}),
+    "all": (
+        {"dtype": "f8E4M3FN", "kvcache_quant_config": QUANTIZED, "n_devices": 2, "page_size": 8},
+        {"dtype": "bf16", "layout": HND, "n_devices": 4, "page_size": 3},
+    ),
+    "one latent row": (
+        {"is_mla": True, "n_kv_heads": 1, "dtype": "bf16", "page_size": 8},
+        {"is_mla": True, "n_kv_heads": 1},
+    ),
+}  # fmt: skip
+
+
+def make(fields, num_pages=12, **more):
+    params = dataclasses.replace(BASE, **fields, **more)
+    cache = kvcache.PagedKVCacheManager(
+        params, max_batch_size=4, max_seq_len=64, num_pages=num_pages
+    )
+    for tensors in (cache.blocks, cache.scales):
+        for device, tensor in enumerate(tensors):
+            first = device * params.n_kv_heads // params.n_devices
+            for head in range(tensor.shape[4]):
+                # What bf16 and fp8 hold exactly; on each device with the head the same.
+                values = tensor[:, :, :, :, head]
+                drawn = np.random.default_rng(first + head).integers(1, 9, values.shape)
+                values[...] = drawn.astype(np.float32)
+    return cache
+
+
+def read(cache, request):
+    """The values of a sequence: [roles, layers, tokens, heads of the model, elements]."""
+    params = cache.params
+    states = {state.request: state for state in cache.snapshot().sequences}
+    pages = [page.index for page in states[request].pages]
+    count, per_device = states[request].length, params.n_kv_heads_per_device
+    heads = {}
+    for device, blocks in enumerate(cache.blocks):
+        values = np.asarray(blocks[pages], np.float32)
+        if cache.scales:
+            scales = np.asarray(cache.scales[device][pages], np.float32)
+            values = values * scales.repeat(QUANTIZED.quantization_granularity, -1)
+        # [roles, layers, pages, tokens of a page, heads, elements]
+        values = values.transpose(1, 2, 0, 3, 4, 5)
+        values = values.reshape(*values.shape[:2], -1, *values.shape[4:])[:, :, :count]
+        first = device * params.n_kv_heads // params.n_devices
+        for head in range(per_device):
+            known = heads.setdefault(first + head, values[..., head, :])
+            assert np.array_equal(known, values[..., head, :]), "devices disagree"
+    return np.stack([heads[head] for head in sorted(heads)], 3)
+
+
+def begin(source, target, **options):
+    source.claim("gap", range(5))
+    source.claim("r", TOKENS)
+    source.step(["r"])
+    lease = source.export("r", seconds=60)
+    here, there = local(), local()
+    message = transfer.offer(source, lease, here)
+    moved = transfer.fetch(target, message, there, request="r", **options)
+    while not moved.poll():
+        pass
+    return moved, lease, (here, there)
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_values_arrive_in_another_format(ends):
+    source, target = map(make, ENDS[ends])
+    target.claim("other", range(7))
+    target.step(["other"])
+    before = read(target, "other")
+    moved, lease, _ = begin(source, target)
+    assert "r" not in target
+    moved.finish(lease.end())
+    expected, found = read(source, "r"), read(target, "r")
+    if source.scales and target.params.dtype_shorthand == "bf16":
+        expected = expected.astype(ml_dtypes.bfloat16).astype(np.float32)
+    assert found.shape == expected.shape and np.array_equal(found, expected)
+    assert target.tokens("r").tolist() == TOKENS
+    assert np.array_equal(read(target, "other"), before)
+
+
+def test_what_is_here_already_is_not_read():
+    cached = {"enable_prefix_caching": True}
+    source, target = make({"page_size": 3}), make({"page_size": 2}, **cached)
+    target.claim("first", TOKENS[:8])
+    target.step(["first"])
+    held = read(target, "first")
+    moved, lease, _ = begin(source, target)
+    assert moved.reception.found == 8
+    assert moved.bytes == 2 * source.params.bytes_per_block  # tokens 6 to 10
+    moved.finish(lease.end())
+    found = read(target, "r")
+    assert np.array_equal(found[:, :, :8], held)
+    assert np.array_equal(found[:, :, 8:], read(source, "r")[:, :, 8:])
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"n_kv_heads": 2}, "its 'n_kv_heads' is 4, and 2 here"),
+        ({"head_dim": 32}, "its 'head_dim' is 16, and 32 here"),
+        ({"total_num_layers": 3}, r"its layers are \[0, 1\], and \[0, 1, 2\] here"),
+    ],
+)
+def test_other_models_are_refused(fields, message):
+    target = make(fields)
+    with pytest.raises(transfer.TransferRefused, match=message):
+        begin(make({}), target)
+    assert target.num_free_pages == 12
+
+
+def test_a_conversion_that_fails_gives_the_pages_back(monkeypatch):
+    target = make({"page_size": 2})
+    moved, lease, _ = begin(make({}), target)
+
+    def fail(self):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(staging.Staging, "convert", fail)
+    with pytest.raises(transfer.TransferFailed, match="request 'r' of peer.*no room"):
+        moved.finish(lease.end())
+    assert target.num_free_pages == 12 and "r" not in target
