@@ -6,6 +6,7 @@
 #   kvcache_build   configure and compile into build/
 #   kvcache_encoder the model that some examples run, into build/venv
 #   kvcache_nixl    the engine that brings pages from other processes, into build/venv
+#   kvcache_simulation  SimPy, for a simulated cluster, into build/venv
 #   kvcache_docs_packages   the packages for the documentation site, into build/venv
 #   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
 #   kvcache_extras  PyTorch and other frameworks, in build/extras-venv
@@ -204,6 +205,12 @@ kvcache_nixl() {
   kvcache_step nixl "$KVCACHE_VENV/bin/python" -I -m pip install \
     --disable-pip-version-check --no-deps --only-binary :all: \
     "$(grep '^nixl' "$KVCACHE_ROOT/test/python/extras/requirements.txt")"
+}
+
+kvcache_simulation() {
+  kvcache_step simulation "$KVCACHE_VENV/bin/python" -I -m pip install \
+    --disable-pip-version-check --no-deps --only-binary :all: \
+    "$(grep '^simpy' "$KVCACHE_ROOT/test/python/extras/requirements.txt")"
 }
 
 kvcache_docs_packages() {
