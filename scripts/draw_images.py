@@ -13,7 +13,7 @@ import structure
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "examples" / "pictures.ipynb"
-IMAGES = ("pages", "row", "layout", "fields", "tile")
+IMAGES = ("pages", "groups", "row", "layout", "fields", "tile")
 
 
 def run(notebook):

@@ -566,7 +566,7 @@ class PagedKVCacheManager(PageExchange):
     def _repr_svg_(self) -> str | None:
         """The pages as a picture, for a notebook; None where they are too many."""
         counts = self.num_pages, self.num_host_pages, self.num_disk_pages
-        if max(counts) > MAX_PAGES or len(self._groups) > 1:
+        if max(counts) > MAX_PAGES:
             return None
         first = list(self._sequences)[:MAX_SEQUENCES]
         return draw_pages(self.snapshot(), requests=first)._repr_svg_()

@@ -13,6 +13,7 @@ from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count,
 MAX_SEQUENCES = 64
 MAX_PAGES = 4096
 
+_ANY = 1 << 62  # the tokens of a page that is a state
 _ROW_START = 230  # behind the names of the sequences
 _ID_WIDTH = 40  # of the page ids before the lines of a pool whose cells have none
 
@@ -78,6 +79,7 @@ class _Inventory:
 
     def __init__(self, snapshot: CacheSnapshot) -> None:
         self.snapshot = snapshot
+        self.sizes = snapshot.page_sizes or (snapshot.page_size,)
         self.rows = [
             _Row(_letters(index), state)
             for index, state in enumerate(snapshot.sequences)
@@ -98,9 +100,12 @@ class _Inventory:
             raise ValueError(f"{name} is not among its {count(size, 'page')}")
         if page.address in self.pages:
             raise ValueError(f"{name} is in the snapshot twice")
-        if not 0 <= page.tokens <= snapshot.page_size:
+        if not 0 <= page.group < len(self.sizes):
+            raise ValueError(f"{name} is of group {page.group}, which there is not")
+        page_size = self.sizes[page.group]
+        if not 0 <= page.tokens <= page_size:
             raise ValueError(
-                f"expects {name} to have at most {count(snapshot.page_size, 'token')}, "
+                f"expects {name} to have at most {count(page_size, 'token')}, "
                 f"got {page.tokens}"
             )
         if page.references < 0 or not (page.references or page.is_cached):
@@ -121,12 +126,19 @@ class _Inventory:
             self.owners[address].append(row)
         if min(state.length, state.pending) < 0:
             raise ValueError(f"expects {name} to have no negative number of tokens")
-        room = len(state.pages) * self.snapshot.page_size
-        if state.length + state.pending > room:
+        groups = get_groups(state)
+        if len(groups) != len(self.sizes):
             raise ValueError(
-                f"{name} has {count(state.length + state.pending, 'token')}, and room "
-                f"for {room}"
+                f"expects {name} to have pages of {count(len(self.sizes), 'group')}, got "
+                f"{len(groups)}"
             )
+        for pages, page_size in zip(groups, self.sizes, strict=True):
+            room = len(pages) * page_size
+            if state.length + state.pending > room:
+                raise ValueError(
+                    f"{name} has {count(state.length + state.pending, 'token')}, and "
+                    f"room for {room}"
+                )
 
     def size_of(self, place: Place) -> int:
         sizes = {
@@ -153,8 +165,15 @@ class _Inventory:
         )
         users = f"{count(page.references, 'sequence')}: {names}" if names else "unused"
         cached = ", cached" if page.is_cached else ""
-        size = self.snapshot.page_size
-        return f"{title}{page.tokens} of {size} tokens{cached}, {users}"
+        size = self.sizes[page.group]
+        group = f"group {page.group}, " if len(self.sizes) > 1 else ""
+        held = "a state" if size == _ANY else f"{page.tokens} of {size} tokens"
+        return f"{title}{group}{held}{cached}, {users}"
+
+    def get_filled(self, page: PageState) -> float:
+        """Which part of a page has tokens; a state is there as a whole."""
+        size = self.sizes[page.group]
+        return 1.0 if size == _ANY else page.tokens / size
 
     def chosen(self, requests: Sequence[Hashable] | None) -> list[_Row]:
         """The rows of these sequences, in this order; of all without."""
@@ -173,6 +192,11 @@ class _Inventory:
         return chosen
 
 
+def get_groups(state: SequenceState) -> tuple[tuple[PageAddress | None, ...], ...]:
+    """The pages of a sequence in each group of layers."""
+    return state.groups or (state.pages,)
+
+
 def draw_pages(
     snapshot: CacheSnapshot, *, requests: Sequence[Hashable] | None = None
 ) -> Picture:
@@ -182,6 +206,7 @@ def draw_pages(
     are in the cache, and striped where pending tokens come with the next step. The pool
     has the device's pages, and those of the swap space, whose ids begin with "h".
     Shared pages have their number of references, others the letter of their sequence.
+    With several groups of layers, each has a line, with gaps where no token reaches any more.
     The more pages there are, the smaller they get.
 
     Args:
@@ -195,10 +220,11 @@ def draw_pages(
     check_instance(CacheSnapshot, snapshot=snapshot)
     inventory = _Inventory(snapshot)
     rows = inventory.chosen(None if requests is None else parse_requests(requests))
+    is_one = len(inventory.sizes) == 1 and snapshot.page_size != _ANY
+    size = f" of {count(snapshot.page_size, 'token')}" if is_one else ""
     canvas = Canvas(
         f"Pages of {count(len(rows), 'sequence')}",
-        f"{count(snapshot.num_pages, 'page')} of "
-        f"{count(snapshot.page_size, 'token')}, of which "
+        f"{count(snapshot.num_pages, 'page')}{size}, of which "
         f"{_pool_note(inventory, Place.DEVICE)}.",
     )
     _draw_sequences(canvas, inventory, rows)
@@ -249,14 +275,18 @@ def _choose_cells(count_lines: Callable[[_Cells], int], most: int) -> _Cells:
 
 
 def _draw_sequences(canvas: Canvas, inventory: _Inventory, rows: list[_Row]) -> None:
-    size = inventory.snapshot.page_size
+    sizes = sorted({size for size in inventory.sizes if size != _ANY})
+    held = "states"
+    if sizes:
+        others = "".join(f"{size} or " for size in sizes[:-1])
+        held = f"pages of {others}{count(sizes[-1], 'token')}"
     note = (
-        f"pages of {count(size, 'token')}, in the order of the tokens; filled: in the "
-        "cache, striped: pending, in the cache after the next step"
+        f"{held}, in the order of the tokens; filled: in the cache, striped: pending, in "
+        "the cache after the next step"
     )
     canvas.heading("sequences", note if rows else "none")
     width = RIGHT - _ROW_START
-    lengths = [len(row.state.pages) for row in rows]
+    lengths = [len(pages) for row in rows for pages in get_groups(row.state)]
 
     def count_lines(cells: _Cells) -> int:
         return sum(max(_lines(length, cells.per_line(width)), 1) for length in lengths)
@@ -276,11 +306,19 @@ def _draw_sequence(
         canvas.text(left, top + 13, shorten(row.name, 22))
         canvas.text(left, top + 27, shorten(_tokens_note(state), 27), "small soft")
     per_line = cells.per_line(RIGHT - _ROW_START)
-    for index, address in enumerate(state.pages):
-        x, y = cells.place(index, per_line)
-        spans = _spans(state, index, inventory.snapshot.page_size)
-        _draw_cell(canvas, inventory, address, cells, (_ROW_START + x, top + y), spans)
-    canvas.y += max(cells.height_of(_lines(len(state.pages), per_line)), 32) + 4
+    groups, down = get_groups(state), 0.0
+    for number, (pages, size) in enumerate(zip(groups, inventory.sizes, strict=True)):
+        if len(groups) > 1:
+            middle = top + down + cells.height / 2 + 4
+            canvas.text(_ROW_START - 8, middle, f"group {number}", "small soft", "end")
+        for index, address in enumerate(pages):
+            x, y = cells.place(index, per_line)
+            if address:
+                spans = _spans(state, index, size)
+                corner = _ROW_START + x, top + down + y
+                _draw_cell(canvas, inventory, address, cells, corner, spans)
+        down += cells.height_of(_lines(len(pages), per_line))
+    canvas.y += max(down, 32) + 4
 
 
 def _tokens_note(state: SequenceState) -> str:
@@ -292,6 +330,8 @@ def _tokens_note(state: SequenceState) -> str:
 
 def _spans(state: SequenceState, index: int, page_size: int) -> tuple[float, float]:
     """Up to where a page has tokens of its sequence, and up to where pending ones."""
+    if page_size == _ANY:
+        return float(state.length > 0), float(state.length + state.pending > 0)
     start = index * page_size
     total = state.length + state.pending
     cached = min(max(state.length - start, 0), page_size)
@@ -396,7 +436,7 @@ def _draw_pooled(
     corner: tuple[float, float],
 ) -> None:
     page = inventory.pages.get(address)
-    filled = page.tokens / inventory.snapshot.page_size if page else 0.0
+    filled = inventory.get_filled(page) if page else 0.0
     owner = ""
     if page and page.references:
         letters = [row.letter for row in inventory.owners[address]]

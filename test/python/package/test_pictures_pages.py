@@ -173,3 +173,39 @@ def test_snapshots_that_cannot_be_are_errors(change, message):
 def test_unknown_requests_are_errors():
     with pytest.raises(ValueError, match="^the snapshot has no sequence 'nobody'$"):
         draw_pages(small_snapshot(), requests=["chat", "nobody"])
+
+
+def make_groups(*kinds):
+    groups = [
+        kvcache.KVCacheParams("f32", 1, 2, page_size=size, reach=kind, layer_ids=[i])
+        for i, (kind, size) in enumerate(kinds)
+    ]
+    return kvcache.PagedKVCacheManager(
+        kvcache.MultiKVCacheParams(groups), max_batch_size=2, max_seq_len=64, num_pages=20
+    )
+
+
+def test_each_group_of_layers_has_a_line():
+    kinds = (kvcache.reach.full, 4), (kvcache.reach.window(3), 4), (kvcache.reach.state, 8)
+    manager = make_groups(*kinds)
+    manager.claim("a", range(10))
+    manager.step(["a"])
+    picture = parse(draw_pages(manager.snapshot()))
+    labels = [text for group in of_class(picture, "g", "page")[:5] for text in texts(group)]
+    # The window has given back page 3; the state is page 6.
+    assert labels == ["0", "1", "2", "5", "6"]
+    shown = tips(picture, "page")
+    assert "page 2: group 0, 2 of 4 tokens, 1 sequence: A (a)" in shown
+    assert "page 6: group 2, a state, 1 sequence: A (a)" in shown
+    states = make_groups((kvcache.reach.state, 8))
+    states.claim("b", [1])
+    assert "states, in the order" in states._repr_svg_()
+
+
+def test_groups_that_a_snapshot_does_not_have_are_errors():
+    page = PageState(device(1), 1, False, 1, group=1)
+    with pytest.raises(ValueError, match="page 1 of the device is of group 1, which there"):
+        draw_pages(snapshot(pages=[page]))
+    both = SequenceState("x", (), 0, 0, True, groups=((), ()))
+    with pytest.raises(ValueError, match="'x' to have pages of 1 group, got 2"):
+        draw_pages(snapshot(sequences=[both]))
