@@ -41,7 +41,11 @@ enum KVCacheValueFlags {
   /// The memref holds the blocks or scales of a cache. The distances between
   /// pages, and a stride of heads that the type leaves open, are multiples of
   /// `flags >> KVCACHE_UNIT_SHIFT` bytes.
-  KVCACHE_CACHE = 8
+  KVCACHE_CACHE = 8,
+  /// The memref holds dense rows of an op on whole caches. Strides that the
+  /// type
+  /// leaves open are multiples of `flags >> KVCACHE_UNIT_SHIFT` bytes.
+  KVCACHE_ROWS = 16
 };
 #define KVCACHE_UNIT_SHIFT 8
 

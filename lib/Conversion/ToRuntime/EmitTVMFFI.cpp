@@ -197,7 +197,8 @@ LLVM::GlobalOp Wrappers::createArguments(func::FuncOp function) {
         auto name = function.getArgAttrOfType<StringAttr>(
             index, KVCacheDialect::kArgNameAttr);
         int32_t flags = 0, alignment = 1;
-        addUses(function.getArgument(index), function, flags, alignment);
+        addUses(function.getArgument(index), function,
+                /*isOfGPU=*/memory || scope, flags, alignment);
         setValue(fields, builder, function.getArgument(index).getType(),
                  name ? name.getValue() : "", flags, alignment);
       });

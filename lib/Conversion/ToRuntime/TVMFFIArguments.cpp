@@ -9,6 +9,7 @@
 #include "TVMFFIArguments.h"
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Runtime/TVMFFI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -134,13 +135,35 @@ static int64_t getUnit(Value value, llvm::DenseSet<Value> &seen) {
   return unit;
 }
 
+/// The bytes that addresses and open strides of dense rows are multiples of:
+/// kernels use wide accesses. 0 if no op on whole caches has such rows.
+static int64_t getUnitOfRows(BlockArgument argument, bool isOfGPU) {
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type || type.getRank() < 3 || !isa<FloatType>(type.getElementType()) ||
+      type.isDynamicDim(type.getRank() - 1))
+    return 0;
+  auto isDense = [](Operation *user) {
+    return isa<AppendOp, GatherOp, AttentionOp, MergeStatesOp>(user);
+  };
+  if (llvm::none_of(argument.getUsers(), isDense))
+    return 0;
+  int64_t element = type.getElementTypeBitWidth() / 8;
+  int64_t head = type.getShape().back() * element;
+  return isOfGPU ? std::min<int64_t>(kPromisedAlignment, head & -head)
+                 : element;
+}
+
 void kvcache::addUses(BlockArgument argument, func::FuncOp function,
-                      int32_t &flags, int32_t &alignment) {
+                      bool isOfGPU, int32_t &flags, int32_t &alignment) {
   if (function.getArgAttr(argument.getArgNumber(),
                           LLVM::LLVMDialect::getReadonlyAttrName()))
     flags |= KVCACHE_READONLY;
   llvm::DenseSet<Value> seen;
   int64_t unit = getUnit(argument, seen);
+  if (int64_t rows = unit ? 0 : getUnitOfRows(argument, isOfGPU)) {
+    flags |= KVCACHE_ROWS | static_cast<int32_t>(rows << KVCACHE_UNIT_SHIFT);
+    alignment = std::max<int32_t>(alignment, rows);
+  }
   if (unit == 0)
     return;
   flags |= KVCACHE_CACHE | static_cast<int32_t>(unit << KVCACHE_UNIT_SHIFT);

@@ -36,9 +36,9 @@ std::string toString(Type type);
 std::string findObstacle(func::FuncOp function);
 
 /// Adds the flags and the alignment that a memref argument has beyond those of
-/// its type.
-void addUses(BlockArgument argument, func::FuncOp function, int32_t &flags,
-             int32_t &alignment);
+/// its type. Kernels expect more of dense rows than loops of the CPU do.
+void addUses(BlockArgument argument, func::FuncOp function, bool isOfGPU,
+             int32_t &flags, int32_t &alignment);
 
 } // namespace mlir::kvcache
 

@@ -196,17 +196,17 @@ bool TensorCheck::checkAddress() const {
                           std::to_string(type.alignment) + " bytes",
                       text);
   }
-  return !(type.flags & KVCACHE_CACHE) || checkDistances();
+  return !(type.flags & (KVCACHE_CACHE | KVCACHE_ROWS)) || checkDistances();
 }
 
 /// Pages of a cache lie so far apart that each is as aligned as its rows, and
-/// so do heads whose stride the type leaves open.
+/// so do heads, and dense rows, whose stride the type leaves open.
 bool TensorCheck::checkDistances() const {
   int64_t unit = type.flags >> KVCACHE_UNIT_SHIFT;
   int32_t heads = type.rank - 2;
   for (int32_t dimension = 0; dimension <= heads; ++dimension) {
     bool isInPage = dimension >= type.rank - 3;
-    bool isOpen = dimension == heads &&
+    bool isOpen = (dimension == heads || (type.flags & KVCACHE_ROWS)) &&
                   type.layout[type.rank + dimension] == KVCACHE_DYNAMIC;
     int64_t distance = getStride(dimension) * bytes;
     if ((isInPage && !isOpen) || tensor.shape[dimension] <= 1 ||
@@ -221,10 +221,11 @@ bool TensorCheck::checkDistances() const {
   return true;
 }
 
-/// No two elements of a cache share memory: a stride is at least what all
-/// smaller ones span.
+/// No two elements of a cache or of dense rows share memory: a stride is at
+/// least what all smaller ones span.
 bool TensorCheck::checkDisjoint() const {
-  if (!(type.flags & KVCACHE_CACHE) || !tensor.strides || isEmpty)
+  if (!(type.flags & (KVCACHE_CACHE | KVCACHE_ROWS)) || !tensor.strides ||
+      isEmpty)
     return true;
   int32_t elements = type.rank - 1;
   for (int32_t dimension = 0; dimension < elements; ++dimension) {

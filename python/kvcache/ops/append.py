@@ -14,7 +14,7 @@ from ..checks import (
     check_size,
 )
 from ..dtypes import DTypeLike
-from .arguments import check_powers, check_query_heads, number_dtype
+from .arguments import check_powers, check_query_heads, number_dtype, rows_type
 
 
 @dataclass(frozen=True)
@@ -120,20 +120,17 @@ class AppendOptions:
 
     def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
         """The types of the optional arguments that calls give, by name, in their order."""
+        latent, heads = self.latent_rope or 0, self.query_heads or 0
         types = {
-            "latent_rope": (self.latent_rope, f"?x1x{self.latent_rope}x{dtype}"),
-            "slots": (self.slots, f"?x{self.slots}"),
-            "norm": (self.norm, f"{self.norm}x{dtype}"),
-            "query_norm": (self.query_norm, f"{self.query_norm}x{dtype}"),
-            "rope": (self.rope, f"?x{self.rope}xf32"),
-            "positions": (self.positions, f"?x{self.positions}"),
-            "queries": (self.query_heads, f"?x{self.query_heads}x{head_dim}x{dtype}"),
+            "latent_rope": (latent, rows_type("?", 1, latent, dtype)),
+            "slots": (self.slots, f"memref<?x{self.slots}>"),
+            "norm": (self.norm, f"memref<{self.norm}x{dtype}>"),
+            "query_norm": (self.query_norm, f"memref<{self.query_norm}x{dtype}>"),
+            "rope": (self.rope, f"memref<?x{self.rope}xf32>"),
+            "positions": (self.positions, f"memref<?x{self.positions}>"),
+            "queries": (heads, rows_type("?", heads, head_dim, dtype)),
         }
-        return {
-            name: f"memref<{shape}>"
-            for name, (wanted, shape) in types.items()
-            if wanted
-        }
+        return {name: type_ for name, (wanted, type_) in types.items() if wanted}
 
 
 def float_text(number: float) -> str:

@@ -145,3 +145,15 @@ def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
                 f"expects {name!r} to have the first sizes of {of}, {list(sizes)}, "
                 f"got {list(own)}"
             )
+
+
+def rows_type(leading: str, heads: int, elements: int, dtype: str) -> str:
+    """The type of dense rows: heads are packed, and other strides are open.
+
+    So a part of a fused projection can be given as it lies there.
+    """
+    open_strides = "?, " * len(leading.split("x"))
+    return (
+        f"memref<{leading}x{heads}x{elements}x{dtype}, "
+        f"strided<[{open_strides}{elements}, 1]>>"
+    )

@@ -12,7 +12,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_f32, check_size
 from ..execution.arrays import Array
 from .append import float_text
-from .arguments import check_given, check_query_heads, sizes_of
+from .arguments import check_given, check_query_heads, rows_type, sizes_of
 
 _MOST = 2**20  # what the op takes for a number of tokens, parts or rows
 
@@ -216,6 +216,6 @@ def _types(
     spec: AttentionSpec, params: KVCacheParams, dtype: str
 ) -> tuple[str, str, str]:
     heads = spec.query_heads
-    q = f"memref<?x{heads}x{params.head_dim}x{dtype}>"
-    out = f"memref<?x{heads}x{spec.value_dim}x{dtype}>"
+    q = rows_type("?", heads, params.head_dim, dtype)
+    out = rows_type("?", heads, spec.value_dim, dtype)
     return q, out, f"memref<?x{heads}xf32>"

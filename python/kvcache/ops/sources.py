@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
 from .append import AppendOptions
+from .arguments import rows_type
 from .attention import AttentionSpec, attention_arguments, attention_op
 
 _NUMBERS = "memref<?xi32>"
@@ -168,4 +169,4 @@ def _dense_type(
     params: KVCacheParams, dtype: str, rows: str, elements: int | None = None
 ) -> str:
     heads = params.n_kv_heads_per_device
-    return f"memref<{rows}x{heads}x{elements or params.head_dim}x{dtype}>"
+    return rows_type(rows, heads, elements or params.head_dim, dtype)

@@ -197,6 +197,55 @@ def test_arrays_may_begin_anywhere_on_the_cpu():
     np.testing.assert_allclose(merged, attended, rtol=1e-6, atol=1e-6)
 
 
+def project(total, *parts):
+    """Parts [total, heads, size] of one array, side by side, as a fused projection leaves them."""
+    widths = [heads * size for heads, size in parts]
+    fused = np.random.default_rng(7).standard_normal((total, sum(widths))).astype(np.float32)
+    pieces = np.split(fused, np.cumsum(widths)[:-1], axis=1)
+    return fused, [piece.reshape(total, *part) for piece, part in zip(pieces, parts)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_parts_of_a_fused_projection(target):
+    params = kvcache.KVCacheParams("f32", 2, 32, page_size=16, total_num_layers=LAYERS)
+    fused, parts = project(TOTAL, (4, 32), (2, 32), (2, 32))
+    q, keys, values = parts
+    assert not any(part.flags.c_contiguous or part.flags.owndata for part in parts)
+    results, before = [], fused.copy()
+    for queries, *rows in (parts, [part.copy() for part in parts]):
+        inputs = make_inputs(params, dtype=np.float32)
+        append = kvcache.ops.append(params, target, query_norm=32, query_heads=4)
+        append(inputs, 1, *rows, queries, query_norm=np.ones(32, np.float32))
+        _, (out, *_) = project(TOTAL, (4, 32), (1, 32))
+        attend = kvcache.ops.attention(params, 4, target=target)
+        attend(inputs, 1, queries, out=out, scale=0.2)
+        longest, (gathered, *_) = project(3 * 23, (2, 32), (1, 4))
+        gathered = gathered.reshape(3, 23, 2, 32)
+        assert np.shares_memory(gathered, longest)
+        kvcache.ops.gather(params, target)(inputs, 1, gathered, gathered.copy())
+        results.append((queries.copy(), out.copy(), gathered.copy(), inputs.blocks[0]))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    # Nothing beside the queries has changed.
+    np.testing.assert_array_equal(fused[:, 128:], before[:, 128:])
+
+
+@pytest.mark.parametrize(
+    ("target", "make", "message"),
+    [("cpu", lambda rows: rows.repeat(2, 2)[..., :32], "a stride of 32 elements in dimension 1"),
+     ("cpu", lambda rows: rows[..., ::2].repeat(2, 2)[::-1], "strides that are not negative"),
+     ("cpu", lambda rows: np.lib.stride_tricks.as_strided(rows, strides=(128, 128, 4)), "do not overlap"),
+     ("emulator:sm_90a", lambda rows: np.zeros((TOTAL, 65), np.float32)[:, 1:].reshape(TOTAL, 2, 32),
+      "data at a multiple of 16 bytes|strides that are multiples of 16 bytes")],
+)  # fmt: skip
+def test_rows_that_no_operation_takes(target, make, message):
+    params = kvcache.KVCacheParams("f32", 2, 32, page_size=16, total_num_layers=LAYERS)
+    inputs = make_inputs(params, dtype=np.float32)
+    rows = np.ones((TOTAL, 2, 32), np.float32)
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.append(params, target)(inputs, 1, make(rows), rows)
+
+
 @pytest.mark.parametrize("name", ["f8E4M3FN", "f4E2M1FN"])
 def test_append_with_norm_and_scales(name):
     """A norm with weights of one and rows of mean square one changes no bit."""
