@@ -3,7 +3,8 @@
 
 A file is written under another name and then renamed, so other threads and processes see
 all of it or nothing. Its first bytes are the hash of the others: what is damaged counts
-as missing.
+as missing. Whoever writes a file removes those that nobody has read for longest, as soon
+as all are larger than the folder may be.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from .. import _native
 from .._version import __version__
 
 _VARIABLE = "KVCACHE_CACHE"
+_SIZE_VARIABLE = "KVCACHE_CACHE_SIZE"
+_DEFAULT_MIB = 1024
 _OFF = "off"
 
 
@@ -46,6 +51,8 @@ class Entry:
             stored = self.path.read_bytes()
         except OSError:
             return None
+        with contextlib.suppress(OSError):
+            os.utime(self.path)  # when it was last read
         digest, contents = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         return contents if digest == _hash(contents) else None
 
@@ -53,9 +60,10 @@ class Entry:
         """Keeps the contents, if that is possible: the folder may be read-only."""
         if self.path is None:
             return
+        most = find_size()
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self.path.parent)
+            handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path.parent)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_hash(contents) + contents)
@@ -63,6 +71,7 @@ class Entry:
             except BaseException:
                 os.unlink(name)
                 raise
+            _prune(self.path, most)
 
 
 def find_folder() -> Path | None:
@@ -80,6 +89,41 @@ def find_folder() -> Path | None:
         return None
 
 
+def find_size() -> int:
+    """The most bytes that are kept.
+
+    Raises ``ValueError`` if ``KVCACHE_CACHE_SIZE`` is no number of MiB.
+    """
+    given = os.environ.get(_SIZE_VARIABLE) or str(_DEFAULT_MIB)
+    if not (given.isascii() and given.isdigit()):
+        raise ValueError(
+            f"expects {_SIZE_VARIABLE} to be a number of MiB, got {given!r}"
+        )
+    return int(given) << 20
+
+
+def _prune(written: Path, most: int) -> None:
+    """Removes the files that were read before all others, until the rest is small enough.
+
+    What was just written stays. Other processes may remove the same files, or read one
+    to its end that is removed.
+    """
+    found = []
+    for file in written.parent.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            state = file.stat()
+            if file.name.startswith(_UNFINISHED):
+                if time.time() - state.st_mtime > _ABANDONED_SECONDS:
+                    file.unlink()
+            elif _NAME.fullmatch(file.name):
+                found.append((file != written, -state.st_mtime_ns, file, state.st_size))
+    kept = 0
+    for is_other, _, file, size in sorted(found):
+        kept += size
+        if is_other and kept > most:
+            file.unlink(missing_ok=True)
+
+
 @functools.cache
 def _describe_compiler(version: str) -> str:
     """What compiled code depends on besides its source and its options."""
@@ -93,3 +137,7 @@ def _hash(contents: bytes) -> bytes:
 
 
 _DIGEST_BYTES = len(_hash(b""))
+_NAME = re.compile(r"[0-9a-f]{64}")
+_UNFINISHED = "unfinished-"
+# Longer than anybody writes: the process has ended.
+_ABANDONED_SECONDS = 3600

@@ -215,6 +215,79 @@ def test_threads(compiled):
     assert 1 <= count <= 4 and len(compiled) == count
 
 
+# --- Sizes -----------------------------------------------------------------------------
+
+
+def keep(folder, *numbers, size=400_000):
+    """Writes files that were last read one after the other, a second apart, long ago."""
+    for number in numbers:
+        entry = store.Entry(folder / f"{number:064x}")
+        entry.write(bytes(size))
+        os.utime(entry.path, (number, number))
+
+
+def numbers_in(folder):
+    return sorted(int(path.name, 16) for path in folder.iterdir())
+
+
+def test_files_that_nobody_reads_are_removed_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("KVCACHE_CACHE_SIZE", "1")
+    keep(tmp_path, 1, 2)
+    assert numbers_in(tmp_path) == [1, 2]
+    assert store.Entry(tmp_path / f"{1:064x}").read() == bytes(400_000)
+    keep(tmp_path, 3)
+    assert numbers_in(tmp_path) == [1, 3]
+    monkeypatch.setenv("KVCACHE_CACHE_SIZE", "2")
+    keep(tmp_path, 4, 5, 6, 7)
+    assert numbers_in(tmp_path) == [1, 4, 5, 6, 7]
+
+
+def test_what_was_just_written_stays(monkeypatch, tmp_path):
+    monkeypatch.setenv("KVCACHE_CACHE_SIZE", "0")
+    keep(tmp_path, 9)
+    keep(tmp_path, 8, size=3_000_000)
+    assert numbers_in(tmp_path) == [8]
+
+
+def test_files_of_others_stay_and_abandoned_ones_go(monkeypatch, tmp_path):
+    monkeypatch.setenv("KVCACHE_CACHE_SIZE", "0")
+    names = ["notes.txt", "unfinished-old", "unfinished-new"]
+    for name in names:
+        (tmp_path / name).write_bytes(bytes(9))
+    os.utime(tmp_path / "unfinished-old", (1, 1))
+    keep(tmp_path, 1)
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {"notes.txt", "unfinished-new", f"{1:064x}"}
+
+
+def test_processes_prune_the_same_folder(tmp_path):
+    program = """
+import sys
+from pathlib import Path
+from kvcache.compilation import store
+for number in range(300):
+    entry = store.Entry(Path(sys.argv[1], f"{number % 10:064x}"))
+    entry.write(bytes([number % 10]) * 300_000)
+    found = entry.read()
+    assert found is None or found == bytes([number % 10]) * 300_000
+"""
+    environment = os.environ | {"KVCACHE_CACHE_SIZE": "1"}
+    command = [sys.executable, "-c", program, tmp_path]
+    for process in [subprocess.Popen(command, env=environment) for _ in range(4)]:
+        assert process.wait() == 0
+    keep(tmp_path, 11)
+    assert 1 <= len(numbers_in(tmp_path)) <= 4
+
+
+@pytest.mark.parametrize("size", ["-1", "1.5", "many"])
+def test_wrong_sizes(size, compiled, monkeypatch):
+    monkeypatch.setenv("KVCACHE_CACHE_SIZE", size)
+    with pytest.raises(
+        ValueError, match=f"expects KVCACHE_CACHE_SIZE to be a number of MiB, got '{size}'"
+    ):
+        call()
+
+
 def test_folders(monkeypatch, tmp_path):
     monkeypatch.delenv("KVCACHE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
