@@ -183,7 +183,7 @@ class Growth:
 
     def _keeps(self, written: Page, spare: int) -> bool:
         """Whether a page that one sequence has is copied, to keep a snapshot cached."""
-        is_state = self._groups[written.group].reach.is_state
+        is_state = self._groups[written.group].is_state
         return is_state and written.prefix is not None and spare > 0
 
     def _get_written(self, sequence: Sequence, group: GroupTable) -> Page | None:
@@ -218,8 +218,13 @@ class Growth:
         for group in self._table.bounded:
             first = group.find_first(length)
             if first > group.freed[sequence.row]:
-                for page in sequence.pass_by(group, first):
-                    self._pool.release(page, was_resident=True)
+                self._release_passed(sequence, group, first)
+
+    def _release_passed(
+        self, sequence: Sequence, group: GroupTable, first: int
+    ) -> None:
+        for page in sequence.pass_by(group, first):
+            self._pool.release(page, was_resident=True)
 
     # --- Ends ---------------------------------------------------------------------
 
@@ -310,19 +315,39 @@ class Growth:
                 if written := self._get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
                     self._make_own(sequence, group, written, copy)
-            for i in np.flatnonzero(plan.missing):
-                sequence, count = batch[i], plan.missing[i]
-                pages = sequence.pages[group.number]
-                if group.number:
-                    for page in new[:count]:
-                        page.group = group.number
-                group.put(sequence.row, len(pages), new[:count])
-                pages += new[:count]
-                del new[:count]
+            self._place(batch, rows, group, plan.missing, new)
             group.open[rows] |= tokens.counts > 0
         for sequence, chunk in zip(batch, tokens.chunks, strict=True):
             sequence.tokens.extend(chunk)
         self._table.totals[rows] = totals
+
+    def _place(
+        self,
+        batch: SequenceOf[Sequence],
+        rows: np.ndarray,
+        group: GroupTable,
+        missing: np.ndarray,
+        new: list[Page],
+    ) -> None:
+        """Gives sequences their missing pages of a group, the first of those that are new."""
+        growing = np.flatnonzero(missing)
+        counts = missing[growing]
+        total, start, number = int(counts.sum()), 0, group.number
+        pages, new[:total] = new[:total], []
+        for page in pages if number else ():
+            page.group = number
+        columns = np.empty(len(growing), np.int64)
+        for i, (each, count) in enumerate(
+            zip(growing.tolist(), counts.tolist(), strict=True)
+        ):
+            own = batch[each].pages[number]
+            columns[i] = len(own) - start
+            own += pages[start : start + count]
+            start += count
+        places = np.arange(total) + columns.repeat(counts)
+        group.pages[rows[growing].repeat(counts), places] = [
+            page.address.index for page in pages
+        ]
 
     def _choose_copies(
         self, plans: SequenceOf[BatchPlan], spare: int
@@ -383,7 +408,7 @@ class Growth:
         self, closed: SequenceOf[Sequence], group: GroupTable
     ) -> dict[Sequence, Page]:
         """The cached states that only one sequence has, which writes to it."""
-        if not closed or not group.reach.is_state:
+        if not closed or not group.is_state:
             return {}
         written = {each: self._get_written(each, group) for each in closed}
         return {
@@ -407,14 +432,9 @@ class Growth:
         if table.has_states:
             table.given[rows] = False
         for group in table.bounded:
-            size, reach = group.page_size, group.reach
-            if reach.kind == "window":
-                firsts = np.maximum(totals - (reach.tokens - 1), 0) // size
-            else:
-                firsts = totals // reach.tokens * reach.tokens // size
-            for i in np.flatnonzero(firsts > group.freed[rows]):
-                for page in batch[i].pass_by(group, int(firsts[i])):
-                    self._pool.release(page, was_resident=bool(table.resident[rows[i]]))
+            firsts = group.find_firsts(totals)
+            for i in np.flatnonzero(firsts > group.freed[rows]).tolist():
+                self._release_passed(batch[i], group, int(firsts[i]))
 
     def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
         """Lets later sequences find pages, or takes equal ones that they find already."""
@@ -428,7 +448,7 @@ class Growth:
             end = (i + 1) * base
             for group in self._groups:
                 if end % group.border == 0:
-                    if group.reach.is_state:
+                    if group.is_state:
                         if i + 1 == stop and is_at_end:
                             self._publish_page(sequence, group, 0, prefix)
                             group.open[sequence.row] = False

@@ -116,6 +116,10 @@ class PagedKVCacheManager(PageExchange):
         self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
+        # The last batch: a step asks for it three times. None when one of it changes.
+        self._last: tuple[tuple[Hashable, ...], list[_Sequence], np.ndarray] | None = (
+            None
+        )
         self._looked_up = self._found = 0
         # What the sequences of a salt have in common: they begin.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
@@ -331,6 +335,7 @@ class PagedKVCacheManager(PageExchange):
                     f"the {sequence.length} in the cache, got {list(chunk)}"
                 )
             chosen.append((sequence, source, sequence.length + len(chunk)))
+        self._last = None  # a draft may give its row
         for (sequence, source, length), group in zip(chosen, groups, strict=True):
             self._growth.commit(sequence, source, length)
             for draft in group:
@@ -359,6 +364,7 @@ class PagedKVCacheManager(PageExchange):
     def release(self, request: Hashable) -> None:
         """Ends a sequence. Its pages are free, or kept for later prefixes."""
         self._growth.end(self._get(request))
+        self._last = None
         del self._sequences[request]
 
     def swap_out(self, request: Hashable) -> None:
@@ -379,6 +385,7 @@ class PagedKVCacheManager(PageExchange):
         self._pool.move(leaving, Place.HOST)
         for page in pages:
             self._pool.end_use(page)
+        self._last = None
         sequence.leave()
 
     def swap_in(self, request: Hashable) -> None:
@@ -455,6 +462,8 @@ class PagedKVCacheManager(PageExchange):
         self, requests: tuple[Hashable, ...]
     ) -> tuple[list[_Sequence], np.ndarray]:
         """Sequences that are resident and different, and their rows."""
+        if self._last and self._last[0] == requests:
+            return self._last[1:]
         batch = list(map(self._sequences.get, requests))
         known = [sequence for sequence in batch if sequence]
         rows = np.array([sequence.row for sequence in known], np.intp)
@@ -464,6 +473,7 @@ class PagedKVCacheManager(PageExchange):
         if len(set(known)) < len(known):
             twice = next(r for i, r in enumerate(requests) if r in requests[:i])
             raise ValueError(f"request {twice!r} is twice in the batch")
+        self._last = requests, known, rows
         return known, rows
 
     def reset_prefix_cache(self) -> None:

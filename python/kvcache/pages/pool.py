@@ -212,6 +212,7 @@ class PagePool:
     def merge(self, page: Page, into: Page) -> None:
         """Gives the only user of a page another one with the same contents for it."""
         if not into.is_on(Place.DEVICE):
+            self._unlist(into)
             page.address, into.address = into.address, page.address
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)
@@ -272,8 +273,8 @@ class PagePool:
             self._add_free(page.address)
 
     def _unlist(self, page: Page) -> None:
-        for pages in (self._waiting, *self._cached.values()):
-            pages.pop(page, None)
+        self._waiting.pop(page, None)
+        self._cached[page.address.place].pop(page, None)
 
     def _add_free(self, address: PageAddress) -> None:
         self._free[address.place].append(address.index)

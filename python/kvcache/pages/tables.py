@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
@@ -40,6 +39,7 @@ class GroupTable:
         self._split = group.split
         self._null_page = null_page
         self._sinks = -(-group.reach.sinks // self.page_size)
+        self.is_state = group.reach.is_state
         self.is_bounded = group.reach.kind in ("window", "chunk")
         self.open = np.zeros(0, np.bool_)
         self.freed = np.zeros(0, np.int64)
@@ -88,6 +88,13 @@ class GroupTable:
     def find_first(self, length: int) -> int:
         """The first page behind the sinks that tokens from ``length`` on may reach."""
         return self.reach.first(length) // self.page_size
+
+    def find_firsts(self, lengths: np.ndarray) -> np.ndarray:
+        """``find_first`` of each of some lengths."""
+        tokens = self.reach.tokens
+        if self.reach.kind == "window":
+            return np.maximum(lengths - (tokens - 1), 0) // self.page_size
+        return lengths // tokens * tokens // self.page_size
 
     def list_sinks(self, first: int) -> range:
         """The pages in front of page ``first`` that are always reached."""
@@ -302,15 +309,15 @@ class Sequence:
         gone.sort(key=lambda each: each[0], reverse=True)
         return [page for _, page in gone]
 
-    def pass_by(self, group: GroupTable, first: int) -> Iterator[Page]:
+    def pass_by(self, group: GroupTable, first: int) -> list[Page]:
         """Gives the pages that no token reaches any more: those in front of ``first``."""
         own = self.pages[group.number]
-        for i in group.find_gone(int(group.freed[self.row]), first):
-            if page := own[i]:
-                own[i] = None
-                group.clear(self.row, i, i + 1)
-                yield page
+        gone = group.find_gone(int(group.freed[self.row]), first)
+        group.clear(self.row, gone.start, max(gone.stop, gone.start))
         group.freed[self.row] = first
+        passed = [page for page in own[gone.start : gone.stop] if page]
+        own[gone.start : gone.stop] = [None] * len(gone)
+        return passed
 
     def leave(self) -> None:
         """Says that the sequence is swapped out."""

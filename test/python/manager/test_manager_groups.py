@@ -298,7 +298,7 @@ def write_elsewhere(function):
 FAULTS = {
     "writes pages over others in the file": (PageFile, "write", write_elsewhere),
     "frees a page too many": (Reach, "first", keep_first),
-    "frees nothing behind a window": (Sequence, "pass_by", lambda f: lambda *a: iter(())),
+    "frees nothing behind a window": (Sequence, "pass_by", lambda f: lambda *a: ()),
     "frees sinks": (GroupTable, "find_gone", forget_sinks),
     "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
     "finds no prefix": (Finder, "_serves", serve_none),
