@@ -173,11 +173,37 @@ static LogicalResult verifyStaticScale(Operation *op, StringRef name,
 //===----------------------------------------------------------------------===//
 
 /// (C4), (C5), (C7).
+/// (C11).
+static LogicalResult verifyRopeAxes(AppendOp op, int64_t pairs) {
+  auto positions = op.getPositions()
+                       ? cast<ShapedType>(op.getPositions().getType())
+                       : ShapedType();
+  bool hasAxes = positions && positions.getRank() == 2;
+  if (hasAxes != op.getRopeAxes().has_value())
+    return op.emitOpError("expects 'rope_axes' and 'positions' of two "
+                          "dimensions together");
+  if (!hasAxes)
+    return success();
+  int64_t count = positions.getDimSize(0);
+  if (ShapedType::isDynamic(count))
+    return op.emitOpError("expects a static number of axes in 'positions'");
+  ArrayRef<int64_t> axes = *op.getRopeAxes();
+  if (static_cast<int64_t>(axes.size()) != pairs)
+    return op.emitOpError() << "expects 'rope_axes' to have a number for each "
+                            << "of " << pairs << " pairs, got " << axes.size();
+  for (int64_t axis : axes)
+    if (axis < 0 || axis >= count)
+      return op.emitOpError() << "expects 'rope_axes' to be below the " << count
+                              << " axes of 'positions', got " << axis;
+  return success();
+}
+
 static LogicalResult verifyRope(AppendOp op, int64_t headSize) {
   if (!op.getRope()) {
-    if (op.getInterleaved() || op.getRopeBegin() || op.getPositions())
-      return op.emitOpError("expects 'interleaved', 'rope_begin' and "
-                            "'positions' only with 'rope'");
+    if (op.getInterleaved() || op.getRopeBegin() || op.getPositions() ||
+        op.getRopeAxes())
+      return op.emitOpError("expects 'interleaved', 'rope_begin', 'positions' "
+                            "and 'rope_axes' only with 'rope'");
     return success();
   }
   int64_t size = cast<ShapedType>(op.getRope().getType()).getDimSize(1);
@@ -196,7 +222,7 @@ static LogicalResult verifyRope(AppendOp op, int64_t headSize) {
                           "only");
   if (op.getSlots() && !op.getPositions())
     return op.emitOpError("expects 'positions', because 'slots' say none");
-  return success();
+  return verifyRopeAxes(op, size / 2);
 }
 
 static LogicalResult verifyNorm(Operation *op, StringRef name, Value weights,

@@ -34,6 +34,9 @@ def KVCache_GatheredRows
 /// Offsets, ids or positions: unsigned, unless an op says otherwise.
 def KVCache_Numbers : KVCache_DenseOf<[I32], 1>;
 def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
+/// Positions on one axis, or on each of several.
+def KVCache_Positions
+    : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 
@@ -59,7 +62,9 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     - `rope`: R elements from `rope_begin` on are rotated. The row of the table
       of a token's position has R/2 cosines and then R/2 sines. Pair j is the
       elements j and `j + R/2` of these, or `2j` and `2j + 1` if `interleaved`.
-      The position is `positions[r]`, or the token's number.
+      The position is `positions[r]`, or the token's number. Positions may have
+      several axes, as time, height and width (M-RoPE): then that of pair j is
+      `positions[rope_axes[j], r]`.
     - quantization, as the type of the cache says; `power_of_two` is that of
       `quantize`. `key_scale` and `value_scale` are static scales, the
       `tensor_scale` of `store_quantized`: one, or one for each head.
@@ -80,12 +85,15 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     - (C5) `slots` require a paged cache, and with `rope` also `positions`.
     - (C6) `query_norm` requires `queries`, which have the head size of the keys
       unless the cache is latent.
-    - (C7) `interleaved`, `rope_begin` and `positions` require `rope`.
+    - (C7) `interleaved`, `rope_begin`, `positions` and `rope_axes` require
+      `rope`.
     - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU,
       and no zero points.
     - (C9) tokens have scales of their own.
     - (C10) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
+    - (C11) `rope_axes` come with `positions` of two dimensions, of which the
+      first is static, and only with them: R/2 numbers below that size.
 
     Example:
 
@@ -117,15 +125,16 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
         "weights of the norm of queries">:$query_norm,
     Arg<Optional<KVCache_DenseOf<[F32], 2>>,
         "cosines and sines, [positions, R]">:$rope,
-    Arg<Optional<KVCache_WideNumbers>, "position of each row, [total]">
-        :$positions,
+    Arg<Optional<KVCache_Positions>,
+        "position of each row, [total] or [axes, total]">:$positions,
     Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
     DefaultValuedAttr<F32Attr, "1.0e-6f">:$epsilon,
     DefaultValuedAttr<I64Attr, "0">:$rope_begin,
     UnitAttr:$interleaved,
-    UnitAttr:$power_of_two
+    UnitAttr:$power_of_two,
+    OptionalAttr<DenseI64ArrayAttr>:$rope_axes
   );
   let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
   let assemblyFormat = [{

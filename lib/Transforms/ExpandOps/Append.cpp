@@ -149,19 +149,16 @@ private:
                        {{"values", op.getValues()},
                         {"latent_rope", op.getLatentRope()},
                         {"slots", op.getSlots()},
-                        {"positions", op.getPositions()},
                         {"queries", op.getQueries()}});
-      Value position;
+      SmallVector<Value> positions = loadPositions(row);
       if (op.getSlots()) {
-        position = op.getPositions() ? frame.loadNumber(op.getPositions(), row)
-                                     : Value();
-        checkPosition(position);
-        appendHeads(op.getQueries(), row, position, thread);
+        checkPositions(positions);
+        appendHeads(op.getQueries(), row, positions, thread);
         Value slot = frame.loadSigned(op.getSlots(), row);
         frame.runIf(frame.less(frame.index(-1), slot), [&] {
           checkSlot(row, slot);
           appendToCaches(row, getPlaceOfRow(frame, op.getKeyCache(), slot),
-                         position, thread);
+                         positions, thread);
         });
         return;
       }
@@ -169,16 +166,33 @@ private:
       Value i = frame.sub(row, frame.loadNumber(op.getRowOffsets(), b));
       Value length = CacheLengthOp::create(builder, loc, op.getKeyCache(), b);
       Value token = frame.add(length, i);
-      position =
-          op.getPositions() ? frame.loadNumber(op.getPositions(), row) : token;
-      checkPosition(position);
-      appendHeads(op.getQueries(), row, position, thread);
-      appendToCaches(row, {b, token, Value()}, position, thread);
+      if (positions.empty())
+        positions.push_back(token);
+      checkPositions(positions);
+      appendHeads(op.getQueries(), row, positions, thread);
+      appendToCaches(row, {b, token, Value()}, positions, thread);
     });
   }
 
-  void checkPosition(Value position) {
-    if (op.getRope())
+  /// The position of a row on each axis; none if its token says it.
+  SmallVector<Value> loadPositions(Value row) {
+    Value positions = op.getPositions();
+    if (!positions)
+      return {};
+    int64_t rank = cast<MemRefType>(positions.getType()).getRank();
+    frame.checkIndex(row, "row", "positions", positions, rank - 1);
+    if (rank == 1)
+      return {frame.loadNumber(positions, row)};
+    SmallVector<Value> loaded;
+    for (int64_t axis = 0; axis < getSize(positions, 0); ++axis)
+      loaded.push_back(frame.loadNumber(positions, {frame.index(axis), row}));
+    return loaded;
+  }
+
+  void checkPositions(ArrayRef<Value> positions) {
+    if (!op.getRope())
+      return;
+    for (Value position : positions)
       frame.checkFirst(position, "position", {{"rope", op.getRope()}});
   }
 
@@ -195,11 +209,15 @@ private:
     });
   }
 
-  Rope getRope(Value position) {
+  Rope getRope(ArrayRef<Value> positions) {
     if (!op.getRope())
       return {};
-    return {op.getRope(), position, static_cast<int64_t>(op.getRopeBegin()),
-            getSize(op.getRope(), 1), op.getInterleaved()};
+    return {op.getRope(),
+            positions,
+            op.getRopeAxes().value_or(ArrayRef<int64_t>()),
+            static_cast<int64_t>(op.getRopeBegin()),
+            getSize(op.getRope(), 1),
+            op.getInterleaved()};
   }
 
   Norm getNorm(Value weights) {
@@ -267,12 +285,12 @@ private:
   }
 
   /// Norms and ropes the queries of a row in place.
-  void appendHeads(Value queries, Value row, Value position,
+  void appendHeads(Value queries, Value row, ArrayRef<Value> positions,
                    ValueRange thread) {
     if (!queries || (!op.getQueryNorm() && !op.getRope()))
       return;
     Norm norm = getNorm(op.getQueryNorm());
-    Rope rope = getRope(position);
+    Rope rope = getRope(positions);
     forHeads(queryPart, thread, [&](const Share &share) {
       auto load = [&](Value d, int64_t count) {
         return loadDense(frame, queries, {row, share.head}, d, count);
@@ -306,10 +324,10 @@ private:
       storeDense(frame, values, queries, {row, share.head}, d);
   }
 
-  void appendToCaches(Value row, const Place &place, Value position,
+  void appendToCaches(Value row, const Place &place, ArrayRef<Value> positions,
                       ValueRange thread) {
     Norm norm = getNorm(op.getNorm());
-    Rope rope = getRope(position);
+    Rope rope = getRope(positions);
     forHeads(keyPart, thread, [&](const Share &share) {
       auto load = [&](Value d, int64_t count) {
         return loadKey(row, share.head, d, count);

@@ -36,12 +36,16 @@ void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
 
 void Frame::checkFirst(Value index, StringRef what,
                        ArrayRef<std::pair<StringRef, Value>> memrefs) const {
-  if (!hasChecks)
-    return;
   for (auto [name, memref] : memrefs)
     if (memref)
-      CheckOp::create(builder, loc, index, dim(memref, 0),
-                      (what + " of '" + name + "'").str());
+      checkIndex(index, what, name, memref, 0);
+}
+
+void Frame::checkIndex(Value index, StringRef what, StringRef name,
+                       Value memref, int64_t position) const {
+  if (hasChecks)
+    CheckOp::create(builder, loc, index, dim(memref, position),
+                    (what + " of '" + name + "'").str());
 }
 
 void Frame::checkSize(StringRef what, const Size &size,

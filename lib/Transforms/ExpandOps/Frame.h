@@ -39,6 +39,9 @@ public:
   /// `what` says what it is of the memref with that name.
   void checkFirst(Value index, StringRef what,
                   ArrayRef<std::pair<StringRef, Value>> memrefs) const;
+  /// With checks, `index` is below a size of the memref of this name.
+  void checkIndex(Value index, StringRef what, StringRef name, Value memref,
+                  int64_t position) const;
   /// With checks, a size of one memref is at most one of another, if both are
   /// given. `what` says what the sizes count.
   void checkSize(StringRef what, const Size &size, const Size &most) const;

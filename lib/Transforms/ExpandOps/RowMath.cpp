@@ -101,8 +101,92 @@ Value HeadMath::loadNormed(Value d) const {
 // Rope
 //===----------------------------------------------------------------------===//
 
-Value HeadMath::loadTable(Value column, int64_t count) const {
-  return loadDense(frame, rope.table, {rope.position}, column, count);
+/// Where the axis changes: the first pair of each run, and its axis. Empty if
+/// an access of `count` pairs has several, or if there are many runs.
+static SmallVector<std::pair<int64_t, int64_t>> findRuns(ArrayRef<int64_t> axes,
+                                                         int64_t count) {
+  constexpr size_t kMostRuns = 4;
+  SmallVector<std::pair<int64_t, int64_t>> runs;
+  for (auto [pair, axis] : llvm::enumerate(axes)) {
+    if (!runs.empty() && runs.back().second == axis)
+      continue;
+    if (pair % count || runs.size() == kMostRuns)
+      return {};
+    runs.push_back({static_cast<int64_t>(pair), axis});
+  }
+  return runs;
+}
+
+Value HeadMath::loadCosines(Value pair, int64_t count) const {
+  return loadTable(pair, 0, count);
+}
+
+Value HeadMath::loadSines(Value pair, int64_t count) const {
+  return loadTable(pair, rope.size / 2, count);
+}
+
+Value HeadMath::loadTable(Value pair, int64_t first, int64_t count) const {
+  Value column = first ? frame.add(pair, frame.index(first)) : pair;
+  auto load = [&](Value position) {
+    return loadDense(frame, rope.table, {position}, column, count);
+  };
+  if (rope.axes.empty())
+    return load(rope.positions.front());
+  auto runs = findRuns(rope.axes, count);
+  if (!runs.empty())
+    return load(selectPosition(pair, runs));
+  Value values;
+  for (auto [axis, position] : llvm::enumerate(rope.positions)) {
+    if (!llvm::is_contained(rope.axes, axis))
+      continue;
+    Value loaded = load(position);
+    values = values ? arith::SelectOp::create(builder, loc,
+                                              isOnAxis(pair, axis, count),
+                                              loaded, values)
+                    : loaded;
+  }
+  return values;
+}
+
+Value HeadMath::selectPosition(
+    Value pair, ArrayRef<std::pair<int64_t, int64_t>> runs) const {
+  Value position = rope.positions[runs.front().second];
+  for (auto [begin, axis] : runs.drop_front())
+    position = arith::SelectOp::create(builder, loc,
+                                       frame.below(pair, frame.index(begin)),
+                                       position, rope.positions[axis]);
+  return position;
+}
+
+Value HeadMath::isOnAxis(Value pair, int64_t axis, int64_t count) const {
+  constexpr int64_t kBits = 64;
+  Type word = builder.getIntegerType(kBits);
+  int64_t pairs = rope.axes.size();
+  Value bits;
+  for (int64_t begin = 0; begin < pairs; begin += kBits) {
+    uint64_t mask = 0;
+    for (auto [bit, its] : llvm::enumerate(
+             rope.axes.slice(begin, std::min<int64_t>(kBits, pairs - begin))))
+      mask |= static_cast<uint64_t>(its == axis) << bit;
+    Value constant = arith::ConstantOp::create(
+        builder, loc, builder.getIntegerAttr(word, APInt(kBits, mask)));
+    bits = bits ? arith::SelectOp::create(builder, loc,
+                                          frame.below(pair, frame.index(begin)),
+                                          bits, constant)
+                : constant;
+  }
+  Value offset = arith::IndexCastOp::create(
+      builder, loc, word, frame.rem(pair, frame.index(kBits)));
+  bits = arith::ShRUIOp::create(builder, loc, bits, offset);
+  auto lanes = VectorType::get(count, word);
+  SmallVector<int64_t> numbers = llvm::to_vector(llvm::seq<int64_t>(count));
+  Value shifts = arith::ConstantOp::create(
+      builder, loc, DenseIntElementsAttr::get(lanes, numbers));
+  Value shifted = arith::ShRUIOp::create(
+      builder, loc, vector::BroadcastOp::create(builder, loc, lanes, bits),
+      shifts);
+  return arith::TruncIOp::create(
+      builder, loc, VectorType::get(count, builder.getI1Type()), shifted);
 }
 
 Value HeadMath::rotateHalves(Value d, Value normed) const {
@@ -115,9 +199,9 @@ Value HeadMath::rotateHalves(Value d, Value normed) const {
   };
   Value partner =
       loadNormed(select(frame.add(d, halfSize), frame.sub(d, halfSize)));
-  Value column = select(offset, frame.sub(offset, halfSize));
-  Value cosines = loadTable(column, split.piece);
-  Value sines = loadTable(frame.add(column, halfSize), split.piece);
+  Value pair = select(offset, frame.sub(offset, halfSize));
+  Value cosines = loadCosines(pair, split.piece);
+  Value sines = loadSines(pair, split.piece);
   Value sign = select(f.constant(-1), f.constant(1));
   Value signs = f.broadcast(sign, sines);
   Value turned = f.mul(partner, f.mul(sines, signs));
@@ -136,10 +220,9 @@ Value HeadMath::rotatePairs(Value d, Value normed) const {
     return vector::ShuffleOp::create(builder, loc, normed, normed, lanes);
   };
   Value first = pick(even), second = pick(odd);
-  Value column =
-      frame.div(frame.sub(d, frame.index(rope.begin)), frame.index(2));
-  Value cosines = loadTable(column, count);
-  Value sines = loadTable(frame.add(column, frame.index(rope.size / 2)), count);
+  Value pair = frame.div(frame.sub(d, frame.index(rope.begin)), frame.index(2));
+  Value cosines = loadCosines(pair, count);
+  Value sines = loadSines(pair, count);
   Value down = f.negate(f.mul(second, sines));
   Value up = f.mul(first, sines);
   Value firsts = f.fma(first, cosines, down);

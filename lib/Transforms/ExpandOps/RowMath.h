@@ -26,10 +26,13 @@ struct Norm {
   float epsilon = 0;
 };
 
-/// The rotation of elements [begin, begin + size) by a row of a table, or null.
+/// The rotation of elements [begin, begin + size) by rows of a table, or null.
 struct Rope {
   Value table;
-  Value position;
+  /// The rows of the table: one for each axis.
+  ArrayRef<Value> positions;
+  /// The axis of each pair of elements; empty if there is one axis.
+  ArrayRef<int64_t> axes;
   int64_t begin = 0;
   int64_t size = 0;
   bool interleaved = false;
@@ -53,7 +56,17 @@ private:
   Value loadNormed(Value d) const;
   Value rotateHalves(Value d, Value normed) const;
   Value rotatePairs(Value d, Value normed) const;
-  Value loadTable(Value column, int64_t count) const;
+  /// The cosines of `count` pairs from `pair` on, a multiple of `count`.
+  Value loadCosines(Value pair, int64_t count) const;
+  /// Their sines.
+  Value loadSines(Value pair, int64_t count) const;
+  /// Their columns from `first + pair` on.
+  Value loadTable(Value pair, int64_t first, int64_t count) const;
+  /// The row of the table for `count` pairs of one axis.
+  Value selectPosition(Value pair,
+                       ArrayRef<std::pair<int64_t, int64_t>> runs) const;
+  /// For each of `count` pairs, whether it has this axis.
+  Value isOnAxis(Value pair, int64_t axis, int64_t count) const;
   /// `otherwise` outside of [begin, begin + size), `inside(d - begin)` in it.
   Value selectRange(Value d, int64_t begin, int64_t size, int64_t headSize,
                     function_ref<Value(Value)> inside, Value otherwise) const;

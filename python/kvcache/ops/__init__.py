@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from ..cache.params import KVCacheParams
@@ -44,6 +45,7 @@ def append(
     latent_rope: int | None = None,
     slots: DTypeLike | None = None,
     positions: DTypeLike | None = None,
+    rope_axes: Sequence[int] | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Append:
@@ -77,6 +79,9 @@ def append(
             table.
         positions: The dtype of the positions that calls give, i32 or i64; None for the
             places of tokens in their sequences. Slots with rope need positions.
+        rope_axes: The axis of each pair of rotated elements, if positions have several
+            (M-RoPE), such as ``[0] * 16 + [1] * 24 + [2] * 24`` for time, height and
+            width. None for one axis.
         bounds_checks: As in ``jit``. Also makes slots that repeat an error, in a time
             that grows with the square of the rows.
         threads: As in ``jit``.
@@ -103,6 +108,7 @@ def append(
         latent_rope=latent_rope,
         slots=slots,
         positions=positions,
+        rope_axes=rope_axes,
     ).checked(params)
     spec = LayerSpec(params, options, static_scales=bool(static_scales))
     return _make(Append, spec, name, target, bounds_checks, threads)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
 from ..checks import (
     check_flag,
+    check_instance,
     check_integer,
     check_positive,
     check_positive_f32,
@@ -32,6 +34,7 @@ class AppendOptions:
     latent_rope: int | None = None
     slots: DTypeLike | None = None
     positions: DTypeLike | None = None
+    rope_axes: Sequence[int] | None = None
 
     def checked(self, params: KVCacheParams) -> AppendOptions:
         """These options with equal values for equal ones. Raises as ``append`` does."""
@@ -62,7 +65,25 @@ class AppendOptions:
             _to_int(self.latent_rope),
             slots,
             positions,
+            self._checked_axes(),
         )
+
+    def _checked_axes(self) -> tuple[int, ...] | None:
+        if self.rope_axes is None:
+            return None
+        check_instance(Sequence, rope_axes=self.rope_axes)
+        for axis in self.rope_axes:
+            check_integer(rope_axes=axis)
+            if axis < 0:
+                raise ValueError(f"expects 'rope_axes' not to be negative, got {axis}")
+        if self.rope is None or self.positions is None:
+            raise ValueError("expects 'rope' and 'positions' with 'rope_axes'")
+        if 2 * len(self.rope_axes) != self.rope:
+            raise ValueError(
+                f"expects 'rope_axes' to have a number for each of {self.rope // 2} "
+                f"pairs, got {len(self.rope_axes)}"
+            )
+        return tuple(int(axis) for axis in self.rope_axes)
 
     def _check_latent_rope(self, params: KVCacheParams) -> int:
         """The elements of a row that are an input of their own."""
@@ -116,18 +137,23 @@ class AppendOptions:
         said += [
             name for name in ("interleaved", "power_of_two") if getattr(self, name)
         ]
+        if self.rope_axes:
+            said.append(
+                f"rope_axes = array<i64: {', '.join(map(str, self.rope_axes))}>"
+            )
         return f" {{{', '.join(said)}}}" if said else ""
 
     def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
         """The types of the optional arguments that calls give, by name, in their order."""
         latent, heads = self.latent_rope or 0, self.query_heads or 0
+        axes = f"{max(self.rope_axes) + 1}x?" if self.rope_axes else "?"
         types = {
             "latent_rope": (latent, rows_type("?", 1, latent, dtype)),
             "slots": (self.slots, f"memref<?x{self.slots}>"),
             "norm": (self.norm, f"memref<{self.norm}x{dtype}>"),
             "query_norm": (self.query_norm, f"memref<{self.query_norm}x{dtype}>"),
             "rope": (self.rope, f"memref<?x{self.rope}xf32>"),
-            "positions": (self.positions, f"memref<?x{self.positions}>"),
+            "positions": (self.positions, f"memref<{axes}x{self.positions}>"),
             "queries": (heads, rows_type("?", heads, head_dim, dtype)),
         }
         return {name: type_ for name, (wanted, type_) in types.items() if wanted}

@@ -108,6 +108,7 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
     """Raises ``ValueError`` for an array without a row for each new token.
 
     Where offsets are not in NumPy's memory, each has those of the first array.
+    Positions have a column for each token, or an element.
     """
     least = None
     if isinstance(row_offsets, np.ndarray) and row_offsets.size:
@@ -116,11 +117,12 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
         sizes = sizes_of(array)
         if not sizes:
             continue
-        least = sizes[0] if least is None else least
-        if sizes[0] < least:
+        tokens = sizes[-1] if name == "positions" else sizes[0]
+        least = tokens if least is None else least
+        if tokens < least:
             raise ValueError(
                 f"expects {name!r} to have a row for each of {least} new tokens, got "
-                f"{sizes[0]}"
+                f"{tokens}"
             )
 
 

@@ -184,8 +184,9 @@ class Append(OnLayer):
             query_norm: The same for queries.
             rope: float32 [positions, elements]: for each position half as many cosines
                 as elements are rotated, and then as many sines.
-            positions: The row of each token in ``rope``, [total]; unless the operation
-                was made with them, that of its place in the sequence.
+            positions: The row of each token in ``rope``, [total], or [axes, total] if
+                the operation was made with ``rope_axes``; unless it was made with
+                positions, that of its place in the sequence.
             key_scale: What keys are divided by, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.

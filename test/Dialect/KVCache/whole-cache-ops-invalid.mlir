@@ -75,8 +75,74 @@ func.func @c5_append_positions(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 
 // (C7) of append
 func.func @c7_append_interleaved(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
-  // expected-error @below {{expects 'interleaved', 'rope_begin' and 'positions' only with 'rope'}}
+  // expected-error @below {{expects 'interleaved', 'rope_begin', 'positions' and 'rope_axes' only with 'rope'}}
   kvcache.append %k to %cache rows %n {interleaved} : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_axes_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<?xi32>) {
+  // expected-error @below {{expects 'rope_axes' and 'positions' of two dimensions together}}
+  kvcache.append %k to %cache rows %n rope %t positions %p {rope_axes = array<i64: 0, 0>} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_positions_alone(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
+  // expected-error @below {{expects 'rope_axes' and 'positions' of two dimensions together}}
+  kvcache.append %k to %cache rows %n rope %t positions %p : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<3x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_dynamic_axes(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<?x?xi32>) {
+  // expected-error @below {{expects a static number of axes in 'positions'}}
+  kvcache.append %k to %cache rows %n rope %t positions %p {rope_axes = array<i64: 0, 0>} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<?x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_too_few(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
+  // expected-error @below {{expects 'rope_axes' to have a number for each of 2 pairs, got 1}}
+  kvcache.append %k to %cache rows %n rope %t positions %p {rope_axes = array<i64: 0>} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<3x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_too_large(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
+  // expected-error @below {{expects 'rope_axes' to be below the 3 axes of 'positions', got 3}}
+  kvcache.append %k to %cache rows %n rope %t positions %p {rope_axes = array<i64: 2, 3>} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<3x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c11_negative(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x4xf32>, %p: memref<3x?xi32>) {
+  // expected-error @below {{expects 'rope_axes' to be below the 3 axes of 'positions', got -1}}
+  kvcache.append %k to %cache rows %n rope %t positions %p {rope_axes = array<i64: -1, 0>} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x4xf32>, memref<3x?xi32>
   return
 }
 

@@ -12,14 +12,15 @@
 
 // CHECK-LABEL: func.func @append(
 // CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged
-// CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} slots %{{.*}} norm %{{.*}} query_norm %{{.*}} rope %{{.*}} positions %{{.*}} queries %{{.*}} {epsilon = 9.99999974E-6 : f32, interleaved, rope_begin = 64 : i64}
+// CHECK:         kvcache.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} rows %{{.*}} slots %{{.*}} norm %{{.*}} query_norm %{{.*}} rope %{{.*}} positions %{{.*}} queries %{{.*}} {epsilon = 9.99999974E-6 : f32, interleaved, rope_axes = array<i64: 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, {{.*}}, 2, 2>, rope_begin = 64 : i64}
 func.func @append(%k: !rows, %v: !rows, %keys: !cache, %values: !fp8, %offsets: memref<?xi32>, %slots: memref<?xi64>,
-                  %w: memref<128xbf16>, %table: memref<?x64xf32>, %positions: memref<?xi32>, %q: memref<?x32x128xbf16>) {
+                  %w: memref<128xbf16>, %table: memref<?x64xf32>, %positions: memref<3x?xi32>, %q: memref<?x32x128xbf16>) {
   kvcache.append %k, %v to %keys, %keys rows %offsets : !rows, !rows, !cache, !cache, memref<?xi32>
   kvcache.append %k, %v to %keys, %values rows %offsets slots %slots norm %w query_norm %w rope %table
-      positions %positions queries %q {epsilon = 1.0e-5 : f32, rope_begin = 64 : i64, interleaved}
+      positions %positions queries %q {epsilon = 1.0e-5 : f32, rope_begin = 64 : i64, interleaved,
+        rope_axes = array<i64: 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2>}
       : !rows, !rows, !cache, !fp8, memref<?xi32>, memref<?xi64>, memref<128xbf16>, memref<128xbf16>,
-        memref<?x64xf32>, memref<?xi32>, memref<?x32x128xbf16>
+        memref<?x64xf32>, memref<3x?xi32>, memref<?x32x128xbf16>
   return
 }
 

@@ -18,12 +18,15 @@ def rms(rows, weights, epsilon):
     return np.concatenate([normed, rows[..., size:]], -1)
 
 
-def rotate(rows, table, positions, begin, interleaved):
+def rotate(rows, table, positions, begin, interleaved, axes):
     rows, size = rows.copy(), table.shape[1]
-    cosines, sines = (
-        table[positions][:, None, : size // 2],
-        table[positions][:, None, size // 2 :],
-    )
+    if axes is None:
+        cosines, sines = np.split(table[positions][:, None], 2, -1)
+    else:  # positions are [axes, rows]
+        columns = np.arange(size // 2)
+        chosen = positions[np.array(axes)].T
+        cosines = table[chosen, columns][:, None]
+        sines = table[chosen, columns + size // 2][:, None]
     part = rows[..., begin : begin + size]
     first, second = (
         (part[..., ::2], part[..., 1::2]) if interleaved else np.split(part, 2, -1)
@@ -45,12 +48,15 @@ OFFSETS = np.concatenate([[0], np.cumsum(NEW)]).astype(np.int32)
 TOTAL = OFFSETS[-1]
 LUT = np.pad(np.array([[4, 2, 9], [0, 9, 9], [7, 9, 9]], np.uint32), ((0, 0), (0, 21)))
 PARAMS = kvcache.KVCacheParams("bf16", 2, 64, page_size=16, total_num_layers=LAYERS)
+WIDE = kvcache.KVCacheParams("bf16", 2, 256, page_size=16, total_num_layers=LAYERS)
 LATENT = kvcache.KVCacheParams(
     "bf16", 1, 96, page_size=16, total_num_layers=LAYERS, is_mla=True
 )
 
 
-def make_inputs(params, lengths=LENGTHS, lut=LUT, offsets=OFFSETS, dtype=ml_dtypes.bfloat16):
+def make_inputs(
+    params, lengths=LENGTHS, lut=LUT, offsets=OFFSETS, dtype=ml_dtypes.bfloat16
+):
     blocks = np.zeros([PAGES, *params.shape_per_block], dtype)
     return kvcache.StepInputs.of(
         blocks=blocks, lengths=lengths, lut=lut, row_offsets=offsets
@@ -74,12 +80,13 @@ def draw_arguments(params, options, rng):
         rows.append(draw(TOTAL + 1, heads, size))
     slots = rng.permutation(PAGES * params.page_size)[: TOTAL + 1]
     slots[1] = -1
+    axes = [max(options["rope_axes"]) + 1] if "rope_axes" in options else []
     every = {
         "latent_rope": lambda: draw(TOTAL + 1, 1, latent),
         "norm": lambda: draw(options["norm"]),
         "query_norm": lambda: draw(options["query_norm"]),
         "rope": lambda: draw(50, options["rope"], dtype=np.float32),
-        "positions": lambda: rng.integers(0, 50, TOTAL + 1).astype(
+        "positions": lambda: rng.integers(0, 50, (*axes, TOTAL + 1)).astype(
             kvcache.dtypes.dtype(options["positions"])
         ),
         "slots": lambda: slots.astype(kvcache.dtypes.dtype(options["slots"])),
@@ -98,7 +105,8 @@ def transform(rows, options, given, norm, positions):
     if "rope" in given:
         table = given["rope"].astype(np.float64)
         begin = options.get("rope_begin", 0)
-        rows = rotate(rows, table, positions, begin, options.get("interleaved", False))
+        pairs = options.get("interleaved", False), options.get("rope_axes")
+        rows = rotate(rows, table, positions, begin, *pairs)
     return rows
 
 
@@ -113,6 +121,7 @@ def find_places(params, given):
     return [(LUT[b, t // 16], t % 16) for b, t in tokens]
 
 
+ROPE = {"rope": 64, "positions": "i32"}
 BOTH = {"query_heads": QUERY_HEADS, "positions": "i32", "epsilon": 1e-3}
 
 
@@ -132,6 +141,10 @@ BOTH = {"query_heads": QUERY_HEADS, "positions": "i32", "epsilon": 1e-3}
         (PARAMS, {"norm": 64, "query_norm": 32, "rope": 32, "rope_begin": 32, "slots": "i32", **BOTH}),
         (PARAMS, {"norm": 64, "query_norm": 64, "rope": 64, "dtype": "bf16", **BOTH}),
         (PARAMS, {"norm": 64, "query_norm": 64, "rope": 64, "dtype": "f16", **BOTH}),
+        (PARAMS, {"rope": 64, **BOTH, "rope_axes": [0] * 8 + [1] * 16 + [2] * 8}),
+        (PARAMS, {"rope": 64, "interleaved": True, **BOTH, "rope_axes": [0] * 8 + [1] * 12 + [2] * 12}),
+        (PARAMS, {"rope": 48, "rope_begin": 16, "slots": "i64", **BOTH, "rope_axes": [0, 2, 1] * 8}),
+        (WIDE, {"norm": 256, "rope": 160, **BOTH, "rope_axes": [0, 1, 3] * 26 + [0, 0]}),
         (LATENT, {"latent_rope": 32}),
         (LATENT, {"norm": 64, "latent_rope": 32, "rope": 32, "rope_begin": 64, "interleaved": True, **BOTH}),
         (LATENT, {"norm": 96, "query_norm": 96, "rope": 32, "rope_begin": 64, "slots": "i64", **BOTH}),
@@ -144,7 +157,9 @@ def test_append_with_options(params, options, target):
     inputs = make_inputs(params)
     before = {name: array.copy() for name, array in given.items()}
     append(inputs, 1, *rows, **given)
-    positions = given["positions"][:TOTAL] if "positions" in given else inputs.positions
+    positions = (
+        given["positions"][..., :TOTAL] if "positions" in given else inputs.positions
+    )
     bound = {"f32": 2e-6, "f16": 2**-10, "bf16": 2**-8}[options["dtype"]]
     if "queries" in given:
         queries, old = given.pop("queries"), before.pop("queries")
@@ -178,7 +193,12 @@ def test_arrays_may_begin_anywhere_on_the_cpu():
 
     def draw(*shape):
         size = np.prod(shape)
-        return np.random.default_rng(size).standard_normal(size + 1).astype(np.float32)[1:].reshape(shape)
+        return (
+            np.random.default_rng(size)
+            .standard_normal(size + 1)
+            .astype(np.float32)[1:]
+            .reshape(shape)
+        )
 
     rows = [draw(TOTAL, 2, 4) for _ in range(2)]
     queries, weights = draw(TOTAL, 4, 4), np.ones(5, np.float32)[1:]
@@ -394,6 +414,9 @@ def test_checks_find_slots_that_repeat_or_are_past_the_end(dtype, target):
         ({"query_norm": 64}, "expects 'query_heads' with 'query_norm'"),
         ({"query_heads": 4}, "expects 'query_norm' or 'rope' with 'query_heads'"),
         ({"query_heads": 3, "rope": 64}, "multiple of the cache's heads [(]2[)], got 3"),
+        ({"rope_axes": [0, 1]}, "expects 'rope' and 'positions' with 'rope_axes'"),
+        ({"rope_axes": [0] * 31, **ROPE}, "number for each of 32 pairs, got 31"),
+        ({"rope_axes": [0] * 31 + [-1], **ROPE}, "'rope_axes' not to be negative, got -1"),
         ({"rope": 33}, "expects 'rope' to be even, got 33"),
         ({"rope": 64, "rope_begin": 2}, "elements 0 to 64 of a row, got 2 to 66"),
         ({"rope": 64, "rope_begin": -2}, "elements 0 to 64 of a row, got -2 to 62"),
@@ -429,7 +452,14 @@ def test_wrong_options(options, message):
 
 
 @pytest.mark.parametrize(
-    "options", [{"norm": "x"}, {"rope": 2.0}, {"interleaved": 1}, {"bounds_checks": None}]
+    "options",
+    [
+        {"norm": "x"},
+        {"rope": 2.0},
+        {"rope_axes": 3},
+        {"interleaved": 1},
+        {"bounds_checks": None},
+    ],
 )
 def test_options_of_wrong_types(options):
     (name,) = options
