@@ -159,9 +159,7 @@ class MultiKVCacheParams:
 
 def block_bytes(params: KVCacheParams) -> int:
     """Bytes of the blocks of a page on one device; of a state, if that is its reach."""
-    shape = params.shape_per_block
-    size = math.prod(shape) * params.storage_dtype.itemsize
-    return size // shape[2] if params.reach.is_state else size
+    return math.prod(params.shape_per_block) * params.storage_dtype.itemsize
 
 
 def scale_bytes(group: LayerGroup) -> int:

@@ -414,8 +414,8 @@ class KVCacheParams:
     def shape_per_block(self) -> list[int]:
         """The shape of one page on one device: [2, layers, page_size, heads, head_dim].
 
-        The first is 1 for MLA. Two values of 4 bits count as one: see
-        ``storage_dtype``. The layers are those of ``stage_id`` if it is given, and at
+        The first is 1 for MLA, and the third for states. Two values of 4 bits count as
+        one: see ``storage_dtype``. The layers are those of ``stage_id`` if it is given, and at
         least 1. Raises ``ValueError`` without a page size or layers.
         """
         return self._get_shape(self.page_size, self._type.stored_head_dim)
@@ -437,8 +437,8 @@ class KVCacheParams:
         layers = self.n_layers_per_stage
         if self.stage_id is not None:
             layers = max(len(self.layers), 1)
-        heads = self.n_kv_heads_per_device
-        return [self._type.n_kinds, layers, rows, heads, width]
+        tokens = 1 if self.reach.is_state else rows
+        return [self._type.n_kinds, layers, tokens, self.n_kv_heads_per_device, width]
 
     @property
     def bytes_per_block(self) -> int:

@@ -154,6 +154,15 @@ def test_a_state_that_has_seen_pending_tokens_can_not_forget_them():
     assert cache.num_free_pages == 7
 
 
+def test_a_state_takes_its_own_bytes_and_not_those_of_a_page():
+    params = group(reach.state, page_size=16)
+    cache = kvcache.PagedKVCacheManager(
+        params, max_batch_size=1, max_seq_len=64, cache_bytes=11 * params.bytes_per_block
+    )
+    assert params.bytes_per_block == cache.blocks[0][0].nbytes == 2 * 2 * 4 * 4
+    assert cache.num_pages == 10 and cache.blocks[0].shape == (11, 2, 1, 1, 2, 4)
+
+
 def test_a_snapshot_serves_a_prefix_at_its_border_only():
     options = {"enable_prefix_caching": True}
     cache = make(group(**options), group(reach.state, (1,), **options))
