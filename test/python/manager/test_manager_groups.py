@@ -6,7 +6,8 @@ import group_histories
 import kvcache
 import numpy as np
 import pytest
-from group_histories import KINDS, GroupHistory, Groups, draw_groups
+from group_histories import GroupHistory
+from group_model import KINDS, Groups, draw_groups
 from hypothesis import given
 from hypothesis import strategies as st
 from kvcache import KVCacheParams, MultiKVCacheParams, reach

@@ -1,0 +1,190 @@
+"""A page manager with groups of layers: small caches, what tokens reach, and the memory.
+
+By brute force, and with values that tell whose they are: every token writes one that follows
+from all before it, and a state is the value of the last token.
+"""
+
+import functools
+import random
+import tempfile
+from dataclasses import dataclass, field
+
+import kvcache
+import numpy as np
+import pytest
+from kvcache import reach
+from kvcache.pages.files import PageFile
+from manager_model import Sequence
+
+STATE = reach.state
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A small model: for each group its reach, its layers, and tokens of a page.
+
+    ``host_pages`` turns swapping on.
+    """
+
+    kinds: tuple = ((reach.full, 2, 2), (reach.window(3), 1, 2))
+    num_pages: int = 16
+    max_seq_len: int = 24
+    prefix_caching: bool = True
+    host_pages: int = 0
+    devices: int = 1
+    quantized: bool = False
+    disk_pages: int = 0
+
+    @property
+    def params(self):
+        params = kvcache.MultiKVCacheParams(self.list_params())
+        if not self.host_pages:
+            return params
+        space = (self.host_pages + 0.5) * params.bytes_per_block / 2**30
+        more = {
+            "enable_kvcache_swapping_to_host": True,
+            "host_kvcache_swap_space_gb": space,
+        }
+        return kvcache.MultiKVCacheParams(self.list_params(**more))
+
+    def list_params(self, **more):
+        first, scales = 0, kvcache.KVCacheQuantizationConfig("f32", 4)
+        result = []
+        for kind, layers, page_size in self.kinds:
+            is_quantized = self.quantized and not kind.is_state
+            result.append(
+                kvcache.KVCacheParams(
+                    "f8E4M3FN" if is_quantized else "f32",
+                    n_kv_heads=2,
+                    head_dim=8 if is_quantized else 2,
+                    page_size=page_size,
+                    n_devices=self.devices,
+                    enable_prefix_caching=self.prefix_caching,
+                    reach=kind,
+                    layer_ids=range(first, first + layers),
+                    kvcache_quant_config=scales if is_quantized else None,
+                    **more,
+                )
+            )
+            first += layers
+        return result
+
+    def make(self, memory=None):
+        params, disk = self.params, {}
+        if self.disk_pages:
+            space = (self.disk_pages + 0.5) * params.bytes_per_block / 2**30
+            disk = {"disk_folder": tempfile.gettempdir(), "disk_space_gb": space}
+        with pytest.MonkeyPatch.context() as patch:
+            if memory is not None:
+                make = functools.partial(FailingFile, memory)
+                patch.setattr(kvcache.pages.storage, "PageFile", make)
+            return kvcache.PagedKVCacheManager(
+                params, max_batch_size=4, max_seq_len=self.max_seq_len,
+                num_pages=self.num_pages, memory=memory, **disk,
+            )  # fmt: skip
+
+
+class FailingFile(PageFile):
+    """Fails where its memory does."""
+
+    def __init__(self, memory, *arguments):
+        super().__init__(*arguments)
+        self.memory = memory
+
+    def write(self, page, start, values):
+        if self.memory.count():
+            super().write(page, start, np.full_like(values.view(np.uint8), 0x5A))
+            self.memory.fail()
+        super().write(page, start, values)
+
+    def read(self, page, start, into):
+        return (
+            self.memory.fail(into)
+            if self.memory.count()
+            else super().read(page, start, into)
+        )
+
+
+def reaches(kind, position, token):
+    """Whether the token at a position reaches another one, behind or before it."""
+    if kind.kind == "window":
+        return token > position - kind.tokens or token < kind.sinks
+    return kind.kind == "full" or token // kind.tokens == position // kind.tokens
+
+
+@dataclass
+class Modeled(Sequence):
+    """``given``: whether kernels have got the pending tokens."""
+
+    given: bool = field(default=False, init=False)
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.given = False
+
+    def copy(self):
+        return Modeled(self.salt, self.tokens, self.length, self.is_resident)
+
+
+class Slots:
+    """The memory of one group: a value in each slot of each tensor."""
+
+    def __init__(self, manager, number):
+        group = manager.params.groups[number]
+        self.kind, self.split = group.reach, group.split
+        self.size = group.params.page_size
+        self.pages = 1 << 62 if group.reach.is_state else self.size * self.split
+        self.border = group.border
+        tensors = manager.group_tensors[number]
+        # [pages, roles, layers, tokens, heads]: 8 bytes of blocks, and of scales.
+        self.tensors = [
+            tensor.view(np.uint64)[..., 0] for tensor in (*tensors.blocks, *tensors.scales)
+        ]
+
+    def locate(self, unit, tokens):
+        """The pages of kernels and the offsets of tokens in a page of the pool."""
+        tokens = np.asarray(tokens, np.int64)
+        if self.kind.is_state:
+            return np.full(len(tokens), unit), np.zeros(len(tokens), np.int64)
+        within = tokens % self.pages
+        return unit * self.split + within // self.size, within % self.size
+
+    def write(self, pages, offsets, values):
+        written = np.array(values, np.uint64)[:, None, None, None]
+        for tensor in self.tensors:
+            tensor[pages, :, :, offsets] = written
+
+    def holds(self, pages, offsets, values):
+        expected = np.array(values, np.uint64)[:, None, None, None]
+        return all(
+            (tensor[pages, :, :, offsets] == expected).all() for tensor in self.tensors
+        )
+
+
+KINDS = (
+    ((reach.full, 2, 2), (reach.window(3), 1, 2)),
+    ((reach.full, 1, 2), (reach.window(5, sinks=1), 1, 1), (reach.chunk(6), 1, 2)),
+    ((reach.full, 1, 4), (STATE, 1, 4)),
+    ((reach.window(4, sinks=3), 1, 2), (STATE, 2, 4), (reach.full, 2, 2)),
+    ((reach.window(4), 2, 3), (reach.chunk(8), 3, 2)),
+    ((STATE, 1, 2),),
+    ((reach.window(6), 1, 2),),
+    ((reach.full, 1, 2),),
+)
+
+
+def draw_groups(seed):
+    """The caches that the long histories go through."""
+    draw = random.Random(seed)
+    prefix_caching = draw.random() < 0.8
+    host_pages = prefix_caching * draw.choice((0, 0, 3, 12, 40))
+    return Groups(
+        draw.choice(KINDS),
+        num_pages=draw.choice((6, 12, 20, 40)),
+        max_seq_len=draw.choice((8, 24, 31)),
+        prefix_caching=prefix_caching,
+        host_pages=host_pages,
+        devices=draw.choice((1, 1, 2)),
+        quantized=draw.random() < 0.3,
+        disk_pages=draw.choice((0, 2, 8, 30)) if host_pages else 0,
+    )
