@@ -4,7 +4,7 @@
 Contenders take turns: whole processes from a source file to a PTX file, and compilers that are loaded already. One
 ptxas assembles what they make. Nothing runs on a GPU. The report comes to standard output, progress to standard error.
 DIR gets results.json, with all figures and where they come from, report.md and plot.svg. What is not installed is left
-out, and said. The other compilers come from PyPI into build/bench-venv (1.5 GB), but for nvcc.
+out, and said. The other compilers come from PyPI into build/bench-venv (2 GB), but for nvcc.
 
 works:
 {works}
@@ -16,6 +16,7 @@ examples:
   scripts/bench --works gather,decode --chips sm_90a --runs 21
   scripts/bench --works linear
   scripts/bench --out /tmp/results --markdown
+  scripts/bench append --help       # kernels of kvcache.append beside FlashInfer's
   scripts/bench manager --help      # page managers on the CPU, ours and vLLM's
   scripts/bench transfer --help     # pages from another process, beside NIXL alone
 """

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,9 +98,9 @@ class Nvcc(Contender):
     def compile(self, work: Work, chip: str) -> Module:
         return Module(self.compile_file(_find(work.cuda), chip), work.dynamic_shared)
 
-    def compile_file(self, source: Path, chip: str, seconds: float | None = None) -> str:
+    def compile_file(self, source: Path, chip: str, seconds: float | None = None, options: Sequence[str] = ()) -> str:
         """The PTX of a source file, or ``TookTooLongError`` where it takes longer than ``seconds``."""
-        return _run(self._tool, "-ptx", "-O3", f"-arch={chip}", source, "-o", seconds=seconds)
+        return _run(self._tool, "-ptx", "-O3", f"-arch={chip}", *options, source, "-o", seconds=seconds)
 
 
 class TritonProcess(Contender):
