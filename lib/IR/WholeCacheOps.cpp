@@ -445,9 +445,10 @@ static LogicalResult verifyOutputs(AttentionOp op, CacheTypeInterface cache) {
 static LogicalResult verifySparseRows(AttentionOp op) {
   if (!op.getRows())
     return success();
-  if (op.getCausal() || op.getWindow() || op.getMask() || op.getLengths())
-    return op.emitOpError("expects no 'causal', 'window', 'mask' or 'lengths' "
-                          "with 'rows', which say what is seen");
+  if (op.getCausal() || op.getWindow() || op.getChunk() || op.getMask() ||
+      op.getLengths())
+    return op.emitOpError("expects no 'causal', 'window', 'chunk', 'mask' or "
+                          "'lengths' with 'rows', which say what is seen");
   auto keys = cast<CacheTypeInterface>(op.getKeyCache().getType());
   auto values = cast<CacheTypeInterface>(op.getValues().getType());
   if (!keys.isPaged() || !values.isPaged() ||

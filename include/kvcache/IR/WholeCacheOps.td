@@ -343,6 +343,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
 
     - all K tokens, with `causal` those up to its own,
     - with `window` w those from w - 1 before its own on,
+    - with `chunk` c those t of its chunk: `t div c` is that of its own token,
     - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
       `j mod 32` of `mask[r, j div 32]`. Tokens that have no bit are not seen.
 
@@ -374,9 +375,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       and `sinks` have the heads of `q`.
     - (C4) `soft_cap` is positive and a normal number of f32.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
-      `window`, `mask` and `lengths`.
-    - (C6) `causal`, `window` and `mask` need positions: no sequence has fewer
-      tokens than rows. Otherwise it is undefined which tokens a row sees.
+      `window`, `chunk`, `mask` and `lengths`.
+    - (C6) `causal`, `window`, `chunk` and `mask` need positions: no sequence has
+      fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
       sequence. Without it, `split_tokens`, `max_splits`
       and `split_rows` have their defaults.
@@ -425,7 +426,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     OptionalAttr<F64Attr>:$soft_cap,
     DefaultValuedAttr<KVCache_SplitSize, "256">:$split_tokens,
     DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{

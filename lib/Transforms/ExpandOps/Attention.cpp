@@ -63,8 +63,16 @@ QueryRows AttentionBase::getSparseRow(Value row) {
 }
 
 TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
-  Value behind = frame.add(frame.add(rows.own, i), frame.index(1));
+  Value own = frame.add(rows.own, i);
+  Value behind = frame.add(own, frame.index(1));
   TokenRange seen{frame.index(0), op.getCausal() ? behind : rows.tokens};
+  if (std::optional<uint64_t> chunk = op.getChunk()) {
+    // As if it were unsigned: a row in front of all tokens sees none.
+    Value begin = frame.sub(own, frame.rem(own, frame.index(*chunk)));
+    seen.from = frame.max(begin, seen.from);
+    if (!op.getCausal())
+      seen.to = frame.min(frame.add(begin, frame.index(*chunk)), seen.to);
+  }
   if (std::optional<uint64_t> window = op.getWindow())
     seen.from = frame.max(frame.sub(behind, frame.index(*window)), seen.from);
   return seen;

@@ -200,6 +200,7 @@ def attention(
     split_rows: int = 1,
     static_scales: bool = False,
     *,
+    chunk: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -225,6 +226,8 @@ def attention(
         max_splits: Parts of a row; those of longer ones have more tokens.
         split_rows: Sequences of more rows in a step than these are not split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+        chunk: A token sees only those of its chunk: the sequence is divided into chunks
+            of so many tokens, from its first on.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -240,6 +243,7 @@ def attention(
         query_heads,
         causal,
         window,
+        chunk,
         soft_cap,
         sinks,
         mask,

@@ -40,6 +40,7 @@ class AttentionSpec:
         query_heads: A multiple of the heads of the cache.
         causal: Whether a query sees no later tokens.
         window: How many tokens a query sees at most, itself included; None for all.
+        chunk: A query sees only tokens of its chunk of so many tokens; None for all.
         soft_cap: Scores are ``soft_cap * tanh(score / soft_cap)``; None for none.
         sinks: Whether each head has a logit that joins the denominator.
         mask: Whether bits say which new tokens a query sees.
@@ -52,6 +53,7 @@ class AttentionSpec:
     query_heads: int
     causal: bool
     window: int | None
+    chunk: int | None
     soft_cap: float | None
     sinks: bool
     mask: bool
@@ -110,6 +112,7 @@ def make_spec(
     query_heads: int,
     causal: bool,
     window: int | None,
+    chunk: int | None,
     soft_cap: float | None,
     sinks: bool,
     mask: bool,
@@ -124,10 +127,12 @@ def make_spec(
     check_query_heads(params, query_heads)
     if window is not None:
         check_size(2**63 - 1, window=window)
+    if chunk is not None:
+        check_size(2**63 - 1, chunk=chunk)
     if soft_cap is not None:
         check_positive_f32(soft_cap=soft_cap)
-    if rows and (window is not None or mask):
-        raise ValueError("expects no 'window' or 'mask' with 'rows'")
+    if rows and (window is not None or chunk is not None or mask):
+        raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
     value_dim = params.head_dim if value_dim is None else value_dim
@@ -141,6 +146,7 @@ def make_spec(
         int(query_heads),
         bool(causal) and not rows,
         None if window is None else int(window),
+        None if chunk is None else int(chunk),
         None if soft_cap is None else float(soft_cap),
         bool(sinks),
         bool(mask),
@@ -187,6 +193,8 @@ def attention_op(
     options = ["causal"] if spec.causal else []
     if spec.window is not None:
         options.append(f"window = {spec.window}")
+    if spec.chunk is not None:
+        options.append(f"chunk = {spec.chunk}")
     if spec.soft_cap is not None:
         options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
     if spec.splits is not None:

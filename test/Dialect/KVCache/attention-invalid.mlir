@@ -196,7 +196,7 @@ func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // (C5)
 func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
-  // expected-error @below {{expects no 'causal', 'window', 'mask' or 'lengths' with 'rows', which say what is seen}}
+  // expected-error @below {{expects no 'causal', 'window', 'chunk', 'mask' or 'lengths' with 'rows', which say what is seen}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal} rows %x : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>
   return
 }

@@ -81,7 +81,7 @@ def dense(params, inputs, longest):
     return np.array(roles, np.float64)
 
 
-def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None):
+def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None, chunk=None):
     """Attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E].
 
     ``bits``, where given, is [new, new]: which new tokens each row sees.
@@ -99,6 +99,8 @@ def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None):
         seen &= t <= own
     if window is not None:
         seen &= t > own - window
+    if chunk is not None:
+        seen &= t // chunk == own // chunk
     if bits is not None:
         seen[:, tokens - new :] &= bits
     scores = np.where(seen[:, None], scores, -np.inf)
@@ -185,6 +187,7 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
         wanted, wanted_lse = model(
             q[rows].astype(np.float64), keys, values, scale,
             *(given_options[name] for name in names), sinks, bits and bits[b],
+            options.get("chunk"),
         )
         assert close(out[rows], wanted, ROUNDING[dtype] * np.abs(values).max())
         assert close_lse(lse[rows], wanted_lse)
@@ -211,7 +214,8 @@ def test_formats(format_):
         ("f32", 1, 3, 40, 3, {"causal": False, "mask": True}),
         ("f16", 1, 8, 256, 64, {"window": 20, "soft_cap": 3.0, "sinks": True}),
         ("fp8-scaled", 2, 2, 64, 4, {"value_dim": 32}),
-        ("int8", 1, 1, 32, 16, {}),
+        ("int8", 1, 1, 32, 16, {"chunk": 24}),
+        ("bf16", 2, 2, 64, 16, {"causal": False, "chunk": 36}),
     ],
 )
 def test_chips(format_, heads, group, head_dim, page_size, options, target, splits):
@@ -248,6 +252,10 @@ OPTIONS = [
     {"causal": False},
     {"window": 7},
     {"window": 1},
+    {"chunk": 8},
+    {"chunk": 1},
+    {"causal": False, "chunk": 7},
+    {"window": 9, "chunk": 16, "sinks": True},
     {"soft_cap": 3.0},
     {"sinks": True},
     {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
@@ -313,6 +321,7 @@ def test_any_combination(data):
         params, FORMATS[format_][2], lengths, new, draw(st.integers(1, 6)),
         causal=draw(st.booleans()),
         window=draw(st.none() | st.integers(1, 40)),
+        chunk=draw(st.none() | st.integers(1, 40)),
         soft_cap=draw(st.none() | st.floats(1, 60)),
         sinks=draw(st.booleans()),
         mask=draw(st.booleans()),
@@ -522,7 +531,9 @@ def test_large_scores():
         ({"soft_cap": -1.0}, ValueError, "'soft_cap' to be positive and finite, got -1.0"),
         ({"causal": 1}, TypeError, "'causal' to be True or False, got 1"),
         ({"value_dim": 65}, ValueError, r"at most 'head_dim' \(64\), got 65"),
-        ({"rows": True, "window": 3}, ValueError, "no 'window' or 'mask' with 'rows'"),
+        ({"rows": True, "window": 3}, ValueError, "no 'window', 'chunk' or 'mask' with 'rows'"),
+        ({"rows": True, "chunk": 3}, ValueError, "no 'window', 'chunk' or 'mask' with 'rows'"),
+        ({"chunk": 0}, ValueError, "'chunk' to be positive, got 0"),
         ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
         ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
         (
