@@ -21,14 +21,18 @@ FORMATS = {
     "fp8-scaled": ("f8E4M3FN", 16, "bf16"),
     "int8": ("i8", 16, "f32"),
     "int4": ("i4", 16, "bf16"),
+    "nvfp4": ("f4E2M1FN", 16, "bf16"),
+    "mxfp4": ("f4E2M1FN", 32, "f32"),
 }
+SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU"}  # of other formats: f32
 ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
 
 
 def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
     dtype, granularity, _ = FORMATS[format_]
     zero_point = "f32" if dtype == "i4" else None
-    config = KVCacheQuantizationConfig("f32", granularity, zero_point) if granularity else None
+    scale = SCALES.get(format_, "f32")
+    config = KVCacheQuantizationConfig(scale, granularity, zero_point) if granularity else None
     return KVCacheParams(
         dtype, heads, head_dim, page_size=page_size, total_num_layers=LAYERS,
         kvcache_quant_config=config, is_mla=mla,
@@ -215,6 +219,8 @@ def test_formats(format_):
         ("f16", 1, 8, 256, 64, {"window": 20, "soft_cap": 3.0, "sinks": True}),
         ("fp8-scaled", 2, 2, 64, 4, {"value_dim": 32}),
         ("int8", 1, 1, 32, 16, {"chunk": 24}),
+        ("nvfp4", 2, 4, 128, 16, {"window": 30}),
+        ("mxfp4", 1, 2, 64, 4, {"sinks": True}),
         ("bf16", 2, 2, 64, 16, {"causal": False, "chunk": 36}),
     ],
 )
@@ -312,7 +318,7 @@ def test_latent_rows(format_, rank, rope):
 def test_any_combination(data):
     draw = data.draw
     format_ = draw(st.sampled_from(sorted(FORMATS)))
-    head_dim = 16 * draw(st.integers(1, 6))
+    head_dim = (FORMATS[format_][1] or 16) * draw(st.integers(1, 6 if FORMATS[format_][1] != 32 else 3))
     params = make_params(format_, draw(st.integers(1, 3)), head_dim, draw(st.integers(1, 20)))
     batch = draw(st.integers(1, 4))
     lengths = draw(st.lists(st.integers(0, 60), min_size=batch, max_size=batch))
