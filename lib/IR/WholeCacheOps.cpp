@@ -461,12 +461,11 @@ static LogicalResult verifySparseRows(AttentionOp op) {
 template <typename OpTy>
 static LogicalResult verifyWorkspaceBytes(OpTy op, uint64_t heads,
                                           uint64_t valueSize) {
-  uint64_t part = llvm::SaturatingAdd<uint64_t>(valueSize, 2);
-  uint64_t slot =
-      llvm::SaturatingMultiplyAdd<uint64_t>(op.getMaxSplits(), part, /*A=*/1);
-  uint64_t bytes = llvm::SaturatingMultiply<uint64_t>(
-      llvm::SaturatingMultiply<uint64_t>(slot, heads), 4 * op.getSplitRows());
-  if (llvm::isUInt<63>(bytes))
+  WorkspaceShape shape{static_cast<int64_t>(heads),
+                       static_cast<int64_t>(valueSize),
+                       static_cast<int64_t>(op.getMaxSplits()),
+                       static_cast<int64_t>(op.getSplitRows())};
+  if (llvm::isUInt<63>(shape.getBytes()))
     return success();
   return op.emitOpError("expects the workspace of a sequence to have less than "
                         "2^63 bytes");

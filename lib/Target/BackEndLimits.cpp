@@ -13,6 +13,7 @@
 
 #include "BackEndLimits.h"
 
+#include "kvcache/Support/Nesting.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -154,7 +155,7 @@ static LogicalResult checkBits(NVVM::WgmmaMmaAsyncOp op) {
 static LogicalResult checkPlace(Operation *op) {
   if (op->getNumResults() &&
       isa_and_nonnull<gpu::GPUModuleOp>(op->getParentOp()))
-    return op->emitOpError("has results, but is in no function of its module");
+    return checkInFunction(op);
   return success();
 }
 

@@ -6,6 +6,9 @@ from .errors import RawDiagnostic
 def access_bytes(chip: str) -> int:
     """Returns the bytes of a chip's widest access of global memory."""
 
+def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> int:
+    """Returns the bytes of attention's workspace for one sequence."""
+
 def chip_features(chip: str) -> list[str]:
     """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""
 

@@ -19,6 +19,7 @@
 #include "PlainCalls.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
+#include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
 #include "llvm-c/Core.h"
@@ -181,6 +182,13 @@ NB_MODULE(_kvcache, module) {
         return chip && chip->has(Feature::Access256) ? 32 : 16;
       },
       nb::arg("chip"));
+  module.def(
+      "workspace_bytes",
+      [](int64_t queryHeads, int64_t valueSize, int64_t parts, int64_t rows) {
+        return WorkspaceShape{queryHeads, valueSize, parts, rows}.getBytes();
+      },
+      nb::arg("query_heads"), nb::arg("value_size"), nb::arg("parts"),
+      nb::arg("rows"));
   module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));

@@ -85,7 +85,7 @@ protected:
   int64_t getLanes(Value cache, int64_t size, int64_t most);
 
   AttentionOp op;
-  const Frame &frame;
+  Frame frame;
   OpBuilder &builder;
   Location loc;
   DeviceMath f;

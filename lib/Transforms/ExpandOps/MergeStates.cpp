@@ -104,7 +104,7 @@ private:
   }
 
   MergeStatesOp op;
-  const Frame &frame;
+  Frame frame;
   OpBuilder &builder;
   Location loc;
   DeviceMath f;

@@ -108,6 +108,5 @@ void kvcache::expand(WorkspaceSizeOp op, const Frame &frame) {
                        static_cast<int64_t>(op.getValueSize()),
                        static_cast<int64_t>(op.getMaxSplits()),
                        static_cast<int64_t>(op.getSplitRows())};
-  op.replaceAllUsesWith(
-      frame.mul(op.getBatch(), shape.rows * shape.getSlotBytes()));
+  op.replaceAllUsesWith(frame.mul(op.getBatch(), shape.getBytes()));
 }

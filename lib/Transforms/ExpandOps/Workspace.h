@@ -10,19 +10,9 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
 
 #include "Frame.h"
+#include "kvcache/IR/WholeCacheOps.h"
 
 namespace mlir::kvcache {
-
-/// Sizes of a workspace. A slot is a row that may be split: `rows` of each
-/// sequence.
-struct WorkspaceShape {
-  int64_t heads, elements, parts, rows;
-
-  /// Bytes of a slot.
-  int64_t getSlotBytes() const {
-    return 4 * heads * (parts * (elements + 2) + 1);
-  }
-};
 
 /// The partial results of slots in a workspace: weighted sums of values, the
 /// maxima and sums of exponentials, and counters of parts.
@@ -50,7 +40,7 @@ public:
 private:
   Value getCounter(Value slot, Value head) const;
 
-  const Frame &frame;
+  Frame frame;
   OpBuilder &builder;
   Location loc;
   WorkspaceShape shape;

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from .._native import extension
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_f32, check_size
 from ..execution.arrays import Array
@@ -72,12 +74,16 @@ class AttentionSpec:
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
 
-    def workspace_size(self, batch: int) -> int:
-        """The bytes that ``kvcache.workspace_size`` computes."""
+    @cached_property
+    def bytes_per_sequence(self) -> int:
+        """Of the workspace; 0 if rows are not split."""
         if self.splits is None:
             return 0
-        floats = self.splits.most * (self.value_dim + 2) + 1
-        return 4 * batch * self.splits.rows * self.query_heads * floats
+        return int(
+            extension().workspace_bytes(
+                self.query_heads, self.value_dim, self.splits.most, self.splits.rows
+            )
+        )
 
 
 class Workspaces:
@@ -94,7 +100,7 @@ class Workspaces:
             check_given("workspace", given, False)
             return ()
         check_given("workspace", given, self._is_on_gpu or given is not None)
-        size = self._spec.workspace_size(batch)
+        size = batch * self._spec.bytes_per_sequence
         if given is None:
             given = getattr(self._own, "array", None)
             if given is None or given.size < size:

@@ -357,7 +357,7 @@ class Attention(OnLayer):
     def workspace_size(self, batch: int) -> int:
         """The bytes of the workspace of so many sequences; 0 if rows are not split."""
         check_positive(batch=batch)
-        return int(self._spec.workspace_size(int(batch)))
+        return int(batch) * int(self._spec.bytes_per_sequence)
 
     def __call__(
         self,
