@@ -121,6 +121,10 @@ package has.
       show_root_heading: false
       show_root_toc_entry: false
 
+::: kvcache.reach
+    options:
+      heading_level: 2
+
 ::: kvcache.ops
     options:
       heading_level: 2
