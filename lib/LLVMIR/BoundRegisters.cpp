@@ -9,6 +9,7 @@
 #include "kvcache/LLVMIR/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 
 namespace mlir::kvcache {

@@ -9,6 +9,7 @@
 #include "kvcache/LLVMIR/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_CHECKLOWERED

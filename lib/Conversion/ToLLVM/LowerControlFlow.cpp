@@ -21,6 +21,7 @@ namespace mlir::kvcache {
 } // namespace mlir::kvcache
 
 using namespace mlir;
+using namespace mlir::kvcache;
 
 namespace {
 
