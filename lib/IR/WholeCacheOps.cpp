@@ -475,6 +475,24 @@ LogicalResult WorkspaceSizeOp::verify() {
   return verifyWorkspaceBytes(*this, getQueryHeads(), getValueSize());
 }
 
+/// (C9).
+static LogicalResult verifyScaleOfRows(AttentionOp op, StringRef name,
+                                       Value scale, StringRef ofName,
+                                       Value rows) {
+  if (!scale)
+    return success();
+  auto type = cast<ShapedType>(rows.getType());
+  if (type.getElementTypeBitWidth() != 8)
+    return op.emitOpError() << "expects '" << name << "' only for '" << ofName
+                            << "' of fp8, got " << type;
+  auto perHead = dyn_cast<ShapedType>(scale.getType());
+  if (perHead && perHead.getDimSize(0) != type.getDimSize(1))
+    return op.emitOpError()
+           << "expects '" << name << "' to have the " << type.getDimSize(1)
+           << " heads of '" << ofName << "', got " << perHead;
+  return success();
+}
+
 /// (C7).
 static LogicalResult verifyWorkspace(AttentionOp op) {
   if (!op.getWorkspace()) {
@@ -521,7 +539,11 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
                                getKeyCache())) ||
       failed(verifyStaticScale(*this, "value_scale", getValueScale(),
-                               getValueCache())))
+                               getValueCache())) ||
+      failed(verifyScaleOfRows(*this, "query_scale", getQueryScale(), "q",
+                               getQ())) ||
+      failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
+                               getOut())))
     return failure();
   return verifyResults(*this);
 }

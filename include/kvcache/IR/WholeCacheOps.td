@@ -37,6 +37,8 @@ def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
 /// Positions on one axis, or on each of several.
 def KVCache_Positions
     : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
+/// Such rows as attention reads and writes.
+def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 
@@ -356,6 +358,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
 
     Rows that `lse` has no room for are left out. `key_scale` and `value_scale`
     are static scales, the `tensor_scale` of `load`: one, or one for each head.
+    Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
+    divided by `out_scale` and saturates: one number, or one for each head of `q`.
 
     With `workspace`, kernels split what a row sees into parts, which blocks
     compute side by side; the last one merges them. Only rows of sequences of at
@@ -383,6 +387,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       and `split_rows` have their defaults.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
+    - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
+      have one factor or the heads of `q`.
 
     Example:
 
@@ -402,12 +408,12 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_DenseRows, "queries, [total, Hq, E]">:$q,
+    Arg<KVCache_NarrowRows, "queries, [total, Hq, E]">:$q,
     Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
     Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
     Arg<F32, "a factor of scores">:$scale,
-    Arg<KVCache_DenseRows, "the output, [total, Hq, Ev]">:$out,
+    Arg<KVCache_NarrowRows, "the output, [total, Hq, Ev]">:$out,
     Arg<Optional<KVCache_DenseOf<[F32], 2>>, "logarithms of sums, [total, Hq]">
         :$lse,
     Arg<Optional<MemRefRankOf<[I8], [1]>>, "memory for partial results">
@@ -421,6 +427,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
+    Arg<Optional<KVCache_StaticScale>, "a scale of queries, or [Hq]">
+        :$query_scale,
+    Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [Hq]">
+        :$out_scale,
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
     OptionalAttr<F64Attr>:$soft_cap,
@@ -435,6 +445,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
     (`sinks` $sinks^)? (`mask` $mask^)? (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
+    (`query_scale` $query_scale^)? (`out_scale` $out_scale^)?
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{

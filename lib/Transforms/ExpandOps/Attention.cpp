@@ -112,6 +112,11 @@ Value AttentionBase::getFactor() {
   return f.div(op.getScale(), f.constant(op.getSoftCap()->convertToDouble()));
 }
 
+Value AttentionBase::getFactor(Value factor, Value queryHead) {
+  Value scale = loadStaticScale(frame, op.getQueryScale(), queryHead);
+  return scale ? f.mul(factor, scale) : factor;
+}
+
 Value AttentionBase::bend(Value products) {
   if (!op.getSoftCap())
     return products;
@@ -132,9 +137,11 @@ RowSum AttentionBase::addSink(const RowSum &sum, Value queryHead) {
   return {max, f.fma(sum.total, shrink, weight), f.mul(sum.factor, shrink)};
 }
 
-Value AttentionBase::getQuotient(const RowSum &sum) {
-  return f.select(f.isZero(sum.total), f.constant(0),
-                  f.div(sum.factor, sum.total));
+Value AttentionBase::getQuotient(const RowSum &sum, Value queryHead) {
+  Value total = sum.total;
+  if (Value scale = loadStaticScale(frame, op.getOutScale(), queryHead))
+    total = f.mul(total, scale);
+  return f.select(f.isZero(sum.total), f.constant(0), f.div(sum.factor, total));
 }
 
 void AttentionBase::storeLogarithm(const RowSum &sum, Value row,

@@ -67,13 +67,15 @@ protected:
   /// What queries are multiplied by: scores are in base 2, or with a soft cap
   /// arguments of the tanh.
   Value getFactor();
+  /// The factor, with the scale of the queries of a head.
+  Value getFactor(Value factor, Value queryHead);
   /// Scores in base 2 of the products of queries and keys.
   Value bend(Value products);
 
   /// Adds the sink of a head, if there are sinks.
   RowSum addSink(const RowSum &sum, Value queryHead);
   /// What the weighted values of a row are multiplied by; 0 without tokens.
-  Value getQuotient(const RowSum &sum);
+  Value getQuotient(const RowSum &sum, Value queryHead);
   /// Stores the logarithm of a row, if there is room for it.
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
 

@@ -214,7 +214,7 @@ private:
   void beginRow(const Row &row) {
     checkRow(row.row);
     Type f32 = builder.getF32Type();
-    Value factors = f.splat(factor, keyLanes);
+    Value factors = f.splat(getFactor(factor, row.head), keyLanes);
     forPieces(keySize, keyLanes, [&](Value d) {
       Value q = loadDense(frame, op.getQ(), {row.row, row.head}, d, keyLanes);
       storeVector(f.mul(convertLanes(frame, q, f32), factors), queries,
@@ -352,7 +352,7 @@ private:
     RowSum sum = addSink(
         {load(maxima, row.inBlock), load(totals, row.inBlock), f.constant(1)},
         row.head);
-    Value factors = f.splat(getQuotient(sum), valueLanes);
+    Value factors = f.splat(getQuotient(sum, row.head), valueLanes);
     forPieces(valueSize, valueLanes, [&](Value d) {
       Value values = loadVector(sums, row.inBlock, d, valueLanes);
       storeDense(frame, f.mul(values, factors), op.getOut(),

@@ -386,15 +386,18 @@ private:
 
   void loadQueries() {
     checkRow(row);
-    Value factors = f.splat(getFactor(), plan.width);
+    Value factor = getFactor();
     queries.clear();
-    for (int64_t g = 0; g < plan.rows; ++g)
+    for (int64_t g = 0; g < plan.rows; ++g) {
+      Value queryHead = getQueryHead(g);
+      Value factors = f.splat(getFactor(factor, queryHead), plan.width);
       for (int64_t p = 0; p < keyPieces; ++p) {
-        Value q = loadDense(frame, op.getQ(), {row, getQueryHead(g)},
-                            getElement(p), plan.width);
+        Value q = loadDense(frame, op.getQ(), {row, queryHead}, getElement(p),
+                            plan.width);
         queries.push_back(
             f.mul(convertLanes(frame, q, builder.getF32Type()), factors));
       }
+    }
   }
 
   Sums getNoSums() {
@@ -551,7 +554,7 @@ private:
       auto [ofTokens, values] = reduceRow(sums, g);
       Value queryHead = getQueryHead(g);
       RowSum sum = addSink(ofTokens, queryHead);
-      Value factors = f.splat(getQuotient(sum), plan.width);
+      Value factors = f.splat(getQuotient(sum, queryHead), plan.width);
       frame.runIf(isFirst, [&, &values = values] {
         for (auto [p, value] : llvm::enumerate(values))
           storeDense(frame, f.mul(value, factors), op.getOut(),

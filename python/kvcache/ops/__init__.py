@@ -12,7 +12,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance, check_positive
 from ..dtypes import DTypeLike
 from .append import AppendOptions
-from .arguments import check_dense, check_static, dense_dtype
+from .arguments import check_converted, check_dense, check_static, dense_dtype
 from .attention import make_spec, make_splits
 from .operations import (
     Append,
@@ -201,6 +201,7 @@ def attention(
     static_scales: bool = False,
     *,
     chunk: int | None = None,
+    out_dtype: DTypeLike | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -216,7 +217,7 @@ def attention(
         value_dim: Elements of a row that are its value: for a latent cache, the first of
             the row of keys. Unless given, ``head_dim``; a latent cache needs it.
         target: As in ``jit``.
-        dtype: Of queries and outputs, as for ``append``.
+        dtype: Of queries, as for ``append``, or of fp8.
         mask: Whether calls say which of the new tokens a query sees, as trees of drafts
             need it; usually without ``causal``.
         rows: Whether calls say which rows of the cache a query sees, for sparse
@@ -228,6 +229,8 @@ def attention(
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         chunk: A token sees only those of its chunk: the sequence is divided into chunks
             of so many tokens, from its first on.
+        out_dtype: Of outputs, as for queries. Unless given, that of the queries, and
+            bf16 if they are of fp8.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -236,7 +239,12 @@ def attention(
         TypeError: An argument is no number, or no flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
-    name = dense_dtype(params, dtype)
+    name = dense_dtype(params, None)
+    if dtype is not None:
+        name = check_converted("dtype", dtype)
+    out = "bf16" if name.startswith("f8") else name
+    if out_dtype is not None:
+        out = check_converted("out_dtype", out_dtype)
     check_static(params, static_scales)
     spec = make_spec(
         params,
@@ -251,6 +259,7 @@ def attention(
         value_dim,
         make_splits(split_tokens, max_splits, split_rows),
         static_scales,
+        (name, out),
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

@@ -37,6 +37,10 @@ def check_dense(dtype: DTypeLike) -> str:
     return _check_dtype("dtype", dtype, _DENSE)
 
 
+def check_converted(name: str, dtype: DTypeLike) -> str:
+    return _check_dtype(name, dtype, _CONVERTED)
+
+
 def number_dtype(name: str, dtype: DTypeLike | None) -> str | None:
     """The MLIR type of an optional array of numbers."""
     return None if dtype is None else _check_dtype(name, dtype, _NUMBERS)

@@ -50,6 +50,7 @@ class AttentionSpec:
         value_dim: Elements of a row of values that are read.
         splits: How rows are split, if they are.
         static_scales: Whether calls give static scales.
+        dtypes: Of queries and outputs.
     """
 
     query_heads: int
@@ -63,6 +64,15 @@ class AttentionSpec:
     value_dim: int
     splits: Splits | None
     static_scales: bool
+    dtypes: tuple[str, str]
+
+    @property
+    def scaled_rows(self) -> tuple[str, ...]:
+        """The names of the scales of queries and outputs: those of fp8 have one."""
+        names = "query_scale", "out_scale"
+        return tuple(
+            name for name, dtype in zip(names, self.dtypes) if dtype.startswith("f8")
+        )
 
     @property
     def extra(self) -> dict[str, str]:
@@ -126,6 +136,7 @@ def make_spec(
     value_dim: int | None,
     splits: Splits | None,
     static_scales: bool,
+    dtypes: tuple[str, str],
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -160,6 +171,7 @@ def make_spec(
         int(value_dim),
         splits,
         bool(static_scales),
+        dtypes,
     )
 
 
@@ -175,11 +187,11 @@ def make_splits(
 
 
 def attention_arguments(
-    spec: AttentionSpec, params: KVCacheParams, dtype: str, scales: dict[str, str]
+    spec: AttentionSpec, params: KVCacheParams, scales: dict[str, str]
 ) -> str:
     """The arguments behind those of the collection and the layer."""
-    q, out, lse = _types(spec, params, dtype)
-    more = {**_workspace(spec), **spec.extra, **scales}
+    q, out, lse = _types(spec, params)
+    more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
     extra = "".join(f", %{name}: {type_}" for name, type_ in more.items())
     return (
         f"%q: {q}, %row_offsets: memref<?xi32>,\n"
@@ -190,12 +202,11 @@ def attention_arguments(
 def attention_op(
     spec: AttentionSpec,
     params: KVCacheParams,
-    dtype: str,
     views: list[str],
     scales: dict[str, str],
 ) -> str:
     """The op over the views; ``scales`` are the types of static scales by name."""
-    q, out, lse = _types(spec, params, dtype)
+    q, out, lse = _types(spec, params)
     options = ["causal"] if spec.causal else []
     if spec.window is not None:
         options.append(f"window = {spec.window}")
@@ -208,7 +219,7 @@ def attention_op(
         options.append(f"max_splits = {spec.splits.most}")
         options.append(f"split_rows = {spec.splits.rows}")
     attributes = f" {{{', '.join(options)}}}" if options else ""
-    more = {**spec.extra, **scales}
+    more = {**spec.extra, **scales, **_row_scales(spec)}
     workspace = _workspace(spec)
     front, back = (
         "".join(f" {name} %{name}" for name in names) for names in (workspace, more)
@@ -226,10 +237,13 @@ def _workspace(spec: AttentionSpec) -> dict[str, str]:
     return {} if spec.splits is None else {"workspace": "memref<?xi8>"}
 
 
-def _types(
-    spec: AttentionSpec, params: KVCacheParams, dtype: str
-) -> tuple[str, str, str]:
+def _row_scales(spec: AttentionSpec) -> dict[str, str]:
+    return dict.fromkeys(spec.scaled_rows, f"memref<{spec.query_heads}xf32>")
+
+
+def _types(spec: AttentionSpec, params: KVCacheParams) -> tuple[str, str, str]:
     heads = spec.query_heads
-    q = rows_type("?", heads, params.head_dim, dtype)
-    out = rows_type("?", heads, spec.value_dim, dtype)
+    of_queries, of_outputs = spec.dtypes
+    q = rows_type("?", heads, params.head_dim, of_queries)
+    out = rows_type("?", heads, spec.value_dim, of_outputs)
     return q, out, f"memref<?x{heads}xf32>"

@@ -119,14 +119,14 @@ class OnLayer(Operation):
         if not spec.static_scales:
             return ()
         heads = spec.params.n_kv_heads_per_device
-        return tuple(
-            (
-                _repeat(float(scale), heads)
-                if isinstance(scale, int | float | np.number)
-                else scale
-            )
-            for _, scale in given
-        )
+        return tuple(_of_heads(scale, heads) for _, scale in given)
+
+
+def _of_heads(scale: Scale, heads: int) -> Any:
+    """A scale as f32 [heads]."""
+    if isinstance(scale, int | float | np.number):
+        return _repeat(float(scale), heads)
+    return scale
 
 
 @functools.lru_cache(maxsize=1024)
@@ -374,6 +374,8 @@ class Attention(OnLayer):
         workspace: Array | None = None,
         key_scale: Scale = None,
         value_scale: Scale = None,
+        query_scale: Scale = None,
+        out_scale: Scale = None,
         device: int = 0,
     ) -> None:
         """Attends to all tokens, those of this step included: append them first.
@@ -399,6 +401,9 @@ class Attention(OnLayer):
             key_scale: What keys are multiplied by, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.
+            query_scale: What queries of fp8 are multiplied by: a number, or float32
+                [query_heads]. 1 unless given.
+            out_scale: What outputs of fp8 are divided by, in the same way.
             device: Whose tensors it reads.
         """
         collection, offsets = _step(inputs, layer, device)
@@ -416,7 +421,18 @@ class Attention(OnLayer):
         lse = self._no_lse if lse is None else lse
         dense = q, offsets, out, lse, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
-        self._call(*collection, layer, *dense, *scales)
+        of_rows = self._scales_of_rows(query_scale=query_scale, out_scale=out_scale)
+        self._call(*collection, layer, *dense, *scales, *of_rows)
+
+    def _scales_of_rows(self, **scales: Scale) -> tuple[Array, ...]:
+        for name, scale in scales.items():
+            if scale is not None and name not in self._spec.scaled_rows:
+                raise ValueError(f"expects {name!r} only for fp8")
+        given = (scales[name] for name in self._spec.scaled_rows)
+        return tuple(
+            _of_heads(1.0 if scale is None else scale, self._spec.query_heads)
+            for scale in given
+        )
 
 
 def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:

@@ -126,9 +126,9 @@ def attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -
     params, spec = subject
     names = LayerSpec(params, static_scales=spec.static_scales).scales
     scales = dict.fromkeys(names, f"memref<{params.n_kv_heads_per_device}xf32>")
-    arguments = f"%layer: index, {attention_arguments(spec, params, dtype, scales)}"
+    arguments = f"%layer: index, {attention_arguments(spec, params, scales)}"
     views = [view for _, view in _views(params)]
-    body = attention_op(spec, params, dtype, views, scales)
+    body = attention_op(spec, params, views, scales)
     return _function("attention", params, arguments, body, views=True)
 
 

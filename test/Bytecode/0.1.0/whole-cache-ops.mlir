@@ -48,6 +48,10 @@ module {
     %0:2 = kvcache.attention %arg0, %arg1, %arg2, %arg3 outs(%arg4, %arg5) rows %arg6 : tensor<?x128x576xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, tensor<?xi32>, f32, tensor<?x128x512xbf16>, tensor<?x128xf32>, tensor<?x2048xi32> -> tensor<?x128x512xbf16>, tensor<?x128xf32>
     return %0#0 : tensor<?x128x512xbf16>
   }
+  func.func @narrow_attention(%arg0: memref<?x32x128xf8E4M3FN>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xf8E5M2>, %arg5: memref<32xf32>) {
+    kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) query_scale %arg3 out_scale %arg5 : memref<?x32x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xf8E5M2>, f32, memref<32xf32>
+    return
+  }
   func.func @split_attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?xi8>, %arg6: memref<8xf32>, %arg7: index) -> (index, index) {
     %0 = kvcache.workspace_size %arg7 {query_heads = 32 : i64, value_size = 128 : i64}
     %1 = kvcache.workspace_size %arg7 {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}

@@ -313,3 +313,26 @@ func.func @c8_heads(%q: memref<?x32x128xbf16>, %k: !fp8, %n: memref<?xi32>, %s: 
   kvcache.attention %q, %k, %k, %n, %s outs(%out) value_scale %x : memref<?x32x128xbf16>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<32xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C9)
+func.func @c9_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'query_scale' only for 'q' of fp8, got 'memref<?x32x128xbf16>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) query_scale %s : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf8E4M3FN>, %o: memref<8xf32>) {
+  // expected-error @below {{expects 'out_scale' to have the 32 heads of 'out', got 'memref<8xf32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) out_scale %o : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xf8E4M3FN>, memref<8xf32>
+  return
+}

@@ -115,6 +115,15 @@ func.func @latent_attention(%q: tensor<?x128x576xbf16>, %cache: !mla, %n: tensor
   return %r#0 : tensor<?x128x512xbf16>
 }
 
+// CHECK-LABEL: func.func @narrow_attention(
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}) query_scale %{{.*}} out_scale %{{.*}} : memref<?x32x128xf8E4M3FN>, {{.*}}, memref<?x32x128xf8E5M2>, f32, memref<32xf32>
+func.func @narrow_attention(%q: memref<?x32x128xf8E4M3FN>, %cache: !fp8, %n: memref<?xi32>, %scale: f32,
+                            %out: memref<?x32x128xf8E5M2>, %each: memref<32xf32>) {
+  kvcache.attention %q, %cache, %cache, %n, %scale outs(%out) query_scale %scale out_scale %each
+      : memref<?x32x128xf8E4M3FN>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xf8E5M2>, f32, memref<32xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @split_attention(
 // CHECK:         kvcache.workspace_size %{{.*}} {query_heads = 32 : i64, value_size = 128 : i64}
 // CHECK:         kvcache.workspace_size %{{.*}} {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}

@@ -125,7 +125,8 @@ def run(params, dtype, inputs, group, options, scale, seed=1, extra=2, **arrays)
     total = len(inputs.tokens)
     kind = kvcache.dtypes.dtype(dtype)
     q = (2 * rng.standard_normal((total + extra, heads, params.head_dim))).astype(kind)
-    out = np.full((total + extra, heads, options.get("value_dim") or params.head_dim), 7, kind)
+    out_kind = kvcache.dtypes.dtype(options.get("out_dtype") or dtype)
+    out = np.full((total + extra, heads, options.get("value_dim") or params.head_dim), 7, out_kind)
     lse = np.full((total + extra, heads), 7, np.float32)
     sinks = (3 * rng.standard_normal(heads)).astype(np.float32) if options.get("sinks") else None
     attend = kvcache.ops.attention(params, heads, dtype=dtype, **options)
@@ -298,6 +299,50 @@ def test_static_scales(format_, mla, target, splits):
     options = {"value_dim": 48, "static_scales": True, **splits}
     params = make_params(format_, 1 if mla else 2, mla=mla)
     check(params, FORMATS[format_][2], FEW, FEW_NEW, 3, target, **options)
+
+
+@pytest.mark.parametrize(
+    "format_, mla, dtype, out_dtype",
+    [
+        ("fp8", False, "f8E4M3FN", "f8E4M3FN"),
+        ("bf16", False, "f8E5M2", "bf16"),
+        ("f32", False, "f32", "f8E5M2"),
+        ("bf16", True, "f8E4M3FN", "f8E4M3FN"),
+    ],
+)
+@pytest.mark.parametrize(
+    "target, splits",
+    [("cpu", {}), (CHIPS[0], {}), (CHIPS[1], SPLITS), (CHIPS[2], SPLITS)],
+)
+def test_queries_and_outputs_of_fp8(format_, mla, dtype, out_dtype, target, splits):
+    """A scale for each head or for all; outputs of the first head are too large."""
+    params = make_params(format_, 1 if mla else 2, mla=mla)
+    _, inputs = fill(params, FORMATS[format_][2], (37,), (2,))
+    size = 48 if mla else 64
+    options = {"value_dim": size, "out_dtype": out_dtype, "target": target, **splits}
+    is_narrow, is_narrow_out = (name.startswith("f8") for name in (dtype, out_dtype))
+    query_scale, out_scale = np.float32(0.3), np.array([1e-8, 0.01, 3, 0.5], np.float32)
+    if dtype == "f8E5M2":
+        query_scale = np.array([0.5, 2, 0.1, 0], np.float32)
+    scales = {"query_scale": query_scale} if is_narrow else {}
+    scales |= {"out_scale": out_scale} if is_narrow_out else {}
+    group = 4 // params.n_kv_heads_per_device
+    q, out, lse, _ = run(params, dtype, inputs, group, options, 0.125, **scales)
+    keys, *values = dense(params, inputs, 39)
+    values = (values[0] if values else keys)[0, ..., :size]
+    factors = np.broadcast_to(query_scale if is_narrow else 1, 4)[:, None]
+    wanted, wanted_lse = model(
+        q.astype(np.float64) * factors, keys[0], values, 0.125, True, None, None, None
+    )
+    wanted /= out_scale[:, None] if is_narrow_out else 1
+    info = ml_dtypes.finfo(kvcache.dtypes.dtype(out_dtype))
+    largest = float(info.max)
+    assert not is_narrow_out or (np.abs(out[:, 0].astype(float)) == largest).mean() > 0.9
+    wanted = np.clip(wanted, -largest, largest)
+    least = float(info.smallest_subnormal)
+    bound = float(info.eps) / 2 * np.abs(wanted) + least / 2 + 3e-6 * np.abs(wanted).max(-1, keepdims=True)
+    assert (np.abs(out.astype(np.float64) - wanted) <= bound * 1.01).all()
+    assert close_lse(lse, wanted_lse)
 
 
 @pytest.mark.parametrize(
@@ -548,7 +593,7 @@ def test_large_scores():
             "'split_rows' to be positive, got -1",
         ),
         ({"max_splits": 1.5}, TypeError, "'max_splits'"),
-        ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, got f64"),
+        ({"dtype": "f64"}, ValueError, "'dtype' to be one of f32, f16, bf16, f8E4M3FN, f8E5M2, got f64"),
     ],
 )
 def test_wrong_options(arguments, error, message):
@@ -582,5 +627,10 @@ def test_wrong_calls():
         attend(inputs, 0, q, out=q.copy(), scale=1, key_scale=2)
     with pytest.raises(ValueError, match="or of fp8, for 'static_scales', got f32"):
         kvcache.ops.attention(params, 4, static_scales=True)
+    for name in ("query_scale", "out_scale"):
+        with pytest.raises(ValueError, match=f"expects '{name}' only for fp8"):
+            attend(inputs, 0, q, out=q.copy(), scale=1, **{name: 2})
+    with pytest.raises(ValueError, match="'out_dtype' to be one of .*, got i8"):
+        kvcache.ops.attention(params, 4, out_dtype="i8")
     with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):
         kvcache.ops.attention(make_params(heads=1, mla=True), 4)
