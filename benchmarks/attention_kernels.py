@@ -2,7 +2,13 @@
 """What the kernels of kvcache.attention take of a chip, for each variant.
 
 Blocks are those that registers leave room for on a multiprocessor. Bytes in flight are those of global loads of the loop
-over tokens whose registers no instruction has used yet, of all threads of these blocks. Nothing runs on a GPU.
+over tokens whose registers no instruction has used yet, of all threads of these blocks.
+
+Peaks are those of bandwidth, and the parts of them are estimates, the least of three, in a batch that fills the chip: what
+copies reach; what the bytes in flight allow (Little's law); and what the instructions of the loop over tokens allow. A
+multiprocessor issues four of a warp in a clock, of which two are integer arithmetic or conversions, one is a shuffle, and
+every second one a function (CUDA C++ programming guide, throughput of native arithmetic instructions). The emulator's meter
+says how often bytes of the cache are read. Nothing runs on a GPU.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -12,6 +18,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,13 +26,55 @@ from typing import Any
 try:
     import facts
     import kvcache
+    import numpy as np
     from report import Table
 except ImportError as error:
     sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
 
 CHIP = "sm_90a"
-TITLES = ("variant", "kernels", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM")
 REGISTERS, MOST_BLOCKS = 65536, 32  # of an SM from sm_80 on, but for those of desktops
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU: bytes a second and clocks as published, and KiB in flight that an SM needs for all of them."""
+
+    name: str
+    chip: str
+    bandwidth: float
+    multiprocessors: int
+    clock: float
+    in_flight: int
+
+    @property
+    def bytes_a_clock(self) -> float:
+        """Of the memory, for each multiprocessor."""
+        return self.bandwidth / self.multiprocessors / self.clock
+
+
+DEVICES = [Device("H200", "sm_90a", 4.8e12, 132, 1.83e9, 25), Device("B200", "sm_100a", 7.67e12, 148, 1.85e9, 41)]
+REACHABLE = 0.9  # of the peak, by copies
+TITLES = (
+    "variant",
+    "kernels",
+    "SASS",
+    "registers",
+    "shared memory",
+    "blocks an SM",
+    "KiB in flight an SM",
+    "reads of the cache",
+    *(f"of {device.name}'s peak" for device in DEVICES),
+    "limit",
+)
+# Instructions of a warp that a multiprocessor takes in a clock: of all kinds, and of those that have less.
+ISSUED = 4.0
+RATES = {
+    "integers": (2.0, "IADD3 LOP3 LEA SHF ISETP PRMT SEL VIADD VIMNMX IABS FSEL FMNMX FSETP F2FP F2F I2F F2I".split()),
+    "multiplications": (2.0, ["IMAD"]),
+    "shuffles": (1.0, ["SHFL"]),
+    "functions": (0.5, ["MUFU"]),
+}
+TOKENS = 64
 
 
 @dataclass(frozen=True)
@@ -38,15 +87,23 @@ class Variant:
     heads: int = 8
     query_heads: int = 32
     size: int = 128
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
 
-    def compile(self, chip: str) -> kvcache.CompiledModule:
+    @property
+    def params(self) -> kvcache.KVCacheParams:
         config = kvcache.KVCacheQuantizationConfig(*self.scale) if self.scale else None
-        params = kvcache.KVCacheParams(
-            self.dtype, self.heads, self.size, page_size=64, total_num_layers=1,
-            kvcache_quant_config=config, is_mla="value_dim" in self.options,
+        return kvcache.KVCacheParams(
+            self.dtype,
+            self.heads,
+            self.size,
+            page_size=64,
+            total_num_layers=1,
+            kvcache_quant_config=config,
+            is_mla="value_dim" in self.options,
         )
-        return kvcache.ops.attention(params, self.query_heads, dtype="bf16", **self.options).compile(chip)
+
+    def make(self, target: str) -> kvcache.ops.Attention:
+        return kvcache.ops.attention(self.params, self.query_heads, target=target, dtype="bf16", **self.options)
 
 
 SPLIT = {"split_tokens": 256}
@@ -70,19 +127,90 @@ VARIANTS = [
 ]
 
 
-def measure(variant: Variant, chip: str) -> tuple[str, ...]:
-    """The row of the table."""
-    kernels = variant.compile(chip).kernels
-    (kernel,) = kernels.values()
+@dataclass(frozen=True)
+class Need:
+    """What a variant's kernel takes of a chip.
+
+    Attributes:
+        found: Its code and memory.
+        blocks: Of a multiprocessor.
+        in_flight: KiB of a multiprocessor.
+        reads: Bytes read of global memory for each byte of the cache.
+    """
+
+    found: facts.Facts
+    blocks: int
+    in_flight: float
+    reads: float
+
+    def estimate(self, device: Device) -> tuple[float, str]:
+        """The part of the peak of bandwidth, and what limits it."""
+        loop = self.found.code.main_loop
+        assert loop is not None
+        limits = {"copies": REACHABLE, "bytes in flight": REACHABLE * self.in_flight / device.in_flight}
+        clocks = {"instructions": loop.instructions / ISSUED}
+        for kind, (rate, names) in RATES.items():
+            clocks[kind] = sum(loop.by_name[name] for name in names) / rate
+        for kind, spent in clocks.items():
+            limits[kind] = 32 * loop.global_bytes / self.reads / max(spent, 1) / device.bytes_a_clock
+        limit = min(limits, key=lambda kind: limits[kind])
+        return limits[limit], limit
+
+
+@functools.lru_cache(maxsize=None)
+def find_need(variant: Variant, chip: str) -> Need:
+    (kernel,) = variant.make("cpu").compile(chip).kernels.values()
     found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
     threads = kernel.block_size[0]
     # Registers are given to warps, in steps of 8 for each thread.
     blocks = min(REGISTERS // (threads * -(-found.registers // 8) * 8), MOST_BLOCKS)
     assert found.code.main_loop is not None
     in_flight = found.code.main_loop.bytes_in_flight * threads * blocks / 1024
-    shared = found.static_shared + found.dynamic_shared
-    counts = len(kernels), found.code.instructions, found.registers, shared, blocks
-    return variant.title, *map(str, counts), f"{in_flight:.0f}"
+    return Need(found, blocks, in_flight, count_reads(variant, chip))
+
+
+def count_reads(variant: Variant, chip: str) -> float:
+    """Bytes that a decode step reads of global memory, for each byte of the cache: of further tokens."""
+    read, held = (b - a for a, b in zip(*(count_bytes(variant, chip, tokens) for tokens in (TOKENS, 2 * TOKENS))))
+    return read / held
+
+
+def count_bytes(variant: Variant, chip: str, tokens: int) -> tuple[int, int]:
+    """Bytes that a decode step of one sequence reads of global memory, and bytes of the sequence in the cache."""
+    params = variant.params
+    manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=tokens, num_pages=tokens // 64)
+    manager.claim(0, np.arange(tokens - 1))
+    manager.step([0])
+    manager.grow(0, [0])
+    inputs = manager.inputs([0])
+    attend = variant.make(f"emulator:{chip}")
+    program = kvcache.jit(attend.source, target=attend.target, meter=True)
+    shape = 1, variant.query_heads, variant.size
+    q = np.zeros(shape, kvcache.dtypes.dtype("bf16"))
+    out = np.zeros((*shape[:2], variant.options.get("value_dim", variant.size)), q.dtype)
+    more: list[Any] = [np.zeros(attend.workspace_size(1), np.int8)] if "split_tokens" in variant.options else []
+    if variant.options.get("sinks"):
+        more.append(np.zeros(variant.query_heads, np.float32))
+    if variant.options.get("mask"):
+        more.append(np.ones((1, 1), np.int32))
+    if variant.options.get("rows"):
+        more.append((inputs.lut[0, : tokens // 64, None] * 64 + np.arange(64)).reshape(1, -1).astype(np.int32))
+    offsets = inputs.row_offsets.view(np.int32)
+    lse = np.zeros((1, variant.query_heads), np.float32)
+    program.call("attention", *inputs.collection(0), 0, q, offsets, out, lse, 1.0, *more)
+    (launch,) = program.launches
+    return launch.global_bytes_read, tokens * params.bytes_per_block // 64
+
+
+def measure(variant: Variant, chip: str) -> tuple[str, ...]:
+    """The row of the table."""
+    need = find_need(variant, chip)
+    shared = need.found.static_shared + need.found.dynamic_shared
+    counts = 1, need.found.code.instructions, need.found.registers, shared, need.blocks
+    estimates = [find_need(variant, device.chip).estimate(device) for device in DEVICES]
+    parts = [f"{100 * part:.0f} %" for part, _ in estimates]
+    limits = list(dict.fromkeys(limit for _, limit in estimates))
+    return variant.title, *map(str, counts), f"{need.in_flight:.0f}", f"{need.reads:.1f}", *parts, ", ".join(limits)
 
 
 def main() -> None:

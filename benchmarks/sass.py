@@ -106,13 +106,14 @@ class Block:
 class Loop:
     """The instructions of a loop, and the bytes that a thread reads in an iteration, but for bulk copies.
 
-    ``bytes_in_flight`` are those of an iteration.
+    ``bytes_in_flight`` are those of an iteration, and ``by_name`` counts instructions by their base names.
     """
 
     instructions: int
     global_bytes: int
     shared_bytes: int
     bytes_in_flight: int = field(default=0, compare=False)
+    by_name: Counter[str] = field(default_factory=Counter, compare=False)
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,8 @@ def _describe_longest(blocks: list[Block], loops: list[set[int]]) -> Loop | None
     for instruction in longest:
         read[_SPACES.get(instruction.base, "")] += instruction.width
     global_bytes = read["global load"] + read["global to shared"]
-    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest))
+    names = Counter(instruction.base for instruction in longest)
+    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest), names)
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

@@ -19,10 +19,12 @@ def test_docs_show_all_variants():
 
 
 @needs_ptxas
-@pytest.mark.parametrize("number", [0, 2, 6, 11, 14])
+@pytest.mark.parametrize("number", [2, 11])
 def test_docs_show_what_kernels_take(number):
     """Another version of LLVM or ptxas may choose other instructions, but not many."""
     row = ROWS[ROWS.index(list(attention_kernels.TITLES)) + 2 + number]
     found = attention_kernels.measure(attention_kernels.VARIANTS[number], attention_kernels.CHIP)
     assert found[0] == row[0] and found[1] == row[1]
-    assert list(map(float, found[2:])) == pytest.approx(list(map(float, row[2:])), rel=0.1, abs=1)
+    numbers, wanted = ([float(cell.removesuffix(" %")) for cell in cells[2:-1]] for cells in (found, row))
+    assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
+    assert found[-1] == row[-1]
