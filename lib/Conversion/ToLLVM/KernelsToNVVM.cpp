@@ -34,7 +34,7 @@ namespace {
 struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
-    if (failed(lowerKernelMessages(module)))
+    if (failed(checkAlignments(module)) || failed(lowerKernelMessages(module)))
       return signalPassFailure();
     orderAtomicUpdates(module);
     LowerToLLVMOptions options(
@@ -54,6 +54,29 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
   }
 
 private:
+  /// The patterns of MLIR give variables of kernels any alignment.
+  static LogicalResult checkAlignments(gpu::GPUModuleOp module) {
+    StringRef name = LLVM::LLVMDialect::getAlignAttrName();
+    auto check = [&](gpu::GPUFuncOp kernel, Attribute attribute) {
+      auto alignment = dyn_cast_or_null<IntegerAttr>(attribute);
+      if (!attribute || (alignment && alignment.getValue().isPowerOf2()))
+        return success();
+      return LogicalResult(kernel.emitOpError("expects '")
+                           << name
+                           << "' of its variables to be a power of two, got "
+                           << attribute);
+    };
+    for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
+      for (unsigned i = 0; i < kernel.getNumWorkgroupAttributions(); ++i)
+        if (failed(check(kernel, kernel.getWorkgroupAttributionAttr(i, name))))
+          return failure();
+      for (unsigned i = 0; i < kernel.getNumPrivateAttributions(); ++i)
+        if (failed(check(kernel, kernel.getPrivateAttributionAttr(i, name))))
+          return failure();
+    }
+    return success();
+  }
+
   /// Some patterns of MLIR call functions that they declare in the module of
   /// the host.
   static LogicalResult checkCallees(gpu::GPUModuleOp module) {

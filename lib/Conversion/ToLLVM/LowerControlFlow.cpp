@@ -52,7 +52,7 @@ private:
         ops.push_back(op);
     });
     for (Operation *op : ops)
-      if (failed(checkInFunction(op)))
+      if (failed(kvcache::checkInFunction(op)))
         return failure();
     PatternRewriter rewriter(&getContext());
     for (Operation *op : llvm::reverse(ops)) {

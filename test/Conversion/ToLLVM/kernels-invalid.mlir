@@ -79,3 +79,21 @@ gpu.module @kernels {
   // expected-error @+1 {{'gpu.printf' op is in no function of its module}}
   gpu.printf "done"
 }
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @+1 {{'gpu.func' op expects 'llvm.align' of its variables to be a power of two, got 9223372036854775807 : i64}}
+  gpu.func @alignment_of_shared_memory() workgroup(%a: memref<4xf32, #gpu.address_space<workgroup>> {llvm.align = 9223372036854775807 : i64}) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @+1 {{expects 'llvm.align' of its variables to be a power of two, got 3 : i64}}
+  gpu.func @alignment_of_private_memory() private(%a: memref<4xf32, #gpu.address_space<private>> {llvm.align = 3 : i64}) kernel {
+    gpu.return
+  }
+}
