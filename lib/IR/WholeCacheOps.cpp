@@ -118,9 +118,10 @@ static LogicalResult verifyPacked(Operation *op, StringRef name, Type type) {
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref || memref.getRank() < 2)
     return success();
-  auto [strides, offset] = memref.getStridesAndOffset();
-  int64_t rank = memref.getRank();
-  if (strides[rank - 1] == 1 &&
+  SmallVector<int64_t> strides;
+  int64_t offset, rank = memref.getRank();
+  if (succeeded(memref.getStridesAndOffset(strides, offset)) &&
+      strides[rank - 1] == 1 &&
       strides[rank - 2] == memref.getDimSize(rank - 1))
     return success();
   return op->emitOpError() << "expects the heads and elements of '" << name
@@ -211,7 +212,7 @@ static LogicalResult verifyRope(AppendOp op, int64_t headSize) {
     return op.emitOpError("expects 'rope' to have an even, static number of "
                           "columns");
   int64_t begin = op.getRopeBegin();
-  if (begin < 0 || begin + size > headSize)
+  if (begin < 0 || size > headSize || begin > headSize - size)
     return op.emitOpError() << "expects 'rope_begin' (" << begin << ") and the "
                             << size << " columns of 'rope' to be in a head of "
                             << headSize << " elements";
@@ -372,10 +373,10 @@ LogicalResult CopyOp::verify() {
   auto verifyRange = [&](StringRef name, int64_t begin,
                          CacheTypeInterface cache) -> LogicalResult {
     if (begin >= 0 && getNumHeads() >= 1 &&
-        begin + getNumHeads() <= cache.getNumHeads())
+        begin <= cache.getNumHeads() - getNumHeads())
       return success();
-    return emitOpError() << "expects heads " << begin << " to "
-                         << begin + getNumHeads() << " to be among the "
+    return emitOpError() << "expects " << getNumHeads() << " heads from "
+                         << begin << " on to be among the "
                          << cache.getNumHeads() << " of '" << name << "'";
   };
   return success(succeeded(verifyRange("source", getSourceHead(), source)) &&

@@ -167,7 +167,7 @@ func.func @c1_gather(%cache: !cache, %out: memref<?x?x8x64xbf16>) {
 
 // (C2) of copy
 func.func @c2_copy(%cache: !cache, %small: !small) {
-  // expected-error @below {{expects heads 0 to 8 to be among the 2 of 'target'}}
+  // expected-error @below {{expects 8 heads from 0 on to be among the 2 of 'target'}}
   kvcache.copy %cache to %small : !cache, !small
   return
 }
@@ -368,5 +368,40 @@ func.func @c3_target_scale_of_bf16(%from: !fp8, %to: !cache, %s: f32) {
 func.func @c3_source_scale_of_other_heads(%fp8: !fp8, %s: memref<2xf32>) {
   // expected-error @below {{expects 'source_scale' to have the 8 heads of its cache}}
   kvcache.copy %fp8 to %fp8 source_scale %s : !fp8, !fp8, memref<2xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C2) of copy: sums of numbers wrap around.
+func.func @c2_copy_of_last_heads(%cache: !cache) {
+  // expected-error @below {{expects 9223372036854775807 heads from 9223372036854775807 on to be among the 8 of 'source'}}
+  kvcache.copy %cache to %cache {source_head = 9223372036854775807, heads = 9223372036854775807} : !cache, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of append: so do these.
+func.func @c4_append_at_the_end(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x8xf32>) {
+  // expected-error @below {{expects 'rope_begin' (9223372036854775807) and the 8 columns of 'rope' to be in a head of 128 elements}}
+  kvcache.append %k, %k to %cache, %cache rows %n rope %t {rope_begin = 9223372036854775807} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @rows_without_strides(%cache: !cache, %out: memref<?x?x8x128xbf16, affine_map<(a, b, c, d) -> (b, a, c, d)>>) {
+  // expected-error @below {{expects the heads and elements of 'keys' to be packed, got 'memref<?x?x8x128xbf16, affine_map<}}
+  kvcache.gather %cache outs(%out) : !cache, memref<?x?x8x128xbf16, affine_map<(a, b, c, d) -> (b, a, c, d)>>
   return
 }
