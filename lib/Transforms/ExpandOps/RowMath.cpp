@@ -189,17 +189,18 @@ Value HeadMath::isOnAxis(Value pair, int64_t axis, int64_t count) const {
       builder, loc, VectorType::get(count, builder.getI1Type()), shifted);
 }
 
-Value HeadMath::rotateHalves(Value d, Value normed) const {
-  int64_t half = rope.size / 2;
-  Value halfSize = frame.index(half);
+Value HeadMath::rotateByPartner(Value d, Value normed) const {
+  Value distance = frame.index(rope.interleaved ? 1 : rope.size / 2);
   Value offset = frame.sub(d, frame.index(rope.begin));
-  Value isFirst = frame.below(offset, halfSize);
+  Value isFirst =
+      frame.below(rope.interleaved ? frame.rem(offset, 2) : offset, distance);
   auto select = [&](Value then, Value otherwise) -> Value {
     return f.select(isFirst, then, otherwise);
   };
   Value partner =
-      loadNormed(select(frame.add(d, halfSize), frame.sub(d, halfSize)));
-  Value pair = select(offset, frame.sub(offset, halfSize));
+      loadNormed(select(frame.add(d, distance), frame.sub(d, distance)));
+  Value pair = rope.interleaved ? frame.div(offset, 2)
+                                : select(offset, frame.sub(offset, distance));
   Value cosines = loadCosines(pair, split.piece);
   Value sines = loadSines(pair, split.piece);
   Value sign = select(f.constant(-1), f.constant(1));
@@ -239,8 +240,8 @@ Value HeadMath::compute(Value d) const {
   return selectRange(
       d, rope.begin, rope.size, headSize,
       [&](Value) {
-        return rope.interleaved ? rotatePairs(d, normed)
-                                : rotateHalves(d, normed);
+        return rope.interleaved && split.piece > 1 ? rotatePairs(d, normed)
+                                                   : rotateByPartner(d, normed);
       },
       normed);
 }

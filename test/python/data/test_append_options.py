@@ -145,6 +145,8 @@ BOTH = {"query_heads": QUERY_HEADS, "positions": "i32", "epsilon": 1e-3}
         (PARAMS, {"rope": 64, "interleaved": True, **BOTH, "rope_axes": [0] * 8 + [1] * 12 + [2] * 12}),
         (PARAMS, {"rope": 48, "rope_begin": 16, "slots": "i64", **BOTH, "rope_axes": [0, 2, 1] * 8}),
         (WIDE, {"norm": 256, "rope": 160, **BOTH, "rope_axes": [0, 1, 3] * 26 + [0, 0]}),
+        (PARAMS, {"rope": 8, "rope_begin": 3, "interleaved": True, **BOTH}),
+        (PARAMS, {"norm": 31, "query_norm": 63, "rope": 64, "interleaved": True, **BOTH}),
         (LATENT, {"latent_rope": 32}),
         (LATENT, {"norm": 64, "latent_rope": 32, "rope": 32, "rope_begin": 64, "interleaved": True, **BOTH}),
         (LATENT, {"norm": 96, "query_norm": 96, "rope": 32, "rope_begin": 64, "slots": "i64", **BOTH}),
