@@ -18,7 +18,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 _MAGIC = b"ML\xefR"
-# What a child may take: address space, and seconds of a processor and of a clock.
+# What a child may take: address space beside what it has at first, and seconds of a
+# processor and of a clock.
 _MEMORY = 4 << 30
 _MEMORY_PER_BYTE = 256
 _SECONDS = 10
@@ -85,6 +86,16 @@ def _count_seconds(size: int) -> int:
     return _SECONDS + size // _BYTES_PER_SECOND
 
 
+def _count_mapped() -> int:
+    """The address space of this process: with sanitizers, it has terabytes at first."""
+    try:
+        with open("/proc/self/status") as status:
+            lines = dict(line.split(":", 1) for line in status)
+        return int(lines["VmSize"].split()[0]) << 10
+    except (OSError, KeyError):
+        return 0
+
+
 def _limit(size: int) -> None:
     """Bounds what this process may take, where the system can do that."""
     try:
@@ -94,7 +105,7 @@ def _limit(size: int) -> None:
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: _count_seconds(size),
-        resource.RLIMIT_AS: _MEMORY + size * _MEMORY_PER_BYTE,
+        resource.RLIMIT_AS: _count_mapped() + _MEMORY + size * _MEMORY_PER_BYTE,
     }
     for kind, most in limits.items():
         _, hard = resource.getrlimit(kind)
