@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/AccessOps.h"
 #include "kvcache/IR/ViewOps.h"
+#include "kvcache/IR/WholeCacheOps.h"
 
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -73,10 +74,35 @@ struct CopyKeysPattern : OpRewritePattern<serve::CopyKeysOp> {
   }
 };
 
+/// Two ops on a whole cache: the pipelines make the loops for each chip.
+struct DecodePattern : OpRewritePattern<serve::DecodeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(serve::DecodeOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto view = [&](kvcache::Role role) -> Value {
+      return kvcache::PagedViewOp::create(rewriter, loc, role,
+                                          op.getCollection(), op.getLayer());
+    };
+    Value keys = view(kvcache::Role::Key), values = view(kvcache::Role::Value);
+    auto append = kvcache::AppendOp::create(
+        rewriter, loc, op.getKeys(), op.getValues(), keys, values,
+        op.getRowOffsets(), /*queries=*/op.getQ());
+    append.getRopeMutable().assign(op.getRope());
+    auto attention = kvcache::AttentionOp::create(
+        rewriter, loc, op.getQ(), keys, values, op.getRowOffsets(),
+        op.getScale(), op.getOut());
+    attention.setCausal(true);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct LowerServe : serve::impl::LowerServeBase<LowerServe> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<CopyKeysPattern>(&getContext());
+    patterns.add<CopyKeysPattern, DecodePattern>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

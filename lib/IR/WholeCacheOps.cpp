@@ -96,6 +96,68 @@ void RemapRowsOp::getEffects(Effects &effects) {
 }
 
 //===----------------------------------------------------------------------===//
+// Builders
+//===----------------------------------------------------------------------===//
+
+/// The types of those outputs that are tensors, which an op has results of; an
+/// output may be null.
+static SmallVector<Type> getTensorTypes(ValueRange outputs) {
+  SmallVector<Type> types;
+  for (Value output : outputs)
+    if (output && isa<RankedTensorType>(output.getType()))
+      types.push_back(output.getType());
+  return types;
+}
+
+void AppendOp::build(OpBuilder &b, OperationState &state, Value keys,
+                     Value values, Value keyCache, Value valueCache,
+                     Value rowOffsets, Value queries) {
+  build(b, state, TypeRange(getTensorTypes(queries)), keys, values,
+        /*latent_rope=*/Value(), keyCache, valueCache, rowOffsets,
+        /*slots=*/Value(), /*norm=*/Value(), /*query_norm=*/Value(),
+        /*rope=*/Value(), /*positions=*/Value(), queries, /*key_scale=*/Value(),
+        /*value_scale=*/Value(), FloatAttr(), IntegerAttr(), UnitAttr(),
+        UnitAttr(), DenseI64ArrayAttr());
+}
+
+void GatherOp::build(OpBuilder &b, OperationState &state, Value keyCache,
+                     Value valueCache, Value keys, Value values) {
+  build(b, state, getTensorTypes({keys, values}), keyCache, valueCache,
+        /*row_offsets=*/Value(), /*begin=*/Value(), /*end=*/Value(), keys,
+        values, /*output_offsets=*/Value(), /*key_scale=*/Value(),
+        /*value_scale=*/Value());
+}
+
+void CopyOp::build(OpBuilder &b, OperationState &state, Value source,
+                   Value target) {
+  build(b, state, source, target, /*begin=*/Value(), /*end=*/Value(),
+        /*source_scale=*/Value(), /*target_scale=*/Value(), IntegerAttr(),
+        IntegerAttr(), IntegerAttr());
+}
+
+void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
+                        Value keyCache, Value valueCache, Value rowOffsets,
+                        Value scale, Value out, Value lse) {
+  build(b, state, getTensorTypes({out, lse}), q, keyCache, valueCache,
+        rowOffsets, scale, out, lse, /*workspace=*/Value(), /*sinks=*/Value(),
+        /*mask=*/Value(), /*rows=*/Value(), /*lengths=*/Value(),
+        /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
+        /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
+        IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+}
+
+void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
+                          Value lses, Value out, Value lse) {
+  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse);
+}
+
+void RemapRowsOp::build(OpBuilder &b, OperationState &state, Value tokens,
+                        Value cache, Value rowOffsets, Value ids) {
+  build(b, state, TypeRange(getTensorTypes(ids)), tokens, cache, rowOffsets,
+        ids);
+}
+
+//===----------------------------------------------------------------------===//
 // Common rules
 //===----------------------------------------------------------------------===//
 
@@ -136,10 +198,7 @@ static LogicalResult verifyDense(Operation *op, StringRef name, Type type,
 
 /// Checks that results are those of the inits that are tensors.
 static LogicalResult verifyResults(DestinationStyleOpInterface op) {
-  SmallVector<Type> expected;
-  for (Value init : op.getDpsInits())
-    if (isa<RankedTensorType>(init.getType()))
-      expected.push_back(init.getType());
+  SmallVector<Type> expected = getTensorTypes(ValueRange(op.getDpsInits()));
   if (!expected.empty() &&
       static_cast<int64_t>(expected.size()) != op.getNumDpsInits())
     return op->emitOpError("expects 'outs' to be all tensors or all memrefs");

@@ -6,6 +6,13 @@ from .errors import RawDiagnostic
 def access_bytes(chip: str) -> int:
     """Returns the bytes of a chip's widest access of global memory."""
 
+def operand_names(op: str) -> tuple[list[str], bool] | None:
+    """Returns the names of the operands of an op of the dialect, and whether it has an
+    attribute that says how many there are of each; None for another op.
+
+    A name ends in ``?`` if the operand is optional, and in ``*`` if it may be several.
+    """
+
 def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> int:
     """Returns the bytes of attention's workspace for one sequence."""
 

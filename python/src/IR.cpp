@@ -10,6 +10,7 @@
 #include "Conversions.h"
 #include "kvcache-c/Dialect.h"
 #include "kvcache/Compile/Source.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/Nesting.h"
 #include "mlir/CAPI/IR.h"
 #include <nanobind/stl/string.h>
@@ -174,6 +175,21 @@ static nb::tuple make(const std::string &name, nb::dict fields,
                         takeDiagnostics(diagnostics));
 }
 
+/// The names of an op's operands, and whether it says how many there are of
+/// each.
+static nb::object getOperandNames(const std::string &name) {
+  std::optional<RegisteredOperationName> op =
+      RegisteredOperationName::lookup(name, &getContext());
+  auto *named = op ? op->getInterface<NamedOperandsOpInterface>() : nullptr;
+  if (!named)
+    return nb::none();
+  nb::list names;
+  for (StringRef operand : named->getOperandNames())
+    names.append(toStr(operand));
+  return nb::make_tuple(names,
+                        op->hasTrait<OpTrait::AttrSizedOperandSegments>());
+}
+
 void python::addIR(nb::module_ &module) {
   module.def(
       "parse_type",
@@ -195,5 +211,6 @@ void python::addIR(nb::module_ &module) {
         return make(name, std::move(fields), getAttributeKinds());
       },
       nb::arg("name"), nb::arg("fields"));
+  module.def("operand_names", &getOperandNames, nb::arg("op"));
   addParsedModule(module);
 }

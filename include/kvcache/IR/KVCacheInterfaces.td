@@ -187,6 +187,20 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
   }];
 }
 
+def KVCache_NamedOperandsOpInterface
+    : OpInterface<"NamedOperandsOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    The names of operands at run time, for languages in which no class is
+    generated for each op. All ops of the dialect have them.
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The names, in order. That of an operand that may be "
+      "missing ends in '?', and of one that may be several in '*'.",
+      "::llvm::ArrayRef<::llvm::StringLiteral>", "getOperandNames">
+  ];
+}
+
 def KVCache_BundleOpInterface : OpInterface<"BundleOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{

@@ -14,8 +14,38 @@ include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// What an argument of an op has to be, with or without a description.
+class KVCache_ArgumentConstraint<dag arguments, int i> {
+  defvar described = !getdagarg<OpVariable>(arguments, i);
+  Constraint value = !if(!initialized(described), described.constraint,
+                         !getdagarg<Constraint>(arguments, i));
+}
+
+/// The names of those arguments that are operands, as `getOperandNames` has them.
+class KVCache_OperandNames<dag arguments> {
+  list<string> value = !foldl([]<string>, !range(!size(arguments)), names, i,
+    !listconcat(names, !cond(
+      !isa<AttrConstraint>(KVCache_ArgumentConstraint<arguments, i>.value) :
+        []<string>,
+      !isa<Optional>(KVCache_ArgumentConstraint<arguments, i>.value) :
+        [!getdagname(arguments, i) # "?"],
+      !isa<Variadic>(KVCache_ArgumentConstraint<arguments, i>.value) :
+        [!getdagname(arguments, i) # "*"],
+      true : [!getdagname(arguments, i)])));
+}
+
 class KVCache_Op<string mnemonic, list<Trait> traits = []>
-    : Op<KVCache_Dialect, mnemonic, traits>;
+    : Op<KVCache_Dialect, mnemonic, !listconcat(traits, [
+        DeclareOpInterfaceMethods<KVCache_NamedOperandsOpInterface>])> {
+  let extraClassDefinition = [{
+    ::llvm::ArrayRef<::llvm::StringLiteral> $cppClass::getOperandNames() {
+      static constexpr ::llvm::StringLiteral names[] = {"}]
+    # !interleave(KVCache_OperandNames<arguments>.value, "\", \"") # [{"};
+      return ::llvm::ArrayRef(names).take_front(}]
+    # !size(KVCache_OperandNames<arguments>.value) # [{);
+    }
+  }];
+}
 
 /// An op that addresses a cache, and the interface methods that it overrides.
 class KVCache_Access<list<string> methods>

@@ -22,6 +22,10 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 // the rows from row_offsets[b] on. Rows from row_offsets[batch] on are padding.
 // Operands with a size of the same name, such as `total`, have it in common: a
 // shorter one is undefined, and an error with `kvcache-expand-ops{checks=1}`.
+//
+// Builders take the operands that an op mostly has, of which those may be null
+// that are optional, and make the results. `op.getSlotsMutable().assign(slots)`
+// adds any other, and `op.setEpsilon` and the like set options.
 
 class KVCache_DenseOf<list<Type> elements, int rank>
     : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;
@@ -139,6 +143,10 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     OptionalAttr<DenseI64ArrayAttr>:$rope_axes
   );
   let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$keys, "::mlir::Value":$values, "::mlir::Value":$keyCache,
+    "::mlir::Value":$valueCache, "::mlir::Value":$rowOffsets,
+    CArg<"::mlir::Value", "{}">:$queries)>];
   let assemblyFormat = [{
     $keys (`,` $values^)? (`with` $latent_rope^)? `to` $key_cache
     (`,` $value_cache^)? `rows` $row_offsets (`slots` $slots^)?
@@ -205,6 +213,9 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale
   );
   let results = (outs Variadic<KVCache_GatheredRows>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$keyCache, "::mlir::Value":$valueCache, "::mlir::Value":$keys,
+    "::mlir::Value":$values)>];
   let assemblyFormat = [{
     $key_cache (`,` $value_cache^)? (`rows` $row_offsets^)? (`begin` $begin^)?
     (`end` $end^)? `outs` `(` $keys (`,` $values^)? `)`
@@ -271,6 +282,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     DefaultValuedAttr<I64Attr, "0">:$target_head,
     OptionalAttr<I64Attr>:$heads
   );
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$source, "::mlir::Value":$target)>];
   let assemblyFormat = [{
     $source `to` $target (`begin` $begin^)? (`end` $end^)?
     (`source_scale` $source_scale^)? (`target_scale` $target_scale^)? attr-dict
@@ -440,6 +453,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$q, "::mlir::Value":$keyCache, "::mlir::Value":$valueCache,
+    "::mlir::Value":$rowOffsets, "::mlir::Value":$scale, "::mlir::Value":$out,
+    CArg<"::mlir::Value", "{}">:$lse)>];
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
     `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
@@ -531,6 +548,9 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
     Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,
+    "::mlir::Value":$lse)>];
   let assemblyFormat = [{
     $parts `,` $lses `outs` `(` $out `,` $lse `)` attr-dict `:` type(operands)
     (`->` type($results)^)?
@@ -577,6 +597,9 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows"> {
     Arg<KVCache_DenseOf<[I32], 2>, "encoded rows, signed, [total, k]">:$ids
   );
   let results = (outs Optional<AnyRankedTensor>:$result);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$tokens, "::mlir::Value":$cache, "::mlir::Value":$rowOffsets,
+    "::mlir::Value":$ids)>];
   let assemblyFormat = [{
     $tokens `,` $cache `rows` $row_offsets `outs` `(` $ids `)` attr-dict
     `:` type(operands) (`->` type($result)^)?

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The IR in Python: types and attributes of the dialect, and parsed modules.
+"""The IR in Python: types and attributes of the dialect, modules, and a builder of
+functions.
 
 Types and attributes are values: two with the same text are equal. They can be hashed,
 pickled, matched, and changed with ``dataclasses.replace``. Their constructors run the
@@ -19,6 +20,7 @@ from .attributes import (
     SwizzleAttr,
 )
 from .base import DYNAMIC, Attribute, Type
+from .builder import FunctionBuilder, Value
 from .caches import (
     CacheType,
     ContinuousCacheType,
@@ -44,6 +46,7 @@ __all__ = [
     "Eviction",
     "EvictionAttr",
     "Function",
+    "FunctionBuilder",
     "LayoutAttr",
     "Major",
     "MajorAttr",
@@ -61,4 +64,5 @@ __all__ = [
     "TileType",
     "TokenType",
     "Type",
+    "Value",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _native
 from .base import Type
+from .builder import FunctionBuilder
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,15 @@ class Module:
         result = object.__new__(cls)
         result._module = module
         return result
+
+    @classmethod
+    def build(cls, *functions: FunctionBuilder) -> Module:
+        """Makes a module of functions, and verifies it.
+
+        Raises:
+            CompileError: An op is not valid; its line is that of the functions' text.
+        """
+        return cls.parse("".join(map(str, functions)), filename="<functions>")
 
     def __str__(self) -> str:
         """MLIR text, without locations."""
