@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_void_p
@@ -157,6 +158,16 @@ def stream_handle(stream: Any) -> int:
         ) from None
 
 
+def current_stream(values: Sequence[Any], device: int) -> int:
+    """Returns the current stream of the arrays' framework, or else of TVM-FFI."""
+    torch = sys.modules.get("torch")
+    if torch and any(isinstance(value, torch.Tensor) for value in values):
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    if tvm_ffi := sys.modules.get("tvm_ffi"):
+        return int(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", device)))
+    return 0
+
+
 def find_device(values: Sequence[Any]) -> int:
     """Returns the device that the first array among ``values`` is on, or else 0."""
     for value in values:
@@ -182,6 +193,30 @@ def scope(device: int, stream: int) -> Iterator[None]:
         library().kvcacheScopeLeave(ctypes.byref(outer))
 
 
+class DeviceArray:
+    """A copy of an array on a device, whose memory is freed with the object.
+
+    Attributes:
+        tensor: The copy, while the object lives.
+    """
+
+    def __init__(self, array: np.ndarray, device: int, what: str) -> None:
+        self._device = device
+        self._address = 0
+        if size := array.nbytes:
+            with scope(device, 0):
+                self._address = _allocate(size, what)
+                source = array.ctypes.data
+                check(library().kvcacheMemCopy(self._address, source, size, 0), what)
+                check(library().kvcacheStreamSynchronize(0), what)
+        self.tensor = tensors.place(array, self._address, device)
+
+    def __del__(self) -> None:
+        if self._address:
+            with scope(self._device, 0):
+                library().kvcacheMemFree(self._address)
+
+
 # --- Copies of arrays of the host -----------------------------------------------------
 
 
@@ -198,7 +233,8 @@ def copied_arrays(
         copies: list[tuple[Range, int, int]] = []
         try:
             for range_ in get_ranges(values):
-                memory = _allocate(range_.high - range_.low + _ALIGNMENT)
+                size = range_.high - range_.low + _ALIGNMENT
+                memory = _allocate(size, "copy to the device")
                 copies.append((range_, memory, memory + range_.low % _ALIGNMENT))
                 _copy(copies[-1][2], range_.low, range_, stream)
             yield [_place(value, copies, device) for value in values]
@@ -211,10 +247,9 @@ def copied_arrays(
                 library().kvcacheMemFree(memory)
 
 
-def _allocate(size: int) -> int:
+def _allocate(size: int, what: str) -> int:
     memory = c_void_p()
-    status = library().kvcacheMemAlloc(size, ctypes.byref(memory))
-    check(status, "copy to the device")
+    check(library().kvcacheMemAlloc(size, ctypes.byref(memory)), what)
     return memory.value or 0
 
 

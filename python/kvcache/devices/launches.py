@@ -76,7 +76,10 @@ def launch(
     device = options.device
     if device is None:
         device = _find_device(args)
-    stream = _find_stream(args, max(device, 0), options.stream)
+    if options.stream is None:
+        stream = cuda.current_stream(args, max(device, 0))
+    else:
+        stream = cuda.stream_handle(options.stream)
     shape.stream = stream
     count = len(packed)
     params = (c_void_p * count)(*map(ctypes.addressof, packed))
@@ -216,9 +219,6 @@ def _find_address(value: Any, expects: Any) -> int:
     raise TypeError(expects("an array or an address"))
 
 
-# --- Device and stream ----------------------------------------------------------------
-
-
 def _find_device(args: Sequence[Any]) -> int:
     """Returns the device of the arrays; -1 where none says it."""
     devices = {
@@ -230,15 +230,3 @@ def _find_device(args: Sequence[Any]) -> int:
         names = " and ".join(f"cuda:{device}" for device in sorted(devices))
         raise ValueError(f"expects arrays of one GPU, got arrays of {names}")
     return int(devices.pop()) if devices else -1
-
-
-def _find_stream(args: Sequence[Any], device: int, given: Any) -> int:
-    """Returns the stream that was given, or the current one of the arrays' framework."""
-    if given is not None:
-        return cuda.stream_handle(given)
-    torch = sys.modules.get("torch")
-    if torch and any(isinstance(value, torch.Tensor) for value in args):
-        return int(torch.cuda.current_stream(device).cuda_stream)
-    if tvm_ffi := sys.modules.get("tvm_ffi"):
-        return int(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", device)))
-    return 0

@@ -65,9 +65,10 @@ def place(array: np.ndarray, address: int, device: int) -> tvm_ffi.Tensor:
 
     ``address`` is that of its first element. The memory of ``array`` is not used.
     """
-    template = np.lib.stride_tricks.as_strided(
-        np.empty(1, array.dtype), array.shape, array.strides
-    )
+    # NumPy makes no strided arrays of some of ml_dtypes' dtypes.
+    bits = np.empty(1, f"V{array.itemsize}")
+    template = np.lib.stride_tricks.as_strided(bits, array.shape, array.strides)
+    template = template.view(array.dtype)
     tensor = export(template, CODES.get(array.dtype))
     handle = tensor.__chandle__()
     ctypes.c_uint64.from_address(handle + _ADDRESS_OFFSET).value = address

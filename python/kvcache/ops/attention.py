@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ import numpy as np
 from .._native import extension
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_f32, check_size
+from ..devices import cuda
 from ..execution.arrays import Array
 from .append import float_text
 from .arguments import check_given, check_query_heads, rows_type, sizes_of
@@ -97,30 +99,60 @@ class AttentionSpec:
 
 
 class Workspaces:
-    """The workspaces of an operation: the caller's, or its own for each thread."""
+    """The workspaces of an operation: the caller's, or its own for each stream.
+
+    Off a GPU, each thread has one.
+    """
 
     def __init__(self, spec: AttentionSpec, target: str) -> None:
         self._spec = spec
         self._is_on_gpu = target.startswith("cuda")
-        self._own = threading.local()
+        self._of_thread = threading.local()
+        self._lock = threading.Lock()
+        self._of_streams: dict[tuple[int, int], list[cuda.DeviceArray]] = {}
 
-    def take(self, given: Array | None, batch: int) -> tuple[Array, ...]:
-        """The workspace as arguments: none if rows are not split."""
+    def take(
+        self, given: Array | None, batch: int, arrays: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """The workspace as arguments: none if rows are not split.
+
+        The other arrays of the call say what GPU and stream it is for.
+        """
         if self._spec.splits is None:
             check_given("workspace", given, False)
             return ()
-        check_given("workspace", given, self._is_on_gpu or given is not None)
         size = batch * self._spec.bytes_per_sequence
         if given is None:
-            given = getattr(self._own, "array", None)
-            if given is None or given.size < size:
-                given = self._own.array = np.zeros(size, np.int8)
+            own = self._find_on_gpu if self._is_on_gpu else self._find_on_host
+            given = own(size, arrays)
         elif (sizes := sizes_of(given)) and sizes[0] < size:
             raise ValueError(
                 f"expects 'workspace' to have at least {size} bytes for {batch} "
                 f"sequences, got {sizes[0]}"
             )
         return (given,)
+
+    def _find_on_host(self, size: int, _: Sequence[Array]) -> Array:
+        array = getattr(self._of_thread, "array", None)
+        if array is None or array.size < size:
+            array = self._of_thread.array = np.zeros(size, np.int8)
+        return array
+
+    def _find_on_gpu(self, size: int, arrays: Sequence[Array]) -> Array:
+        device = cuda.find_device(arrays)
+        stream = cuda.current_stream(arrays, device)
+        with self._lock:
+            memories = self._of_streams.setdefault((device, stream), [])
+            have = memories[-1].tensor.shape[0] if memories else 0
+            if have < size:
+                # Captured graphs may use the ones before, which are smaller than this
+                # one together.
+                zeros = np.zeros(max(size, 2 * have), np.int8)
+                memories.append(
+                    cuda.DeviceArray(zeros, device, "attention's workspace")
+                )
+            tensor: Array = memories[-1].tensor
+        return tensor
 
 
 def make_spec(

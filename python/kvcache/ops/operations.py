@@ -13,6 +13,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_positive
 from ..compilation.compiler import compile as compile_source
 from ..compilation.modules import CompiledModule
+from ..devices import cuda
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
@@ -38,6 +39,31 @@ _CACHE = ("blocks", "scales")
 
 Scale = float | Array | None
 """A static scale: a number, or float32 [heads]."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """An array of f32 with one number, which calls only read."""
+
+    value: float
+    shape: tuple[int, ...]
+
+    def place(self, device: int | None) -> Array:
+        """The array, in the memory of a GPU or, for None, of the host."""
+        if device is None:
+            return _fill(self)
+        tensor: Array = _fill_device(self, device).tensor
+        return tensor
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill(filled: Filled) -> np.ndarray:
+    return np.full(filled.shape, filled.value, np.float32)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill_device(filled: Filled, device: int) -> cuda.DeviceArray:
+    return cuda.DeviceArray(_fill(filled), device, "a number for a kernel")
 
 
 @dataclass(frozen=True)
@@ -94,8 +120,13 @@ class Operation:
             cached=True,
         )
 
-    def _call(self, *arguments: Value) -> None:
-        self.program.call(self.functions[0], *arguments)
+    def _call(self, *arguments: Value | Filled) -> None:
+        device = cuda.find_device(arguments) if self.target.startswith("cuda") else None
+        placed = (
+            argument.place(device) if isinstance(argument, Filled) else argument
+            for argument in arguments
+        )
+        self.program.call(self.functions[0], *placed)
 
 
 class OnLayer(Operation):
@@ -125,14 +156,8 @@ class OnLayer(Operation):
 def _of_heads(scale: Scale, heads: int) -> Any:
     """A scale as f32 [heads]."""
     if isinstance(scale, int | float | np.number):
-        return _repeat(float(scale), heads)
+        return Filled(float(scale), (heads,))
     return scale
-
-
-@functools.lru_cache(maxsize=1024)
-def _repeat(scale: float, heads: int) -> np.ndarray:
-    """A static scale for each head: calls repeat theirs, and only read it."""
-    return np.full(heads, scale, np.float32)
 
 
 class Append(OnLayer):
@@ -348,7 +373,6 @@ class Attention(OnLayer):
         params, spec = subject
         super().__init__(source, build, spec)
         self._of_layer = LayerSpec(params, static_scales=spec.static_scales)
-        self._no_lse = np.empty((0, spec.query_heads), np.float32)
         self._workspaces = Workspaces(spec, build.target)
 
     def _layer(self) -> LayerSpec:
@@ -397,7 +421,8 @@ class Attention(OnLayer):
             workspace: int8 [bytes], if it was made with splits: at least
                 ``workspace_size`` of the sequences, zeroed once, and for one call at a
                 time; operations may share it. Unless given, the operation keeps one for
-                each thread; a GPU needs one in its memory.
+                each stream of a GPU, which the first call allocates and a call for more
+                sequences replaces, and off a GPU for each thread.
             key_scale: What keys are multiplied by, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.
@@ -407,7 +432,7 @@ class Attention(OnLayer):
             device: Whose tensors it reads.
         """
         collection, offsets = _step(inputs, layer, device)
-        workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1)
+        workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1, (q, out))
         given = {"sinks": sinks, "mask": mask, "rows": rows}
         for name, array in given.items():
             made = name in self._spec.extra
@@ -418,13 +443,13 @@ class Attention(OnLayer):
                 )
         check_rows(offsets, q=q, out=out, mask=mask, rows=rows)
         more = [array for array in given.values() if array is not None]
-        lse = self._no_lse if lse is None else lse
-        dense = q, offsets, out, lse, float(scale), *workspaces, *more
+        logarithms = Filled(0, (0, self._spec.query_heads)) if lse is None else lse
+        dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         of_rows = self._scales_of_rows(query_scale=query_scale, out_scale=out_scale)
         self._call(*collection, layer, *dense, *scales, *of_rows)
 
-    def _scales_of_rows(self, **scales: Scale) -> tuple[Array, ...]:
+    def _scales_of_rows(self, **scales: Scale) -> tuple[Any, ...]:
         for name, scale in scales.items():
             if scale is not None and name not in self._spec.scaled_rows:
                 raise ValueError(f"expects {name!r} only for fp8")

@@ -180,6 +180,50 @@ def test_attention_in_parts_replays_with_other_lengths(driver, stream):
         assert np.abs(error).max() < 0.02 and not placed[-1].numpy().any()
 
 
+def run_operation(driver, options, batch=2, **arguments):
+    """Calls an operation of attention on arrays of a device; returns it, and the output."""
+    params = kvcache.KVCacheParams("f8E4M3FN", 1, 64, page_size=16, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 4, target=f"cuda:{CHIP}", **options)
+    driver.emulate(operation.source)
+    table = np.arange(4 * batch, dtype=np.int32).reshape(batch, 4)
+    blocks = np.ones((4 * batch, 2, 1, 16, 1, 64), ml_dtypes.float8_e4m3fn)
+    q = np.ones((batch, 4, 64), ml_dtypes.bfloat16)
+    out = q.astype(kvcache.dtypes.dtype(options.get("out_dtype", "bf16")))
+    arrays = blocks, np.full(batch, 60, np.int32), table, np.arange(batch + 1, dtype=np.int32), q, out
+    placed = [DeviceArray(each) for each in arrays]
+    blocks, lengths, lut, offsets, q, out = (each.tensor() for each in placed)
+    inputs = kvcache.StepInputs.of(
+        blocks=blocks, lengths=lengths, lut=lut, row_offsets=offsets, max_seq_length=1, max_cache_length=60
+    )
+    driver.calls()
+    operation(inputs, 0, q, out=out, scale=0.1, **arguments)
+    return operation, placed[-1].numpy().astype(np.float64)
+
+
+def test_operations_take_numbers_and_leave_logarithms_out(driver):
+    _, out = run_operation(driver, {"static_scales": True}, key_scale=2, value_scale=0.25)
+    assert (out == 0.25).all()
+    _, out = run_operation(driver, {"out_dtype": "f8E5M2"}, out_scale=0.5)
+    assert (out == 2).all()
+
+
+def test_operations_keep_a_workspace_for_each_stream(driver, stream):
+    options = {"split_tokens": 16, "max_splits": 4}
+
+    def count_allocations(batch, where):
+        with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), where):
+            operation, out = run_operation(driver, options, batch)
+        assert (out == 1).all()
+        return operation, [call for call in driver.calls() if call.startswith("cuMemAlloc")]
+
+    operation, first = count_allocations(2, 0)
+    assert first == [f"cuMemAlloc({operation.workspace_size(2)})"]
+    assert not count_allocations(2, 0)[1] and not count_allocations(1, 0)[1]
+    assert count_allocations(2, int(stream))[1] == first
+    assert count_allocations(3, 0)[1] == [f"cuMemAlloc({2 * operation.workspace_size(2)})"]
+    assert not count_allocations(4, 0)[1]
+
+
 def test_descriptors_are_parameters(driver, stream):
     """Of a copy by TMA: no memory on the device is needed for them."""
     source = (EXAMPLES / "key_tile.mlir").read_text()
