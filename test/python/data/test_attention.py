@@ -358,10 +358,13 @@ def test_latent_rows(format_, rank, rope):
     check(params, format_, LENGTHS, NEW, group=16, value_dim=rank)
 
 
+@pytest.mark.parametrize("targets", [["cpu"], CHIPS], ids=["cpu", "chips"])
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.data())
-def test_any_combination(data):
+def test_any_combination(targets, data):
     draw = data.draw
+    target = draw(st.sampled_from(targets))
+    splits = draw(st.sampled_from([{}, SPLITS])) if targets is CHIPS else {}
     format_ = draw(st.sampled_from(sorted(FORMATS)))
     head_dim = (FORMATS[format_][1] or 16) * draw(st.integers(1, 6 if FORMATS[format_][1] != 32 else 3))
     params = make_params(format_, draw(st.integers(1, 3)), head_dim, draw(st.integers(1, 20)))
@@ -369,7 +372,7 @@ def test_any_combination(data):
     lengths = draw(st.lists(st.integers(0, 60), min_size=batch, max_size=batch))
     new = draw(st.lists(st.integers(1, 20), min_size=batch, max_size=batch))
     check(
-        params, FORMATS[format_][2], lengths, new, draw(st.integers(1, 6)),
+        params, FORMATS[format_][2], lengths, new, draw(st.integers(1, 6)), target, **splits,
         causal=draw(st.booleans()),
         window=draw(st.none() | st.integers(1, 40)),
         chunk=draw(st.none() | st.integers(1, 40)),
