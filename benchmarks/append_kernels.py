@@ -91,9 +91,10 @@ class FlashInfer:
         self._options = [*OPTIONS, *(f"-I{data / folder}" for folder in INCLUDES)]
         self._nvcc = contenders.Nvcc()
 
-    def compile(self, kernel: str, chip: str) -> str:
-        # A name in the table of a variable makes nvcc emit the kernel.
-        text = f"#include <flashinfer/page.cuh>\nvoid *used = (void *)&flashinfer::{kernel};\n"
+    def compile(self, kernel: str, chip: str, headers: tuple[str, ...] = ("page.cuh",)) -> str:
+        # The address in a variable makes nvcc emit the kernel.
+        text = "".join(f"#include <flashinfer/{header}>\n" for header in headers)
+        text += f"using namespace flashinfer;\nvoid *used = (void *)&{kernel};\n"
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "kernel.cu")
             source.write_text(text)

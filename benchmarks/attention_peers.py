@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What kvcache.attention takes of a chip, beside FlashInfer's kernels for the same work.
+
+They are compiled as in append_kernels.py. A kernel of ours attends to prompts and single tokens, and merges its parts;
+FlashInfer has a kernel for each of these. Nothing runs on a GPU.
+
+examples:
+  scripts/bench attention
+  scripts/bench attention --chip sm_100a --markdown
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+try:
+    import contenders
+    import kvcache
+    from append_kernels import CHIP, TITLES, FlashInfer, compile_ours, measure
+    from report import Table
+except ImportError as error:
+    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+
+HEADERS = (
+    "attention/decode.cuh", "attention/prefill.cuh", "attention/cascade.cuh", "attention/default_decode_params.cuh",
+    "attention/default_prefill_params.cuh", "attention/variants.cuh",
+)  # fmt: skip
+
+
+def decode(dtype: str, group: int, window: bool = False, cap: bool = False) -> str:
+    """FlashInfer's kernel for one query token of heads of 128, with the template arguments of its launcher."""
+    bytes_ = 2 if dtype == "nv_bfloat16" else 1
+    width = max(16 // bytes_, 128 // 32)
+    across = 128 // width
+    depth = max(128, across * group) // (across * group)
+    tile = 1 if group > 1 else 4 // (3 - bytes_)
+    variant = f"DefaultAttention<false, {str(window).lower()}, {str(cap).lower()}, false>"
+    params = f"BatchDecodeParams<nv_bfloat16, {dtype}, nv_bfloat16, int32_t>"
+    sizes = f"2, {tile}, {width}, {across}, {group}, {depth}"
+    return f"BatchDecodeWithPagedKVCacheKernel<PosEncodingMode::kNone, {sizes}, {variant}, {params}>"
+
+
+def prompt(dtype: str) -> str:
+    """Its kernel for blocks of 64 query rows of heads of 128, on tensor cores."""
+    variant = "DefaultAttention<false, false, false, false>"
+    traits = (
+        "KernelTraits<MaskMode::kCausal, 64, 1, 8, 8, 8, 4, 1, PosEncodingMode::kNone, nv_bfloat16, "
+        f"{dtype}, nv_bfloat16, float, int32_t, {variant}>"
+    )
+    return f"BatchPrefillWithPagedKVCacheKernel<true, {traits}, BatchPrefillPagedParams<nv_bfloat16, {dtype}, nv_bfloat16, int32_t>>"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Attention of ``query_heads`` over 8 heads of 128 in pages of 16 tokens.
+
+    Attributes:
+        peer: FlashInfer's kernel.
+    """
+
+    title: str
+    peer: str
+    dtype: str = "bf16"
+    query_heads: int = 32
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        params = kvcache.KVCacheParams(self.dtype, 8, 128, page_size=16, total_num_layers=1)
+        return kvcache.ops.attention(params, self.query_heads, dtype="bf16", **self.options).source
+
+
+SPLIT = {"split_tokens": 256}
+MERGE = "PersistentVariableLengthMergeStatesKernel<8, 16, 8, 4, float, nv_bfloat16, int32_t>"
+WORKS = [
+    Work("decode, 32 heads", decode("nv_bfloat16", 4)),
+    Work("decode, 32 heads, in parts", decode("nv_bfloat16", 4), options=SPLIT),
+    Work("decode, 8 heads", decode("nv_bfloat16", 1), query_heads=8),
+    Work("decode, 64 heads", decode("nv_bfloat16", 8), query_heads=64),
+    Work("decode, fp8", decode("__nv_fp8_e4m3", 4), "f8E4M3FN"),
+    Work(
+        "decode, window and soft cap", decode("nv_bfloat16", 4, window=True, cap=True),
+        options={"window": 4096, "soft_cap": 50.0},
+    ),
+    Work("prompt, 32 heads", prompt("nv_bfloat16")),
+]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
+    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
+    options = parser.parse_args()
+    chip, peer, rows = options.chip, FlashInfer(), []
+
+    def measure_peer(title: str, kernel: str) -> tuple[str, ...]:
+        return measure(title, "FlashInfer", chip, partial(peer.compile, kernel, chip, HEADERS), None)
+
+    for work in WORKS:
+        theirs = measure_peer(work.title, work.peer)
+        ours = measure(work.title, "ours", chip, partial(compile_ours, work.source, chip), int(theirs[2]))
+        rows += [ours, theirs]
+    rows.append(measure_peer("merge of parts", MERGE))
+    print(Table(TITLES, rows, names=2).render(options.markdown))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
+        sys.exit(f"error: {error}")
