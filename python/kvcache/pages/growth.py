@@ -15,7 +15,7 @@ from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .snapshot import Place
-from .tables import GroupTable, Sequence, SequenceTable
+from .tables import Entries, GroupTable, Sequence, SequenceTable, list_ranges
 from .tokens import TOKEN, BatchTokens, encode
 
 
@@ -41,13 +41,13 @@ class BatchPlan(NamedTuple):
     """How the sequences of a batch would get tokens in one group.
 
     Attributes:
-        missing: New pages for each.
+        missing: The places of new pages among those of each.
         closed: Sequences that write to a page which may not be theirs alone.
         copied: The pages that some of these copy before.
         snapshots: Those that some copy if there is room; else they are not cached longer.
     """
 
-    missing: np.ndarray
+    missing: Entries
     closed: list[Sequence]
     copied: dict[Sequence, Page]
     snapshots: dict[Sequence, Page]
@@ -215,16 +215,27 @@ class Growth:
 
     def pass_by(self, sequence: Sequence, length: int) -> None:
         """Gives back the pages that no token from ``length`` on reaches."""
-        for group in self._table.bounded:
-            first = group.find_first(length)
-            if first > group.freed[sequence.row]:
-                self._release_passed(sequence, group, first)
+        row = np.array([sequence.row])
+        self._pass_by_all([sequence], row, np.array([length]))
 
-    def _release_passed(
-        self, sequence: Sequence, group: GroupTable, first: int
+    def _pass_by_all(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray, lengths: np.ndarray
     ) -> None:
-        for page in sequence.pass_by(group, first):
-            self._pool.release(page, was_resident=True)
+        for group in self._table.bounded:
+            firsts = group.find_firsts(lengths)
+            passing = np.flatnonzero(firsts > group.freed[rows])
+            if not len(passing):
+                continue
+            stops = firsts[passing]
+            starts = group.pass_by(rows[passing], stops)
+            for each, start, stop in zip(
+                passing.tolist(), starts.tolist(), stops.tolist(), strict=True
+            ):
+                own = batch[each].pages[group.number]
+                for i in range(start, stop):
+                    if page := own[i]:
+                        own[i] = None
+                        self._pool.release(page, True)
 
     # --- Ends ---------------------------------------------------------------------
 
@@ -307,18 +318,19 @@ class Growth:
         copied = [page for each in copies for page in each.values()]
         new: list[Page] = []
         if needed or copied:
-            count = sum(int(plan.missing.sum()) for plan in plans) + len(copied)
+            count = sum(len(plan.missing.row) for plan in plans) + len(copied)
             new = self._pool.provide(count, copied=copied)
         own, new = new[: len(copied)], new[len(copied) :]
+        growing = rows[tokens.counts > 0]
         for group, plan, sources in zip(self._groups, plans, copies, strict=True):
             for sequence in plan.closed:
                 if written := self._get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
                     self._make_own(sequence, group, written, copy)
             self._place(batch, rows, group, plan.missing, new)
-            group.open[rows] |= tokens.counts > 0
+            group.open[growing] = True
         for sequence, chunk in zip(batch, tokens.chunks, strict=True):
-            sequence.tokens.extend(chunk)
+            sequence.tokens.fromlist(chunk)
         self._table.totals[rows] = totals
 
     def _place(
@@ -326,26 +338,16 @@ class Growth:
         batch: SequenceOf[Sequence],
         rows: np.ndarray,
         group: GroupTable,
-        missing: np.ndarray,
+        missing: Entries,
         new: list[Page],
     ) -> None:
         """Gives sequences their missing pages of a group, the first of those that are new."""
-        growing = np.flatnonzero(missing)
-        counts = missing[growing]
-        total, start, number = int(counts.sum()), 0, group.number
-        pages, new[:total] = new[:total], []
-        for page in pages if number else ():
+        number, count = group.number, len(missing.row)
+        pages, new[:count] = new[:count], []
+        for each, page in zip(missing.row.tolist(), pages, strict=True):
             page.group = number
-        columns = np.empty(len(growing), np.int64)
-        for i, (each, count) in enumerate(
-            zip(growing.tolist(), counts.tolist(), strict=True)
-        ):
-            own = batch[each].pages[number]
-            columns[i] = len(own) - start
-            own += pages[start : start + count]
-            start += count
-        places = np.arange(total) + columns.repeat(counts)
-        group.pages[rows[growing].repeat(counts), places] = [
+            batch[each].pages[number].append(page)
+        group.pages[rows[missing.row], missing.column] = [
             page.address.index for page in pages
         ]
 
@@ -373,11 +375,12 @@ class Growth:
         before, lengths = table.totals[rows], table.lengths[rows]
         totals, grows = before + tokens.counts, tokens.counts > 0
         plans: list[BatchPlan] = []
-        needed, by_size = 0, dict[int, np.ndarray]()
+        needed, by_size = 0, dict[int, Entries]()
         for group in self._groups:
             size = group.page_size
             if size not in by_size:  # most groups have equal pages
-                by_size[size] = -(-totals // size) - -(-before // size)
+                pages = -(-before // size)
+                by_size[size] = list_ranges(pages, -(-totals // size) - pages)
             missing = by_size[size]
             is_closed = ~group.open[rows] & grows
             closed: list[Sequence] = []
@@ -387,7 +390,7 @@ class Growth:
             copied = self._find_copied(closed, group)
             snapshots = self._find_snapshots(closed, group)
             plans.append(BatchPlan(missing, closed, copied, snapshots))
-            needed += int(missing.sum()) + len(copied)
+            needed += len(missing.row) + len(copied)
         is_asked = needed or any(plan.snapshots for plan in plans)
         return plans, needed, self._pool.count_available() if is_asked else 0
 
@@ -431,10 +434,7 @@ class Growth:
         table.lengths[rows] = totals
         if table.has_states:
             table.given[rows] = False
-        for group in table.bounded:
-            firsts = group.find_firsts(totals)
-            for i in np.flatnonzero(firsts > group.freed[rows]).tolist():
-                self._release_passed(batch[i], group, int(firsts[i]))
+        self._pass_by_all(batch, rows, totals)
 
     def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
         """Lets later sequences find pages, or takes equal ones that they find already."""
@@ -446,26 +446,21 @@ class Growth:
             start = (i - first) * size
             prefix = prefix.extend(encoded[start : start + size])
             end = (i + 1) * base
-            for group in self._groups:
-                if end % group.border == 0:
-                    if group.is_state:
-                        if i + 1 == stop and is_at_end:
-                            self._publish_page(sequence, group, 0, prefix)
-                            group.open[sequence.row] = False
-                    else:
-                        number = end // group.page_size - 1
-                        self._publish_page(sequence, group, number, prefix)
+            for number, group in enumerate(self._groups):
+                if end % group.border:
+                    continue
+                at = end // group.page_size - 1
+                if group.is_state:
+                    if i + 1 < stop or not is_at_end:
+                        continue
+                    at = 0
+                    group.open[sequence.row] = False
+                page, known = sequence.pages[number][at], prefix.pages[number]
+                if page is None or page is known:
+                    continue
+                if known is None:
+                    prefix.attach(page)
+                else:
+                    self._pool.merge(page, known)
+                    sequence.replace(group, at, known)
         self._move(sequence, prefix)
-
-    def _publish_page(
-        self, sequence: Sequence, group: GroupTable, i: int, prefix: Prefix
-    ) -> None:
-        page = sequence.pages[group.number][i]
-        known = prefix.pages[group.number]
-        if page is None or page is known:
-            return
-        if known:
-            self._pool.merge(page, known)
-            sequence.replace(group, i, known)
-        else:
-            prefix.attach(page)

@@ -189,7 +189,7 @@ def gather_inputs(
     longest = int(totals.max())
     common: dict[str, Any] = {
         "requests": requests,
-        "tokens": _join_tokens(batch, lengths),
+        "tokens": _join_tokens(batch, pending),
         "positions": np.arange(ends[-1]) + offsets.repeat(pending),
         "row_offsets": np.concatenate([[0], ends]).astype(np.uint32),
         "lengths": memory.upload(lengths.astype(np.uint32)),
@@ -210,9 +210,11 @@ def gather_inputs(
     return others[0]
 
 
-def _join_tokens(batch: Iterable[Sequence], lengths: np.ndarray) -> np.ndarray:
-    """The tokens of each sequence from its length on."""
+def _join_tokens(batch: Iterable[Sequence], pending: np.ndarray) -> np.ndarray:
+    """The last tokens of each sequence, of which so many are pending; one or more."""
+    if (pending == 1).all():
+        return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
     joined = array(TOKEN)
-    for sequence, length in zip(batch, lengths.tolist(), strict=True):
-        joined += sequence.tokens[length:]
+    for sequence, count in zip(batch, pending.tolist(), strict=True):
+        joined += sequence.tokens[-count:]
     return np.array(joined, np.int64)

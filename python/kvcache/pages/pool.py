@@ -79,11 +79,12 @@ class PagePool:
         The callers know that there is room while the pages in ``kept`` stay.
         """
         taken: list[PageAddress] = []
+        free = self._free[place]
         try:
             for source in contents:
-                while not self._free[place]:
+                while not free:
                     self._make_room(place, kept)
-                taken.append(PageAddress(place, self._free[place].pop()))
+                taken.append(PageAddress(place, free.pop()))
                 if source:
                     self._copy(source, taken[-1])
         except BaseException:
@@ -177,7 +178,7 @@ class PagePool:
         contents = [*sources, *copies, *unwritten]
         addresses = self._take_addresses(Place.DEVICE, contents, kept)
         self._readdress(brought, addresses[: len(brought)])
-        return [Page(a, references=1, users=1) for a in addresses[len(brought) :]]
+        return [Page(address, 1, 1) for address in addresses[len(brought) :]]
 
     def move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()

@@ -22,8 +22,10 @@ class Place(Enum):
     HOST = "host"
     DISK = "disk"
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class PageAddress:
     """One of a place's pages, which are numbered from 0 on."""
 

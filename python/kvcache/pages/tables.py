@@ -6,6 +6,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,11 +71,22 @@ class GroupTable:
     def clear(self, row: int, start: int, stop: int) -> None:
         self.pages[row, start:stop] = self._null_page
 
+    def pass_by(self, rows: np.ndarray, firsts: np.ndarray) -> np.ndarray:
+        """Clears what is in front of the first pages that are still reached.
+
+        Returns where the pages that go begin in each row; they end at the first one.
+        """
+        starts = np.maximum(self.freed[rows], self._sinks)
+        self.freed[rows] = firsts
+        gone = list_ranges(starts, np.maximum(firsts - starts, 0))
+        self.pages[rows[gone.row], gone.column] = self._null_page
+        return starts
+
     def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
         """The lookup table of a batch whose longest sequence has ``total`` tokens."""
         pages = self.count_pages(total)
         if self._split == 1:
-            return self.pages[rows, : _round(pages)]
+            return self.pages[:, : _round(pages)][rows]
         # The padding is of the null page, all of whose parts may be read.
         columns = _round(pages * self._split)
         taken = self.pages[rows, : -(-columns // self._split)]
@@ -103,6 +115,20 @@ class GroupTable:
     def find_gone(self, first: int, next_first: int) -> range:
         """The pages that are not reached any more when the first one is another."""
         return range(max(first, self._sinks), next_first)
+
+
+class Entries(NamedTuple):
+    """Places in a table: the number of the row among those in question, and the column."""
+
+    row: np.ndarray
+    column: np.ndarray
+
+
+def list_ranges(starts: np.ndarray, counts: np.ndarray) -> Entries:
+    """So many entries of each row from its start on, one row after another."""
+    row = np.arange(len(counts)).repeat(counts)
+    before = counts.cumsum() - counts
+    return Entries(row, np.arange(len(row)) + (starts - before)[row])
 
 
 def _round(pages: int) -> int:
@@ -308,16 +334,6 @@ class Sequence:
             return result
         gone.sort(key=lambda each: each[0], reverse=True)
         return [page for _, page in gone]
-
-    def pass_by(self, group: GroupTable, first: int) -> list[Page]:
-        """Gives the pages that no token reaches any more: those in front of ``first``."""
-        own = self.pages[group.number]
-        gone = group.find_gone(int(group.freed[self.row]), first)
-        group.clear(self.row, gone.start, max(gone.stop, gone.start))
-        group.freed[self.row] = first
-        passed = [page for page in own[gone.start : gone.stop] if page]
-        own[gone.start : gone.stop] = [None] * len(gone)
-        return passed
 
     def leave(self) -> None:
         """Says that the sequence is swapped out."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -20,7 +21,7 @@ TokensOfBatch: TypeAlias = npt.ArrayLike | Sequence[npt.ArrayLike]
 class BatchTokens(NamedTuple):
     """Tokens of each sequence of a batch, and their number, int64 [batch]."""
 
-    chunks: Sequence[Sequence[int]]
+    chunks: list[list[int]]
     counts: np.ndarray
 
 
@@ -57,13 +58,16 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
             f"tokens for each request, got {tokens!r}"
         )
     _check_count(len(tokens), count)
-    chunks = [parse_tokens(each) for each in tokens]
+    chunks = [parse_tokens(each).tolist() for each in tokens]
     return BatchTokens(chunks, np.array([len(chunk) for chunk in chunks], np.int64))
 
 
 def encode(tokens: array[int]) -> bytes:
     """Bytes in the order of the tokens, 8 for each."""
-    return np.asarray(tokens).astype(">i8").tobytes()
+    ordered = tokens[:]
+    if sys.byteorder == "little":
+        ordered.byteswap()
+    return ordered.tobytes()
 
 
 def count_common(one: bytes, other: bytes) -> int:

@@ -229,7 +229,14 @@ def keep_first(function):
 
 
 def forget_sinks(function):
-    return lambda self, first, next_first: range(first, next_first)
+    def changed(self, *arguments):
+        sinks, self._sinks = self._sinks, 0
+        try:
+            return function(self, *arguments)
+        finally:
+            self._sinks = sinks
+
+    return changed
 
 
 def serve_all(function):
@@ -308,13 +315,13 @@ def write_elsewhere(function):
 FAULTS = {
     "writes pages over others in the file": (PageFile, "write", write_elsewhere),
     "frees a page too many": (Reach, "first", keep_first),
-    "frees nothing behind a window": (Sequence, "pass_by", lambda f: lambda *a: ()),
-    "frees sinks": (GroupTable, "find_gone", forget_sinks),
+    "frees nothing behind a window": (Growth, "_pass_by_all", nothing),
+    "frees sinks": (GroupTable, "pass_by", forget_sinks),
     "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
     "finds no prefix": (Finder, "_serves", serve_none),
     "asks all groups but the first": (Finder, "_serves", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
-    "publishes nothing": (Growth, "_publish_page", nothing),
+    "publishes nothing": (Growth, "_publish", nothing),
     "cuts whatever it is told to": (Sequence, "find_obstacle", always_true),
     "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
     "gives copies to others": (Growth, "_choose_copies", reverse_copies),
