@@ -395,10 +395,11 @@ static Value getQuotients(const FloatBuilder &b, Value value, Value divisors,
     return b.mul(convertFloat(builder, b.loc, value, b.f32),
                  b.spread(factors, value, granularity));
   }
-  if (divides || options.tensorScale)
+  if (divides)
     return b.div(convertFloat(builder, b.loc, value, b.f32),
                  b.spread(divisors, value, granularity));
-  return divideByScales(b, value, divisors, granularity);
+  return divideByScales(b, value, divisors, granularity,
+                        /*areBounded=*/!options.tensorScale);
 }
 
 Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,

@@ -8,19 +8,27 @@
 //
 // A chip divides in some ten instructions for an element, and in a subroutine
 // where numbers are not normal. All elements of a group have one divisor, so a
-// product and a fused one by its reciprocal, in two parts, do as well.
+// product and a fused one by its reciprocal, in two parts, do as well: they
+// round to the same numbers of the quantized type, for any divisor of f32.
 //
-// They do because few quotients are critical. By the exact scale, one that is
-// not half way between two numbers of the quantized type is away from there by
-// far more than f32 rounds off, since values have at most 11 bits. From half
-// way, it is the rounding of the scale that moves a quotient to either side or,
-// with that of the quotient, to neither: by a multiple of a 7th, a 3rd or a
-// 127th of the scale's last place, as the largest numbers are 7 * 2^n, 3 * 2^n
-// and 127. The quotients here are closer than that to exact ones. This has been
-// tried for every group of bf16 and a fifth of those of f16, with elements of
-// twenty binades, for all types of quantized values and scales, each with any
-// reciprocal that is wrong in its last place. test_quotients.py has the
-// quotients that are closest to half way between any two numbers.
+// Proof. A quotient is rounded to f32 and then to the quantized type, so only
+// this matters: on which side of c it is, for each c in the middle between a
+// number m of f32, itself in the middle between two of the quantized type, and
+// the f32 beside it. Let a value be p * 2^n, where p has 11 bits, and m have
+// the odd significand M of at most 8 bits. Then c has 25 bits and is
+// M * 2^j +- 1, up to a power of two. A quotient of p by a divisor of 24 bits
+// is never c, and no closer to it than 2^-39.3 times c, but for one: where p is
+// 1, M is 1 and all bits of the divisor are set, it is above c by 2^-48. (For
+// each p and c only the divisors around p / c are so close: trying all of them
+// takes a tenth of a second, as test_quotients.py does.)
+//
+// The sum of the parts is never less than the reciprocal, and more by 2^-40 of
+// it at most. Let e be what the high part is short of, in parts of the
+// reciprocal: between 1 and 3 units in the last place, 2^-24 and 2^-21.4. The
+// low part is the product of what is missing, e, by not the high part but a
+// number that is 14 to 16 units above the reciprocal, 2^-20.2 to 2^-19 of it:
+// so it is too large by at least 2^-20.2 * e, of which the square of e and
+// three roundings take less than 2^-20.8 * e.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,15 +57,15 @@ Value kvcache::divideMagnitudes(const FloatBuilder &b, Value magnitudes,
   return b.fma(rest, reciprocal, quotient);
 }
 
-/// The f32 that is `places` of its last place closer to zero.
-static Value subtractFromBits(const FloatBuilder &b, Value number, int places) {
+/// The f32 that is `places` of its last place further from zero.
+static Value addToBits(const FloatBuilder &b, Value number, int places) {
   Type type = withLane(number.getType(), b.builder.getI32Type());
   TypedAttr attr = b.builder.getI32IntegerAttr(places);
   if (auto vector = dyn_cast<VectorType>(type))
     attr = DenseElementsAttr::get(vector, Attribute(attr));
   Value bits = arith::BitcastOp::create(b.builder, b.loc, type, number);
   bits =
-      arith::SubIOp::create(b.builder, b.loc, bits,
+      arith::AddIOp::create(b.builder, b.loc, bits,
                             arith::ConstantOp::create(b.builder, b.loc, attr));
   return arith::BitcastOp::create(b.builder, b.loc, number.getType(), bits);
 }
@@ -82,10 +90,10 @@ static Reciprocal getReciprocals(const FloatBuilder &b, Value divisors) {
   Value one = b.constant(divisors, 1.0f);
   Value approximate = arith::DivFOp::create(b.builder, b.loc, one, divisors,
                                             arith::FastMathFlags::afn);
-  Value high = subtractFromBits(b, approximate, 2);
+  Value high = addToBits(b, approximate, -2);
   Value negative = b.negate(divisors);
   Value missing = b.fma(negative, high, one);
-  return {high, b.mul(high, missing)};
+  return {high, b.mul(addToBits(b, approximate, 15), missing)};
 }
 
 /// Brings values and the scales of their groups, where these may have any
@@ -104,11 +112,24 @@ static void balance(const FloatBuilder &b, Value &values, Value &scales,
   values = b.mul(values, b.spread(narrow, values, granularity));
 }
 
+/// Positive numbers from `least` to `most`; NaNs stay.
+static Value bound(const FloatBuilder &b, Value numbers, float least,
+                   float most) {
+  numbers = b.select(arith::CmpFPredicate::OLT, numbers, least,
+                     b.constant(numbers, least), numbers);
+  return b.select(arith::CmpFPredicate::OGT, numbers, most,
+                  b.constant(numbers, most), numbers);
+}
+
 Value kvcache::divideByScales(const FloatBuilder &b, Value values, Value scales,
-                              int64_t granularity) {
+                              int64_t granularity, bool areBounded) {
   // The exponents of f16 are small enough.
   if (getLaneType(values.getType()).isBF16())
     balance(b, values, scales, granularity);
+  // Where this changes something, quotients round to zero or to the largest
+  // number.
+  if (!areBounded)
+    scales = bound(b, scales, 0x1p-90f, 0x1p90f);
   Reciprocal reciprocal = getReciprocals(b, scales);
   values = convertFloat(b.builder, b.loc, values, b.f32);
   Value high = b.spread(reciprocal.high, values, granularity);

@@ -24,11 +24,11 @@ Value divideMagnitudes(const FloatBuilder &b, Value magnitudes, float largest);
 
 /// 16-bit values as f32, divided by the scales of their groups of `granularity`
 /// lanes, close enough to the rounded quotients to become the same numbers of
-/// the quantized type. A scale is that of a group's largest magnitude, rounded
-/// to any scale type and extended to f32, and a NaN if the group has a NaN or
-/// an infinity.
+/// the quantized type. A scale is a NaN if the group has a NaN or an infinity,
+/// and otherwise positive. They `areBounded` if each is that of the group's
+/// largest magnitude, rounded to any scale type and extended to f32.
 Value divideByScales(const FloatBuilder &b, Value values, Value scales,
-                     int64_t granularity);
+                     int64_t granularity, bool areBounded);
 
 } // namespace mlir::kvcache
 

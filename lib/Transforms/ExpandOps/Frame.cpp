@@ -112,33 +112,47 @@ Value Frame::countRows(Value rowOffsets) const {
 
 Value Frame::findSequence(Value rowOffsets, Value row) const {
   // Where each sequence has one row, it is the row's own number; otherwise a
-  // binary search keeps offsets[low] <= row < offsets[high].
-  Value batch = sub(dim(rowOffsets, 0), index(1));
-  Value guess = min(row, sub(batch, index(1)));
+  // binary search. Sequences are counted in 32 bits, as caches count them.
+  Type i32 = builder.getI32Type();
+  auto narrow = [&](Value number) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, i32, number);
+  };
+  auto widen = [&](Value number) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                        number);
+  };
+  auto number = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getI32IntegerAttr(value));
+  };
+  Value batch = narrow(sub(dim(rowOffsets, 0), index(1)));
+  Value last = arith::SubIOp::create(builder, loc, batch, number(1));
+  Value guess = widen(arith::MinUIOp::create(builder, loc, narrow(row), last));
   Value begin = loadNumber(rowOffsets, guess);
   Value end = loadNumber(rowOffsets, add(guess, index(1)));
   Value isAbove = below(row, begin);
   Value isBelow =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, row, end);
   Value isElsewhere = arith::OrIOp::create(builder, loc, isAbove, isBelow);
+  // The sequence is one of `count` from `first` on.
   auto search = [&]() -> Value {
     auto loop = scf::WhileOp::create(
-        builder, loc, TypeRange{builder.getIndexType(), builder.getIndexType()},
-        ValueRange{index(0), batch},
-        [&](OpBuilder &, Location, ValueRange bounds) {
-          Value isOpen = below(index(1), sub(bounds[1], bounds[0]));
-          scf::ConditionOp::create(builder, loc, isOpen, bounds);
+        builder, loc, TypeRange{i32, i32}, ValueRange{number(0), batch},
+        [&](OpBuilder &, Location, ValueRange range) {
+          Value isOpen = arith::CmpIOp::create(
+              builder, loc, arith::CmpIPredicate::ugt, range[1], number(1));
+          scf::ConditionOp::create(builder, loc, isOpen, range);
         },
-        [&](OpBuilder &, Location, ValueRange bounds) {
-          Value middle = div(add(bounds[0], bounds[1]), index(2));
-          Value isPast = below(row, loadNumber(rowOffsets, middle));
-          Value low =
-              arith::SelectOp::create(builder, loc, isPast, bounds[0], middle);
-          Value high =
-              arith::SelectOp::create(builder, loc, isPast, middle, bounds[1]);
-          scf::YieldOp::create(builder, loc, ValueRange{low, high});
+        [&](OpBuilder &, Location, ValueRange range) {
+          Value first = range[0], count = range[1];
+          Value half = arith::ShRUIOp::create(builder, loc, count, number(1));
+          Value middle = arith::AddIOp::create(builder, loc, first, half);
+          Value isPast = below(row, loadNumber(rowOffsets, widen(middle)));
+          first = arith::SelectOp::create(builder, loc, isPast, first, middle);
+          count = arith::SubIOp::create(builder, loc, count, half);
+          scf::YieldOp::create(builder, loc, ValueRange{first, count});
         });
-    return loop.getResult(0);
+    return widen(loop.getResult(0));
   };
   return selectIf(isElsewhere, search, [&] { return guess; });
 }

@@ -259,11 +259,15 @@ gpu.module @without_divisions {
 
   // CHECK:         %[[RECIPROCAL:.*]] = arith.divf %[[ONE]], %[[DIVISOR]] fastmath<afn> : f32
   // CHECK:         %[[BITS:.*]] = arith.bitcast %[[RECIPROCAL]] : f32 to i32
-  // CHECK:         %[[LESS:.*]] = arith.subi %[[BITS]], %{{.*}} : i32
+  // CHECK:         %[[MINUS_2:.*]] = arith.constant -2 : i32
+  // CHECK:         %[[LESS:.*]] = arith.addi %[[BITS]], %[[MINUS_2]] : i32
   // CHECK:         %[[HIGH:.*]] = arith.bitcast %[[LESS]] : i32 to f32
   // CHECK:         %[[NEGATIVE:.*]] = arith.negf %[[DIVISOR]] : f32
   // CHECK:         %[[MISSING:.*]] = math.fma %[[NEGATIVE]], %[[HIGH]], %[[ONE]] : f32
-  // CHECK:         %[[LOW:.*]] = arith.mulf %[[HIGH]], %[[MISSING]] : f32
+  // CHECK:         %[[PLUS_15:.*]] = arith.constant 15 : i32
+  // CHECK:         %[[MORE:.*]] = arith.addi %{{.*}}, %[[PLUS_15]] : i32
+  // CHECK:         %[[ABOVE:.*]] = arith.bitcast %[[MORE]] : i32 to f32
+  // CHECK:         %[[LOW:.*]] = arith.mulf %[[ABOVE]], %[[MISSING]] : f32
   // CHECK:         %[[VALUES:.*]] = arith.extf %[[BALANCED]] : vector<8xbf16> to vector<8xf32>
   // CHECK-DAG:     %[[HIGHS:.*]] = vector.broadcast %[[HIGH]] : f32 to vector<8xf32>
   // CHECK-DAG:     %[[LOWS:.*]] = vector.broadcast %[[LOW]] : f32 to vector<8xf32>
@@ -299,10 +303,21 @@ gpu.module @without_divisions {
     gpu.return
   }
 
-  // A tensor's scale may make any number of the divisors.
+  // A tensor's scale may make any number of the divisors, also infinity. It
+  // divides the scale alone.
 
   // CHECK-LABEL: gpu.func @tensor_scale_in_kernel(
-  // CHECK:         arith.divf %{{.*}}, %{{.*}} : vector<16xf32>
+  // CHECK-SAME:      %{{[^:]*}}: vector<16xbf16>, %[[G:[^:]*]]: f32
+  // CHECK:         arith.divf %{{.*}}, %[[G]] : f32
+  // CHECK:         %[[ANY:.*]] = arith.mulf %{{.*}}, %[[G]] : f32
+  // CHECK:         %[[NOT_0:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ANY]] : f32
+  // CHECK:         %[[BALANCED:.*]] = arith.mulf %[[NOT_0]], %{{.*}} : f32
+  // CHECK:         %[[NOT_LESS:.*]] = arith.select %{{.*}}, %{{.*}}, %[[BALANCED]] : f32
+  // CHECK:         %[[MOST:.*]] = arith.constant 1.23794004E+27 : f32
+  // CHECK:         %[[DIVISOR:.*]] = arith.select %{{.*}}, %{{.*}}, %[[NOT_LESS]] : f32
+  // CHECK:         arith.divf %{{.*}}, %[[DIVISOR]] fastmath<afn> : f32
+  // CHECK-NOT:     arith.divf
+  // CHECK:         gpu.return
   gpu.func @tensor_scale_in_kernel(%x: vector<16xbf16>, %g: f32, %values: memref<16xf4E2M1FN>,
                                    %scales: memref<1xf8E4M3FN>) kernel {
     %c0 = arith.constant 0 : index
