@@ -127,9 +127,20 @@ def why_not_verified(source: str) -> str:
     return result.stderr if result.returncode else ""
 
 
+_BUFFERIZE = (
+    "--one-shot-bufferize=bufferize-function-boundaries "
+    "function-boundary-type-conversion=identity-layout-map"
+)
+
+
 def why_not_lowered(source: str) -> str:
     """What of an example's functions does not lower, or nothing. TMA needs a chip."""
     expand = "--kvcache-expand-ops"
+    if "tensor<" in source:
+        buffers = run_opt(source, _BUFFERIZE)
+        if buffers.returncode:
+            return buffers.stderr
+        source = buffers.stdout
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
         source = as_device_code(source)

@@ -13,11 +13,12 @@ import kvcache
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.mlir"))
 WITH_TILES = {"key_tile", "sparse_mla", "attention_pipe", "tma_by_hand"}  # test_examples_tiles.py
+WITH_TENSORS = {"decode_tensors"}  # data/test_tensor_programs.py
 README = pages.read("README.md")
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
-@pytest.mark.parametrize("example", sorted(set(EXAMPLES) - WITH_TILES))
+@pytest.mark.parametrize("example", sorted(set(EXAMPLES) - WITH_TILES - WITH_TENSORS))
 def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
     program = kvcache.compile(ROOT / "examples" / f"{example}.mlir", target=chip)
     assert program.kernels
@@ -32,6 +33,11 @@ def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
 def test_readme_shows_the_quickstart():
     kernel, _ = pages.fences(README, "mlir")
     assert kernel == (ROOT / "examples/quickstart.mlir").read_text()
+
+
+def test_docs_show_the_step_on_tensors():
+    shown = pages.fences(pages.read("docs/whole-cache-ops.md"), "mlir")
+    assert sum(("\n" + text) in (ROOT / "examples/decode_tensors.mlir").read_text() for text in shown) == 1
 
 
 @pytest.mark.parametrize(("chip", "copies"), [("sm_80", "cp.async.cg"), ("sm_90a", "cp.async.bulk.shared"), ("sm_100a", "gather4")])

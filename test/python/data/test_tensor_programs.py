@@ -1,0 +1,78 @@
+"""A step of a program on tensors: bufferized without a copy, and run."""
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+from places import ROOT
+from programs import run_passes
+
+import kvcache
+
+BUFFERIZE = (
+    "one-shot-bufferize{bufferize-function-boundaries "
+    "function-boundary-type-conversion=identity-layout-map},canonicalize"
+)
+PARAMS = kvcache.KVCacheParams("bf16", 8, 128, page_size=16, total_num_layers=2)
+LAYER = 1
+
+
+@pytest.fixture(scope="module")
+def bufferized():
+    text = (ROOT / "examples/decode_tensors.mlir").read_text()
+    assert len(re.findall(r"\btensor<", text)) >= 6
+    return run_passes(text, BUFFERIZE)
+
+
+def test_no_tensor_is_copied(bufferized):
+    assert "kvcache.append" in bufferized and "kvcache.attention" in bufferized
+    for absent in ("tensor<", "memref.alloc", "memref.copy", "bufferization."):
+        assert absent not in bufferized
+
+
+def make_step(rng):
+    """A cache of one sequence with tokens and two without, and the inputs of their step."""
+    manager = kvcache.PagedKVCacheManager(
+        PARAMS, max_batch_size=4, max_seq_len=64, num_pages=16
+    )
+    for number, tokens in enumerate((21, 1, 5)):
+        manager.claim(number, np.arange(tokens))
+    manager.step([0])
+    manager.grow(0, np.arange(1))
+    manager.blocks[0][...] = rng.standard_normal(manager.blocks[0].shape)
+    return manager, manager.inputs([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "target", ["cpu", "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
+)
+def test_a_decode_step_on_tensors(bufferized, target):
+    rng = np.random.default_rng(0)
+    manager, inputs = make_step(rng)
+    before = manager.blocks[0].copy()
+    total = len(inputs.tokens)
+    q = rng.standard_normal((total, 32, 128)).astype(ml_dtypes.bfloat16)
+    kv = rng.standard_normal((total, 16, 128)).astype(ml_dtypes.bfloat16)
+    angles = np.arange(64)[:, None] * 1e4 ** (-np.arange(64) / 64)
+    rope = np.hstack([np.cos(angles), np.sin(angles)]).astype(np.float32)
+    scale = 128**-0.5
+
+    roped, out = q.copy(), np.zeros_like(q)
+    step = kvcache.jit(bufferized, target=target)
+    offsets = inputs.row_offsets.view(np.int32)
+    step.call("decode", *inputs.collection(0), LAYER, roped, kv, offsets, rope, scale, out)
+    after = manager.blocks[0].copy()
+
+    # The same by the functions on arrays, which are tested against f64.
+    manager.blocks[0][...] = before
+    append = kvcache.ops.append(PARAMS, rope=128, query_heads=32, target=target)
+    attend = kvcache.ops.attention(PARAMS, query_heads=32, target=target)
+    keys, values = (np.ascontiguousarray(part) for part in (kv[:, :8], kv[:, 8:]))
+    wanted, wanted_out = q.copy(), np.zeros_like(q)
+    append(inputs, LAYER, keys, values, wanted, rope=rope)
+    attend(inputs, LAYER, wanted, out=wanted_out, scale=scale)
+    np.testing.assert_array_equal(roped, wanted)
+    np.testing.assert_array_equal(out, wanted_out)
+    np.testing.assert_array_equal(after, manager.blocks[0])
+    assert (after != before).any() and out.any()
