@@ -7,13 +7,14 @@ TCP and over shared memory of one machine.
 
 examples:
   scripts/bench transfer
-  scripts/bench transfer --mebibytes 16,256 --runs 21
+  scripts/bench transfer --mebibytes 16,256 --page-sizes 1,16 --runs 21
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import itertools
 import os
 import platform
 import subprocess
@@ -28,23 +29,30 @@ import kvcache
 from kvcache import transfer
 
 TRANSPORTS = {"TCP": "tcp,self", "shared memory": "tcp,shm,self"}
-PAGE_SIZE, LAYERS, HEADS, HEAD_SIZE = 16, 16, 8, 128
-PAGE_BYTES = 2 * LAYERS * PAGE_SIZE * HEADS * HEAD_SIZE * 2
+LAYERS, HEADS, HEAD_SIZE = 16, 8, 128
+TOKEN_BYTES = 2 * LAYERS * HEADS * HEAD_SIZE * 2
 MARK = "offer: "
 
 
-def make_cache(num_pages: int) -> kvcache.PagedKVCacheManager:
+def make_cache(num_pages: int, page_size: int) -> kvcache.PagedKVCacheManager:
     params = kvcache.KVCacheParams(
-        "bf16", n_kv_heads=HEADS, head_dim=HEAD_SIZE, page_size=PAGE_SIZE, total_num_layers=LAYERS
+        "bf16", n_kv_heads=HEADS, head_dim=HEAD_SIZE, page_size=page_size, total_num_layers=LAYERS
     )
-    return kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=num_pages * PAGE_SIZE, num_pages=num_pages)
+    return kvcache.PagedKVCacheManager(params, max_batch_size=2, max_seq_len=num_pages * page_size, num_pages=num_pages)
 
 
-def send(num_pages: int) -> None:
-    """The other process: offers a sequence until somebody closes its input."""
-    cache = make_cache(num_pages)
+def send(num_pages: int, page_size: int) -> None:
+    """The other process: offers a sequence until somebody closes its input.
+
+    Another sequence has every second page, so that each page is a descriptor.
+    """
+    cache = make_cache(2 * num_pages, page_size)
     cache.blocks[0].view(np.uint8)[...] = 7
-    cache.claim("r", range(num_pages * PAGE_SIZE))
+    tokens = range(page_size)
+    for request in ("r", "other"):
+        cache.claim(request, tokens)
+    for _ in range(num_pages - 1):
+        cache.grow_batch(["r", "other"], [tokens, tokens])
     cache.step(["r"])
     transport = transfer.NIXLTransport("sender")
     lease = cache.export("r", seconds=3600)
@@ -69,7 +77,8 @@ class Plain:
     def __init__(self, cache: kvcache.PagedKVCacheManager, message: bytes, api: Any) -> None:
         offer = transfer.Offer.from_bytes(message)
         pages = np.arange(cache.num_pages)
-        tables = transfer.pair(offer.describe(0), cache.descriptors(pages))
+        tables = transfer.pair(offer.describe(pages), cache.descriptors(pages))
+        self.descriptors = len(tables[0])
         self._source, self._target = (table.astype(np.uint64) for table in tables)
         self._agent = api.nixl_agent("plain", api.nixl_agent_config(backends=["UCX"]))
         rows = [(region.address, region.size, region.device, "") for region in cache.regions()]
@@ -89,17 +98,17 @@ class Plain:
         return seconds
 
 
-def receive(num_pages: int, runs: int) -> np.ndarray:
-    """Seconds of ours and of NIXL alone, [runs, 2]."""
+def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]:
+    """The number of descriptors, and seconds of ours and of NIXL alone, [runs, 2]."""
     from kvcache.transfer.nixl import _import
 
-    command = [sys.executable, __file__, "--sender", str(num_pages)]
+    command = [sys.executable, __file__, "--sender", f"{num_pages},{page_size}"]
     sender = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert sender.stdout
         lines = (line for line in sender.stdout if line.startswith(MARK))  # the others are NIXL's
         message = base64.b64decode(next(lines).removeprefix(MARK))
-        ours, other = make_cache(num_pages), make_cache(num_pages)
+        ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
         transport = transfer.NIXLTransport("receiver")
         plain = Plain(other, message, _import())
         fetch(ours, message, transport)
@@ -110,7 +119,11 @@ def receive(num_pages: int, runs: int) -> np.ndarray:
         sender.wait()
     for cache in ours, other:
         assert (cache.blocks[0].view(np.uint8)[:num_pages] == 7).all()
-    return np.array(times)
+    return plain.descriptors, np.array(times)
+
+
+def _parse_sizes(text: str) -> list[int]:
+    return [int(size) for size in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,27 +132,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--mebibytes",
-        type=lambda text: [int(size) for size in text.split(",")],
-        default=[4, 64, 256],
+        type=_parse_sizes,
+        default=[4, 16, 64, 256],
         metavar="N,…",
-        help="of a sequence (default: 4,64,256)",
+        help="of a sequence (default: 4,16,64,256)",
+    )
+    parser.add_argument(
+        "--page-sizes", type=_parse_sizes, default=[16], metavar="N,…", help="tokens of a page (default: 16)"
     )
     parser.add_argument("--runs", type=int, default=21, metavar="N", help="of each (default: %(default)s)")
-    parser.add_argument("--sender", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--sender", type=_parse_sizes, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.sender:
-        send(options.sender)
+        send(*options.sender)
         return 0
-    os.environ.setdefault("NIXL_LOG_LEVEL", "WARNING")  # it writes to the standard output
-    print("| over | MiB | fetch, GB/s | NIXL alone, GB/s | ratio |\n| --- | --: | --: | --: | --: |")
+    os.environ.setdefault("NIXL_LOG_LEVEL", "WARN")  # it writes to the standard output
+    columns = ["over", "MiB", "tokens of a page", "descriptors", "fetch, GB/s", "NIXL alone, GB/s", "ratio"]
+    print(f"| {' | '.join(columns)} |\n| --- |{' --: |' * 6}")
     for name, tls in TRANSPORTS.items():
         os.environ["UCX_TLS"] = tls
-        for size in options.mebibytes:
-            num_pages = max(size * 2**20 // PAGE_BYTES, 1)
-            rates = num_pages * PAGE_BYTES / 1e9 / receive(num_pages, options.runs)
+        for size, page_size in itertools.product(options.mebibytes, options.page_sizes):
+            num_pages = max(size * 2**20 // (TOKEN_BYTES * page_size), 1)
+            count, seconds = receive(num_pages, page_size, options.runs)
+            rates = num_pages * page_size * TOKEN_BYTES / 1e9 / seconds
             (ours, plain), (best, plain_best) = np.median(rates, axis=0), rates.max(axis=0)
             print(
-                f"| {name} | {size} | {ours:.2f} ({best:.2f}) | {plain:.2f} ({plain_best:.2f}) | {ours / plain:.2f} |",
+                f"| {name} | {size} | {page_size} | {count} | {ours:.2f} ({best:.2f}) | {plain:.2f} ({plain_best:.2f}) | {ours / plain:.2f} |",
                 flush=True,
             )
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())

@@ -33,6 +33,7 @@ class PageExchange:
     def __init__(self) -> None:
         self._leases: dict[Lease, Sequence] = {}
         self._receptions: dict[Reception, Sequence] = {}
+        self._regions: tuple[Region, ...] | None = None
 
     def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[Sequence, array[int]]:
         raise NotImplementedError
@@ -42,7 +43,11 @@ class PageExchange:
 
     def regions(self) -> tuple[Region, ...]:
         """Where the tensors lie: the blocks of each device, then the scales of each."""
-        return list_regions(self.params, self.num_pages, self.blocks, self.scales)
+        if self._regions is None:  # tensors stay where they are
+            self._regions = list_regions(
+                self.params, self.num_pages, self.blocks, self.scales
+            )
+        return self._regions
 
     def descriptors(
         self,

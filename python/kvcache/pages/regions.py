@@ -66,6 +66,10 @@ class Region:
         heads: np.ndarray | None = None,
     ) -> np.ndarray:
         """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them."""
+        is_whole = layers is None and heads is None and self.order[0] == "page"
+        if is_whole and self.page_bytes == self.page_stride:
+            starts = self.address + pages.astype(np.int64) * self.page_stride
+            return self._list_runs(starts, self.page_bytes)
         numbers = {
             dim: np.arange(size) for dim, size in zip(DIMS, self.shape, strict=True)
         }
@@ -86,6 +90,9 @@ class Region:
         addresses = np.array([address], np.int64)
         for dim in outer:
             addresses = np.add.outer(addresses, numbers[dim] * strides[dim]).reshape(-1)
+        return self._list_runs(addresses, length)
+
+    def _list_runs(self, addresses: np.ndarray, length: int) -> np.ndarray:
         table = np.empty((len(addresses), 3), np.int64)
         table[:, 0], table[:, 1], table[:, 2] = addresses, length, self.device
         return merge(table)
@@ -226,6 +233,8 @@ def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray
     Raises:
         ValueError: The ends differ in their bytes.
     """
+    if np.array_equal(source[:, 1], target[:, 1]):
+        return source, target
     ends = [np.cumsum(side[:, 1]) for side in (source, target)]
     totals = [int(end[-1]) if len(end) else 0 for end in ends]
     if totals[0] != totals[1]:
