@@ -71,7 +71,9 @@ class Region:
             starts = self.address + pages.astype(np.int64) * self.page_stride
             return self._list_runs(starts, self.page_bytes)
         numbers = {
-            dim: np.arange(size) for dim, size in zip(DIMS, self.shape, strict=True)
+            dim: np.arange(size)
+            for dim, size in zip(DIMS, self.shape, strict=True)
+            if dim != "page"
         }
         numbers["page"] = pages.astype(np.int64)
         for dim, part in (("layer", layers), ("head", heads)):

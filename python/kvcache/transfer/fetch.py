@@ -12,7 +12,7 @@ import numpy as np
 from ..checks import check_instance
 from ..pages.leases import Reception
 from ..pages.manager import PagedKVCacheManager
-from ..pages.regions import pair
+from ..pages.regions import Region, pair
 from .offers import Offer
 from .staging import Staging
 from .transport import TransferError, TransferFailed, TransferRefused, Transport
@@ -160,6 +160,7 @@ def fetch(
             own = staging.regions
             numbers = np.arange(staging.first, len(offer.pages))
             target = staging.describe()
+        _check_sizes(offer, own)
         source, target = pair(offer.describe(numbers), target)
         transport.register(own)
         handle = transport.post(transport.connect(offer.address), source, target)
@@ -181,3 +182,13 @@ def _check_lent(offer: Offer, reception: Reception) -> None:
         )
     if offer.pages[reception.numbers[reception.is_needed]].min(initial=0) < 0:
         raise ValueError("it lacks pages that later tokens reach")
+
+
+def _check_sizes(offer: Offer, own: tuple[Region, ...]) -> None:
+    """Raises ``ValueError`` unless tensors have the sizes that follow from the format."""
+    given, expected = (
+        [(each.tensor, each.shape[1:], each.itemsize) for each in regions]
+        for regions in (offer.regions, own)
+    )
+    if given != expected:
+        raise ValueError(f"expects tensors of {expected}, got {given}")

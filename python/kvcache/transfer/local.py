@@ -70,10 +70,11 @@ class LocalTransport:
         return b"local:" + self.name.encode()
 
     def connect(self, address: bytes) -> str:
-        kind, _, name = address.partition(b":")
-        if kind != b"local" or name.decode() not in _transports:
+        kind, _, rest = address.partition(b":")
+        name = rest.decode(errors="replace")
+        if kind != b"local" or name not in _transports:
             raise TransferRefused("there is no such transport in this process")
-        return name.decode()
+        return name
 
     def post(self, peer: str, source: np.ndarray, target: np.ndarray) -> _Copy:
         other = _transports.get(peer)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cache.layouts import DIMS
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..pages.exchange import PageExchange
@@ -175,7 +176,14 @@ def _parse_region(fields: Any) -> Region:
             raise ValueError(f"a region has no field {name!r}")
         kind = {"int": int, "str": str}.get(str(known[name].type), tuple)
         check_instance(kind, **{name: parsed[name]})
-    return Region(**parsed)
+    region = Region(**parsed)
+    for name, kind in (("order", str), ("shape", int), ("strides", int)):
+        for entry in parsed[name]:
+            check_instance(kind, **{name: entry})
+    sizes = region.shape, region.strides
+    if sorted(region.order) != sorted(DIMS) or {*map(len, sizes)} != {len(DIMS)}:
+        raise ValueError(f"expects a region of the dimensions {', '.join(DIMS)}")
+    return region
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {

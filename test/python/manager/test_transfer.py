@@ -157,6 +157,10 @@ def with_value(name, value):
     return lambda fields: fields.update({name: value})
 
 
+def with_region(**values):
+    return lambda fields: fields["regions"][0].update(values)
+
+
 WRONG_FIELDS = [
     *(
         (without(name), f"the offer lacks '{name}'")
@@ -174,9 +178,15 @@ WRONG_FIELDS = [
     (with_value("regions", []), "no valid 'regions': expects at least one region"),
     (with_value("regions", [3]), "no valid 'regions': expects 'region' to be a dict"),
     (with_value("regions", None), "no valid 'regions': expects 'value' to be a list"),
-    (lambda fields: fields["regions"][0].update(more=1), "a region has no field 'more'"),
-    (lambda fields: fields["regions"][0].update(size="1"), "expects 'size' to be a int"),
-    (lambda fields: fields["regions"][0].update(shape=1), "expects 'shape' to be a tuple"),
+    (with_region(more=1), "a region has no field 'more'"),
+    (with_region(size="1"), "expects 'size' to be a int"),
+    (with_region(shape=1), "expects 'shape' to be a tuple"),
+    (with_region(shape=[17, 2, 3, 4, 2, "16"]), "expects 'shape' to be a int"),
+    (with_region(strides=[1.5] * 6), "expects 'strides' to be a int"),
+    (with_region(order=["page"] * 6), "expects a region of the dimensions page, role"),
+    (with_region(shape=[17, 2, 3]), "expects a region of the dimensions page, role"),
+    (with_region(shape=[17, 2, 3, 4, 2, 2**40]), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
+    (with_region(itemsize=2**40), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
     (with_value("address", "?"), "no valid 'address': "),
 ]
 
