@@ -56,6 +56,14 @@ def check_positive_real(**values: object) -> None:
             )
 
 
+def check_gibibytes(**values: float) -> None:
+    """As ``check_positive_real``, for numbers whose bytes are below 2^63."""
+    check_positive_real(**values)
+    for name, value in values.items():
+        if value >= 2**33:
+            raise ValueError(f"expects {name!r} to be below 2^33, got {value!r}")
+
+
 def check_positive_f32(**values: float) -> None:
     """As ``check_positive_real``, for numbers that f32 has as normal ones."""
     check_positive_real(**values)

@@ -16,10 +16,10 @@ import numpy as np
 from .. import dtypes, ir
 from ..checks import (
     check_flag,
+    check_gibibytes,
     check_instance,
     check_integer,
     check_positive,
-    check_positive_real,
 )
 from ..dtypes import DTypeLike
 from .layouts import DIMS, Distances, Layout, check_layouts
@@ -227,7 +227,7 @@ class KVCacheParams:
         self._normalize_fields(["stage_id"], check_integer, int)
         self._normalize_fields(_FLAGS, check_flag, bool)
         space = "host_kvcache_swap_space_gb"
-        self._normalize_fields([space], check_positive_real, float)
+        self._normalize_fields([space], check_gibibytes, float)
         if self.layer_ids is not None:
             self._normalize_layers(tuple(self.layer_ids))
         config = self.kvcache_quant_config

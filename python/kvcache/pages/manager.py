@@ -15,11 +15,11 @@ import numpy.typing as npt
 from ..cache.groups import MultiKVCacheParams, unite
 from ..cache.params import KVCacheParams
 from ..checks import (
+    check_gibibytes,
     check_instance,
     check_integer,
     check_path,
     check_positive,
-    check_positive_real,
     check_request,
     parse_drafts,
     parse_requests,
@@ -133,9 +133,11 @@ class PagedKVCacheManager(PageExchange):
         if folder is None or space is None:
             return 0
         check_path(disk_folder=folder)
-        check_positive_real(disk_space_gb=space)
+        check_gibibytes(disk_space_gb=space)
         if not self.num_host_pages:
             raise ValueError("'disk_folder' needs 'enable_kvcache_swapping_to_host'")
+        if not os.fspath(folder):
+            raise ValueError("expects 'disk_folder' to name a folder, got ''")
         return int(space * 2**30)
 
     # --- Sequences ----------------------------------------------------------------

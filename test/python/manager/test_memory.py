@@ -356,6 +356,8 @@ def test_pages_go_to_the_disk_and_come_back(tmp_path):
         ({"disk_folder": "/tmp"}, "expects both 'disk_folder' and 'disk_space_gb'"),
         ({"disk_folder": "/tmp", "disk_space_gb": 1e-9}, "to hold at least one page"),
         ({"disk_folder": "/tmp", "disk_space_gb": 0}, "'disk_space_gb' to be positive"),
+        ({"disk_folder": "/tmp", "disk_space_gb": 1e300}, "'disk_space_gb' to be below 2.33"),
+        ({"disk_folder": "", "disk_space_gb": 1}, "'disk_folder' to name a folder, got ''"),
     ],
 )
 def test_disks_that_can_not_be(options, message):

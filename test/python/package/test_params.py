@@ -74,9 +74,14 @@ RULES = [
         "expects 'host_kvcache_swap_space_gb' to be positive and finite, got 0",
     ),
     (
-        {"host_kvcache_swap_space_gb": 10**300},
+        {"host_kvcache_swap_space_gb": 2**33 - 1},
         {"host_kvcache_swap_space_gb": 10**400},
         "expects 'host_kvcache_swap_space_gb' to be positive and finite, got 10000",
+    ),
+    (
+        {"host_kvcache_swap_space_gb": 2**33 - 1},
+        {"host_kvcache_swap_space_gb": 1e300},
+        r"expects 'host_kvcache_swap_space_gb' to be below 2\^33, got 1e.300",
     ),
     (
         {"host_kvcache_swap_space_gb": np.float32(2)},
