@@ -586,14 +586,11 @@ LogicalResult AttentionOp::verify() {
     return failure();
   // (C4)
   if (std::optional<APFloat> cap = getSoftCap()) {
-    APFloat rounded = *cap;
-    bool isExact;
-    rounded.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven,
-                    &isExact);
-    if (!rounded.isNormal() || rounded.isNegative())
-      return emitOpError("expects 'soft_cap' to be positive and a normal "
-                         "number of f32, got ")
-             << cap->convertToDouble();
+    double value = cap->convertToDouble();
+    if (!(value >= 0x1p-16 && value <= 0x1p16))
+      return emitOpError(
+                 "expects 'soft_cap' to be between 2^-16 and 2^16, got ")
+             << value;
   }
   // (C8)
   if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),

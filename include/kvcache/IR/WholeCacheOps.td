@@ -390,7 +390,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value; `lse`
       and `sinks` have the heads of `q`.
-    - (C4) `soft_cap` is positive and a normal number of f32.
+    - (C4) `soft_cap` is between 2^-16 and 2^16: with larger ones, scores would
+      round to multiples of more than 2^-8.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `chunk`, `mask` and `lengths`.
     - (C6) `causal`, `window`, `chunk` and `mask` need positions: no sequence has

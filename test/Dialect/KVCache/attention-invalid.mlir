@@ -131,7 +131,7 @@ func.func @c3_sinks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // (C4)
 func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got -1}}
+  // expected-error @below {{expects 'soft_cap' to be between 2^-16 and 2^16, got -1}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = -1.0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
@@ -142,8 +142,8 @@ func.func @c4_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: me
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c4_small_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got 1.000000e-46}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e-46} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  // expected-error @below {{expects 'soft_cap' to be between 2^-16 and 2^16, got 1.000000e-05}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e-5} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -153,8 +153,8 @@ func.func @c4_small_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, 
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c4_large_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'soft_cap' to be positive and a normal number of f32, got 1.000000e+39}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e+39} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  // expected-error @below {{expects 'soft_cap' to be between 2^-16 and 2^16, got 1.000000e+05}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {soft_cap = 1.0e+5} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
