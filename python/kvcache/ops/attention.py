@@ -12,7 +12,7 @@ import numpy as np
 
 from .._native import extension
 from ..cache.params import KVCacheParams
-from ..checks import check_flag, check_positive, check_positive_f32, check_size
+from ..checks import check_flag, check_positive, check_positive_real, check_size
 from ..devices import cuda
 from ..execution.arrays import Array
 from .append import float_text
@@ -132,6 +132,13 @@ class Workspaces:
             )
         return (given,)
 
+    def drop(self) -> None:
+        """Forgets the one of this thread, which a call that ends early leaves as it is.
+
+        A GPU runs nothing more after an error of a kernel.
+        """
+        self._of_thread.array = None
+
     def _find_on_host(self, size: int, _: Sequence[Array]) -> Array:
         array = getattr(self._of_thread, "array", None)
         if array is None or array.size < size:
@@ -179,7 +186,11 @@ def make_spec(
     if chunk is not None:
         check_size(2**63 - 1, chunk=chunk)
     if soft_cap is not None:
-        check_positive_f32(soft_cap=soft_cap)
+        check_positive_real(soft_cap=soft_cap)
+        if not 2.0**-16 <= soft_cap <= 2.0**16:
+            raise ValueError(
+                f"expects 'soft_cap' to be between 2^-16 and 2^16, got {soft_cap!r}"
+            )
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if value_dim is None and params.is_mla:

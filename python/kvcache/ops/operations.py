@@ -419,7 +419,8 @@ class Attention(OnLayer):
             rows: int32 [total, n], if it was made with rows: page * page_size + offset of
                 each token that a query sees; negative ones are skipped.
             workspace: int8 [bytes], if it was made with splits: at least
-                ``workspace_size`` of the sequences, zeroed once, and for one call at a
+                ``workspace_size`` of the sequences, at an address that is a multiple of
+                16, zeroed once and after each call that raises, and for one call at a
                 time; operations may share it. Unless given, the operation keeps one for
                 each stream of a GPU, which the first call allocates and a call for more
                 sequences replaces, and off a GPU for each thread.
@@ -441,13 +442,17 @@ class Attention(OnLayer):
                     f"this operation was made with {name}={made}: expects "
                     f"{'' if made else 'no '}'{name}'"
                 )
-        check_rows(offsets, q=q, out=out, mask=mask, rows=rows)
+        check_rows(offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
         more = [array for array in given.values() if array is not None]
         logarithms = Filled(0, (0, self._spec.query_heads)) if lse is None else lse
         dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         of_rows = self._scales_of_rows(query_scale=query_scale, out_scale=out_scale)
-        self._call(*collection, layer, *dense, *scales, *of_rows)
+        try:
+            self._call(*collection, layer, *dense, *scales, *of_rows)
+        except BaseException:
+            self._workspaces.drop()
+            raise
 
     def _scales_of_rows(self, **scales: Scale) -> tuple[Any, ...]:
         for name, scale in scales.items():

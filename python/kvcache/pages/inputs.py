@@ -118,6 +118,7 @@ class StepInputs:
         Blocks, lengths, table, the two maxima, and scales if there are any. Raises
         ``ValueError`` for a device without blocks.
         """
+        check_integer(device=device)
         if not 0 <= device < len(self.blocks):
             raise ValueError(
                 f"expects 'device' to be in [0, {len(self.blocks)}), got {device}"

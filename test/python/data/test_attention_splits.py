@@ -103,3 +103,22 @@ def test_sequences_without_rows():
             kvcache.ops.attention(params, 4, **which)(each, LAYER, q, out=out, lse=lse, scale=0.1)
             results.append((out.tobytes(), lse.tobytes()))
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("target", CHIPS)
+def test_a_call_after_one_that_fails(target):
+    """Blocks that an error stops leave their parts in the workspace."""
+    params = make_params("f32")
+    attend = kvcache.ops.attention(params, 4, target=target, bounds_checks=True, **SPLITS)
+    _, inputs = fill(params, "f32", (40, 7), (1, 1))
+    q = np.random.default_rng(3).standard_normal((2, 4, 64)).astype(np.float32)
+    expected, out = np.zeros((2, 2, 4, 64), np.float32)
+    attend(inputs, LAYER, q, out=expected, scale=0.1)
+    row, page = inputs.lut[0], inputs.lut[0, 1]
+    for wrong in range(3):
+        row[1] = 10**6 + wrong
+        with pytest.raises(kvcache.CheckError, match="page id is out of range"):
+            attend(inputs, LAYER, q, out=out, scale=0.1)
+    row[1] = page
+    attend(inputs, LAYER, q, out=out, scale=0.1)
+    assert np.array_equal(out, expected)

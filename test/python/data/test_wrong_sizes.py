@@ -81,6 +81,8 @@ def test_devices_that_do_not_exist(device):
         ValueError, match=rf"expects 'device' to be in \[0, 1\), got {device}"
     ):
         kvcache.ops.append(PARAMS)(make_inputs(), 0, new, new, device=device)
+    with pytest.raises(TypeError, match="expects 'device' to be an integer"):
+        kvcache.ops.append(PARAMS)(make_inputs(), 0, new, new, device=str(device))
 
 
 def test_gather_to_outputs_of_other_sizes():
@@ -109,13 +111,14 @@ def test_gather_to_outputs_of_other_sizes():
 
 
 @TARGETS
-@pytest.mark.parametrize("name", ["q", "out", "mask", "rows"])
+@pytest.mark.parametrize("name", ["q", "out", "lse", "mask", "rows"])
 def test_attention_with_too_few_rows(name, target):
     options = {"rows": True} if name == "rows" else {"mask": True}
     attend = kvcache.ops.attention(PARAMS, 2, target=target, **options)
     given = {
         "q": rows(TOTAL),
         "out": rows(TOTAL),
+        "lse": np.zeros((TOTAL, 2), np.float32),
         **dict.fromkeys(options, np.zeros((TOTAL, 1), np.int32)),
     }
     inputs = make_inputs()
@@ -159,8 +162,8 @@ def test_offsets_elsewhere():
     "options, message",
     [
         ({"window": 2**63}, "'window' to be at most 9223372036854775807"),
-        ({"soft_cap": 1e39}, "'soft_cap' to be in the range of f32, got 1e[+]39"),
-        ({"soft_cap": 1e-40}, "'soft_cap' to be in the range of f32, got 1e-40"),
+        ({"soft_cap": 1e5}, "'soft_cap' to be between 2.-16 and 2.16, got 100000.0"),
+        ({"soft_cap": 1e-5}, "'soft_cap' to be between 2.-16 and 2.16, got 1e-05"),
         ({"split_tokens": 2**20 + 1}, "'split_tokens' to be at most 1048576"),
         ({"split_tokens": 1, "max_splits": 2**20 + 1}, "'max_splits' to be at most"),
     ],
