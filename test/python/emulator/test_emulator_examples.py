@@ -185,6 +185,22 @@ def test_attention_on_tensor_cores(target, group):
     )
 
 
+def test_attention_to_many_tokens():
+    """A thousand tiles go through a pipe of two: what has arrived takes no more room."""
+    tokens, rng = 65536, np.random.default_rng(0)
+    blocks = random_numbers(rng, (PAGES, 2, 1, PAGE_SIZE, HEADS, HEAD_SIZE))
+    table = rng.integers(0, PAGES, (1, tokens // PAGE_SIZE), np.uint32)
+    lengths = np.array([tokens], np.uint32)
+    q = random_numbers(rng, (1, 4 * HEADS, HEAD_SIZE))
+    out = np.zeros_like(q)
+    text = with_launcher(source("attention_pipe"), "attention_pipe", (128, 1))
+    program = kvcache.jit(text, target="emulator:sm_80")
+    program.call("launch", blocks, lengths, table, 1, tokens, 0, SCALE, q, out, 1, 1)
+    expected = reference.attention(blocks, lengths, table, 0, SCALE, q)[:, :4]
+    np.testing.assert_allclose(out[:, :4].astype(np.float64), expected, atol=4e-3)
+    assert not out[:, 4:].any()
+
+
 # --- TMA by hand ----------------------------------------------------------------------
 
 
