@@ -10,6 +10,9 @@ multiprocessor issues four of a warp in a clock, of which two are integer arithm
 every second one a function (CUDA C++ programming guide, throughput of native arithmetic instructions). The emulator's meter
 says how often bytes of the cache are read. Nothing runs on a GPU.
 
+A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
+those of all tiles of keys and values.
+
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py --chip sm_100a --markdown
@@ -33,6 +36,7 @@ except ImportError as error:
 
 CHIP = "sm_90a"
 REGISTERS, MOST_BLOCKS = 65536, 32  # of an SM from sm_80 on, but for those of desktops
+SHARED, RESERVED = 228 << 10, 1 << 10  # bytes of an SM of sm_90 and sm_100, and what each block takes besides its own
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Variant:
 SPLIT = {"split_tokens": 256}
 LATENT = {"heads": 1, "query_heads": 128, "size": 576}
 VARIANTS = [
-    Variant("32 over 8 heads of 128, bf16"),
+    Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 0}),
     Variant("the same, in parts", options=SPLIT),
     Variant("8 over 8 heads, in parts", query_heads=8, options=SPLIT),
     Variant("64 over 8 heads, in parts", query_heads=64, options=SPLIT),
@@ -125,6 +129,15 @@ VARIANTS = [
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
+TILED = [
+    Variant("32 over 8 heads of 128, bf16"),
+    Variant("the same, 128 rows", options={"tile_rows": 128}),
+    Variant("the same, 16 rows", options={"tile_rows": 16}),
+    Variant("heads of 64", size=64),
+    Variant("heads of 256", size=256),
+    Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
+]
+TILED_TITLES = "on tensor cores", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"
 
 
 @dataclass(frozen=True)
@@ -157,13 +170,17 @@ class Need:
         return limits[limit], limit
 
 
+def count_by_registers(registers: int, threads: int) -> int:
+    """Blocks that registers leave room for: warps get them in steps of 8 for each thread."""
+    return REGISTERS // (threads * -(-registers // 8) * 8)
+
+
 @functools.lru_cache(maxsize=None)
 def find_need(variant: Variant, chip: str) -> Need:
     (kernel,) = variant.make("cpu").compile(chip).kernels.values()
     found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
     threads = kernel.block_size[0]
-    # Registers are given to warps, in steps of 8 for each thread.
-    blocks = min(REGISTERS // (threads * -(-found.registers // 8) * 8), MOST_BLOCKS)
+    blocks = min(count_by_registers(found.registers, threads), MOST_BLOCKS)
     assert found.code.main_loop is not None
     in_flight = found.code.main_loop.bytes_in_flight * threads * blocks / 1024
     return Need(found, blocks, in_flight, count_reads(variant, chip))
@@ -213,6 +230,18 @@ def measure(variant: Variant, chip: str) -> tuple[str, ...]:
     return variant.title, *map(str, counts), f"{need.in_flight:.0f}", f"{need.reads:.1f}", *parts, ", ".join(limits)
 
 
+def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
+    """The row of the table of kernels for tensor cores."""
+    (kernel,) = variant.make("cpu").compile(chip).kernels.values()
+    found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
+    threads = kernel.block_size[0]
+    shared = found.static_shared + found.dynamic_shared
+    blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
+    queries = threads // 32 * 16 * variant.size * 2  # 16 rows of a warp
+    in_flight = (shared - queries) * blocks >> 10
+    return variant.title, *map(str, (found.code.instructions, found.registers, shared, blocks, in_flight))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
@@ -220,6 +249,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = [measure(variant, options.chip) for variant in VARIANTS]
     print(Table(TITLES, rows, names=1).render(options.markdown))
+    tiled = [measure_tiles(variant, options.chip) for variant in TILED]
+    print(f"\n{Table(TILED_TITLES, tiled, names=1).render(options.markdown)}")
 
 
 if __name__ == "__main__":

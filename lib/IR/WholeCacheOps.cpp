@@ -143,7 +143,8 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*mask=*/Value(), /*rows=*/Value(), /*lengths=*/Value(),
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
-        IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+        IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
+        IntegerAttr());
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
@@ -602,6 +603,11 @@ LogicalResult AttentionOp::verify() {
       failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))
     return failure();
+  // (C10)
+  std::string obstacle = getTileObstacle();
+  if (!obstacle.empty() && getTileRows().value_or(0) > 0)
+    return emitOpError() << "expects 'tile_rows' to be 0 with " << obstacle
+                         << ", got " << *getTileRows();
   return verifyResults(*this);
 }
 

@@ -30,9 +30,48 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   scf.for %i = %c0 to %c4 step %c1 {
-    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, tile_rows = 0}
         : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   }
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// On tensor cores, four warps take 64 rows: 16 tokens for 4 heads. Keys and values have pipes of their own, and the
+// queries are in registers.
+// CHECK-LABEL: func.func @attend_in_tiles(
+// GPU-LABEL: func.func @attend_in_tiles(
+// GPU:         scf.parallel
+// GPU:           scf.parallel (%{{.*}}) = (%c0{{.*}}) to (%c128{{.*}})
+// GPU:             scf.while
+// GPU:             %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// GPU:             %[[KEYS:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// GPU:             %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// GPU:             kvcache.produce %[[KEYS]][%c0
+// GPU:               kvcache.async_load_tile %arg1[{{.*}}] valid %{{.*}} {base_alignment = 64 : i64}
+// GPU:             kvcache.produce %[[VALUES]][%c0
+// GPU:             kvcache.tile_store {{.*}}, %[[QUERIES]]
+// GPU:             gpu.barrier
+// GPU-COUNT-8:     nvvm.ldmatrix
+// GPU-NOT:         nvvm.ldmatrix
+// GPU:             scf.for
+// GPU:               kvcache.produce
+// GPU:               kvcache.consume %[[KEYS]]
+// GPU-COUNT-64:        nvvm.mma.sync
+// GPU-NOT:             nvvm.mma.sync
+// GPU:               gpu.shuffle xor
+// GPU:               kvcache.consume %[[VALUES]]
+// GPU-COUNT-64:        nvvm.mma.sync
+// GPU-NOT:             nvvm.mma.sync
+// GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
+func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                           %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_IR_WHOLECACHEOPS_TD
 #define KVCACHE_IR_WHOLECACHEOPS_TD
 
-include "kvcache/IR/KVCacheOpBase.td"
+include "kvcache/IR/WholeCacheOperands.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
 // Ops for a compiler, in host code, above the ops of a kernel:
@@ -26,25 +26,6 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 // Builders take the operands that an op mostly has, of which those may be null
 // that are optional, and make the results. `op.getSlotsMutable().assign(slots)`
 // adds any other, and `op.setEpsilon` and the like set options.
-
-class KVCache_DenseOf<list<Type> elements, int rank>
-    : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;
-
-/// Rows of heads, such as new keys: [total, heads, elements].
-def KVCache_DenseRows : KVCache_DenseOf<[F32, F16, BF16], 3>;
-/// Gathered tokens, by sequences or ragged.
-def KVCache_GatheredRows
-    : AnyTypeOf<[KVCache_DenseOf<[F32, F16, BF16], 4>, KVCache_DenseRows]>;
-/// Offsets, ids or positions: unsigned, unless an op says otherwise.
-def KVCache_Numbers : KVCache_DenseOf<[I32], 1>;
-def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
-/// Positions on one axis, or on each of several.
-def KVCache_Positions
-    : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
-/// Such rows as attention reads and writes.
-def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
-/// A factor of all elements of a cache, or one for each head.
-def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 
 class KVCache_WholeCacheOp<string mnemonic, list<Trait> traits = []>
     : KVCache_Op<mnemonic, !listconcat([
@@ -333,10 +314,6 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
   let hasVerifier = 1;
 }
 
-/// A number of tokens, parts or rows.
-def KVCache_SplitSize
-    : ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1048576>]>;
-
 def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "Attends to the tokens of all sequences";
   let description = [{
@@ -384,6 +361,15 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     leaves it zero, so ops that do not run at the same time may share it. On the
     CPU it is not used.
 
+    On a GPU, `tile_rows` is the number of query rows of a block that computes on
+    tensor cores: tokens of a sequence, for all heads of a group or some. It reads
+    a token once for all of them. With 0, a warp computes one row. Unless given,
+    it is 64 if (C10) allows that, and otherwise 0. On tensor cores, a weight
+    `exp(score(t) - lse)` is rounded to the type of the values, relative to the
+    largest. So `out` has an additional error of at most 2^-9 times the largest
+    value for bf16, and 2^-12 times for f16. A value that is not finite may also
+    make such rows of its block NaN that do not see it.
+
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
       the sizes of heads and elements are static.
@@ -403,6 +389,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
+    - (C10) `tile_rows` above 0 excludes `rows`, `mask`, `workspace` and latent
+      caches. Caches are bf16 or f16, and `q` is of the keys' type or fp8. Heads
+      have a multiple of 16 elements, and at most 256.
 
     Example:
 
@@ -451,7 +440,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     DefaultValuedAttr<KVCache_SplitSize, "256">:$split_tokens,
     DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
     DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
-    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
+    OptionalAttr<KVCache_TileRows>:$tile_rows
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins
@@ -476,6 +466,14 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     Value getValues() {
       return getValueCache() ? getValueCache() : getKeyCache();
     }
+    /// The type of 16 bits that tensor cores compute with elements of a cache
+    /// in; null if there is none.
+    FloatType getTileElement(Value cache);
+    /// What tensor cores do not compute, or an empty text.
+    std::string getTileObstacle();
+    /// The query rows of a block on tensor cores, given or chosen; 0 without
+    /// them.
+    int64_t chooseTileRows();
   }];
   let hasVerifier = 1;
 }

@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/QueryOps.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -166,6 +167,18 @@ Value AttentionBase::loadValueScale(Value head) {
   return loadStaticScale(frame, op.getValueScale(), head);
 }
 
+Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
+                            int64_t stride) {
+  for (int64_t offset = stride; offset < size * stride; offset *= 2) {
+    auto shuffle = gpu::ShuffleOp::create(
+        builder, loc, value, static_cast<int32_t>(offset),
+        static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR);
+    Value other = shuffle.getShuffleResult();
+    value = isMax ? f.max(value, other) : f.add(value, other);
+  }
+  return value;
+}
+
 int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
   auto type = cast<CacheTypeInterface>(cache.getType());
   // Groups of one element do not limit loads.
@@ -177,7 +190,9 @@ int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
 }
 
 void kvcache::expand(AttentionOp op, const Frame &frame) {
-  if (frame.isGPU)
-    return expandForGPU(op, frame);
-  expandForCPU(op, frame);
+  if (!frame.isGPU)
+    return expandForCPU(op, frame);
+  if (int64_t rows = op.chooseTileRows())
+    return expandForTensorCores(op, frame, rows);
+  expandForGPU(op, frame);
 }

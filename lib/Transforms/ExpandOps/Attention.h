@@ -35,6 +35,9 @@ struct TokenRange {
 /// The maximum that is below all scores.
 constexpr float kLowest = -1.0e30f;
 
+/// Threads of a warp.
+constexpr int64_t kWarp = 32;
+
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.
 struct RowSum {
@@ -83,6 +86,9 @@ protected:
   Value loadKeyScale(Value head);
   Value loadValueScale(Value head);
 
+  /// Sums, or maxima, over `size` lanes of a warp that are `stride` apart.
+  Value reduce(Value value, bool isMax, int64_t size, int64_t stride);
+
   /// The elements of a head that are read at once.
   int64_t getLanes(Value cache, int64_t size, int64_t most);
 
@@ -96,6 +102,9 @@ protected:
 
 void expandForCPU(AttentionOp op, const Frame &frame);
 void expandForGPU(AttentionOp op, const Frame &frame);
+/// Expands for blocks of so many query rows, on tensor cores.
+void expandForTensorCores(AttentionOp op, const Frame &frame,
+                          int64_t blockRows);
 
 } // namespace mlir::kvcache
 

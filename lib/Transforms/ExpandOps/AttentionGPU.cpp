@@ -20,7 +20,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-constexpr int64_t kWarp = 32;
 /// Elements of a row that a lane keeps at most, where that is possible.
 constexpr int64_t kMostElements = 32;
 /// Floats of queries and sums of a lane.
@@ -449,18 +448,6 @@ private:
             ? load(op.getValueCache(), valuePieces, valueScale)
             : SmallVector<Value>(ArrayRef(token.key).take_front(valuePieces));
     return token;
-  }
-
-  /// Sums, or maxima, over `size` lanes that are `stride` apart.
-  Value reduce(Value value, bool isMax, int64_t size, int64_t stride) {
-    for (int64_t offset = stride; offset < size * stride; offset *= 2) {
-      auto shuffle = gpu::ShuffleOp::create(
-          builder, loc, value, static_cast<int32_t>(offset),
-          static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR);
-      Value other = shuffle.getShuffleResult();
-      value = isMax ? f.max(value, other) : f.add(value, other);
-    }
-    return value;
   }
 
   Value reduceElements(Value vector, int64_t size, int64_t stride) {

@@ -18,7 +18,7 @@ namespace {
 
 /// How the heads of both caches are divided among threads, and the tokens that
 /// a thread copies at once.
-struct Plan {
+struct CopyPlan {
   bool isBits;
   Split split;
   int64_t headsAtOnce;
@@ -33,7 +33,7 @@ Split splitChannels(const Frame &frame, int64_t headSize, int64_t tokens) {
                    /*granularity=*/0, frame.isGPU);
 }
 
-Plan makePlan(CopyOp op, const Frame &frame) {
+CopyPlan makePlan(CopyOp op, const Frame &frame) {
   auto source = cast<CacheTypeInterface>(op.getSource().getType());
   auto target = cast<CacheTypeInterface>(op.getTarget().getType());
   int64_t headSize = source.getHeadSize(),
@@ -68,7 +68,7 @@ Value isCopied(CopyOp op, const Frame &frame, Value t, Value begin, Value end) {
                                                      first, begin));
 }
 
-void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
+void copyHead(CopyOp op, const Frame &frame, const CopyPlan &plan,
               const Place &place, Value head, Value lane) {
   Value sourceHead = frame.add(head, frame.index(op.getSourceHead()));
   Value targetHead = frame.add(head, frame.index(op.getTargetHead()));
@@ -104,7 +104,7 @@ void copyHead(CopyOp op, const Frame &frame, const Plan &plan,
 
 void kvcache::expand(CopyOp op, const Frame &frame) {
   OpBuilder &builder = frame.builder;
-  Plan plan = makePlan(op, frame);
+  CopyPlan plan = makePlan(op, frame);
   Value batch = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
                                  Extent::Batch, op.getSource());
   // Without an end, no sequence has more tokens in the cache than the longest.

@@ -110,49 +110,57 @@ Value Frame::countRows(Value rowOffsets) const {
   return loadNumber(rowOffsets, sub(dim(rowOffsets, 0), index(1)));
 }
 
+/// Sequences are counted in 32 bits, as caches count them.
+static Value narrow(const Frame &frame, Value number) {
+  return arith::IndexCastUIOp::create(frame.builder, frame.loc,
+                                      frame.builder.getI32Type(), number);
+}
+static Value widen(const Frame &frame, Value number) {
+  return arith::IndexCastUIOp::create(frame.builder, frame.loc,
+                                      frame.builder.getIndexType(), number);
+}
+
+Value Frame::findLast(Value end, function_ref<Value(Value)> isPast) const {
+  // The result is one of `count` from `first` on.
+  Type i32Type = builder.getI32Type();
+  auto loop = scf::WhileOp::create(
+      builder, loc, TypeRange{i32Type, i32Type},
+      ValueRange{i32(0), narrow(*this, end)},
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value isOpen = arith::CmpIOp::create(
+            builder, loc, arith::CmpIPredicate::ugt, range[1], i32(1));
+        scf::ConditionOp::create(builder, loc, isOpen, range);
+      },
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value first = range[0], count = range[1];
+        Value half = arith::ShRUIOp::create(builder, loc, count, i32(1));
+        Value middle = arith::AddIOp::create(builder, loc, first, half);
+        Value past = isPast(widen(*this, middle));
+        first = arith::SelectOp::create(builder, loc, past, first, middle);
+        count = arith::SubIOp::create(builder, loc, count, half);
+        scf::YieldOp::create(builder, loc, ValueRange{first, count});
+      });
+  return widen(*this, loop.getResult(0));
+}
+
 Value Frame::findSequence(Value rowOffsets, Value row) const {
   // Where each sequence has one row, it is the row's own number; otherwise a
-  // binary search. Sequences are counted in 32 bits, as caches count them.
-  Type i32 = builder.getI32Type();
-  auto narrow = [&](Value number) -> Value {
-    return arith::IndexCastUIOp::create(builder, loc, i32, number);
-  };
-  auto widen = [&](Value number) -> Value {
-    return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
-                                        number);
-  };
-  auto number = [&](int32_t value) -> Value {
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getI32IntegerAttr(value));
-  };
-  Value batch = narrow(sub(dim(rowOffsets, 0), index(1)));
-  Value last = arith::SubIOp::create(builder, loc, batch, number(1));
-  Value guess = widen(arith::MinUIOp::create(builder, loc, narrow(row), last));
+  // binary search.
+  Value batch = sub(dim(rowOffsets, 0), index(1));
+  Value last =
+      arith::SubIOp::create(builder, loc, narrow(*this, batch), i32(1));
+  Value guess = widen(
+      *this, arith::MinUIOp::create(builder, loc, narrow(*this, row), last));
   Value begin = loadNumber(rowOffsets, guess);
   Value end = loadNumber(rowOffsets, add(guess, index(1)));
   Value isAbove = below(row, begin);
   Value isBelow =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, row, end);
   Value isElsewhere = arith::OrIOp::create(builder, loc, isAbove, isBelow);
-  // The sequence is one of `count` from `first` on.
-  auto search = [&]() -> Value {
-    auto loop = scf::WhileOp::create(
-        builder, loc, TypeRange{i32, i32}, ValueRange{number(0), batch},
-        [&](OpBuilder &, Location, ValueRange range) {
-          Value isOpen = arith::CmpIOp::create(
-              builder, loc, arith::CmpIPredicate::ugt, range[1], number(1));
-          scf::ConditionOp::create(builder, loc, isOpen, range);
-        },
-        [&](OpBuilder &, Location, ValueRange range) {
-          Value first = range[0], count = range[1];
-          Value half = arith::ShRUIOp::create(builder, loc, count, number(1));
-          Value middle = arith::AddIOp::create(builder, loc, first, half);
-          Value isPast = below(row, loadNumber(rowOffsets, widen(middle)));
-          first = arith::SelectOp::create(builder, loc, isPast, first, middle);
-          count = arith::SubIOp::create(builder, loc, count, half);
-          scf::YieldOp::create(builder, loc, ValueRange{first, count});
-        });
-    return widen(loop.getResult(0));
+  auto search = [&] {
+    return findLast(batch, [&](Value middle) {
+      return below(row, loadNumber(rowOffsets, middle));
+    });
   };
   return selectIf(isElsewhere, search, [&] { return guess; });
 }

@@ -64,6 +64,9 @@ public:
   Value loadSigned(Value memref, ValueRange indices) const;
   /// The page size of a cache: a constant where its type says it.
   Value getPageSize(Value cache) const;
+  /// The last index below `end` that `isPast` does not hold for, by a binary
+  /// search. It is false for 0, and true behind an index that it is true for.
+  Value findLast(Value end, function_ref<Value(Value)> isPast) const;
   /// The sequence of a row below `row_offsets[batch]`.
   Value findSequence(Value rowOffsets, Value row) const;
   /// `row_offsets[batch]`, the number of rows that are no padding.

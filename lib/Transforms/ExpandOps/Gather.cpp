@@ -36,13 +36,13 @@ constexpr int64_t kHeadsInFlight = 4;
 /// Tokens of a block at most: what chips have of threads along z.
 constexpr int64_t kMostTokens = 64;
 
-struct Plan {
+struct GatherPlan {
   Split split;
   /// Heads of a thread, threads of a token along its heads, tokens of a block.
   int64_t headsPerThread, headThreads, tokens;
 };
 
-Plan makePlan(GatherOp op, const Frame &frame) {
+GatherPlan makePlan(GatherOp op, const Frame &frame) {
   auto type = cast<CacheTypeInterface>(op.getKeyCache().getType());
   auto out = cast<MemRefType>(op.getKeys().getType());
   int64_t bits = std::min<int64_t>(out.getElementTypeBitWidth(), 16);
@@ -58,9 +58,9 @@ Plan makePlan(GatherOp op, const Frame &frame) {
 }
 
 /// Loads the heads of a thread, or zeros, and then stores them all.
-void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs, const Plan &plan,
-                 const Row &row, Value isInside, ArrayRef<Value> heads,
-                 Value lane) {
+void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs,
+                 const GatherPlan &plan, const Row &row, Value isInside,
+                 ArrayRef<Value> heads, Value lane) {
   OpBuilder &builder = frame.builder;
   Value d = frame.mul(lane, frame.index(plan.split.unit));
   auto laneOf = [](const Pair &pair) {
@@ -116,7 +116,7 @@ std::pair<Value, Value> getRange(GatherOp op, const Frame &frame, Value b) {
 }
 
 /// Gathers the heads of a thread for one row.
-void gatherRow(GatherOp op, const Frame &frame, const Plan &plan,
+void gatherRow(GatherOp op, const Frame &frame, const GatherPlan &plan,
                const Row &row, Value isInside, Value headThread, Value lane) {
   SmallVector<Pair> pairs = {
       {op.getKeyCache(), op.getKeyScale(), op.getKeys()}};
@@ -134,7 +134,7 @@ void gatherRow(GatherOp op, const Frame &frame, const Plan &plan,
 }
 
 /// Outputs with rows for each sequence.
-void expandDense(GatherOp op, const Frame &frame, const Plan &plan) {
+void expandDense(GatherOp op, const Frame &frame, const GatherPlan &plan) {
   Value batch = frame.dim(op.getKeys(), 0), tokens = frame.dim(op.getKeys(), 1);
   frame.forBlocks({batch, tokens}, {1, plan.tokens}, [&](ValueRange block) {
     frame.forThreads({plan.tokens, plan.headThreads, plan.split.lanes},
@@ -156,7 +156,7 @@ void expandDense(GatherOp op, const Frame &frame, const Plan &plan) {
 }
 
 /// Outputs whose rows are those of all sequences, one after the other.
-void expandRagged(GatherOp op, const Frame &frame, const Plan &plan) {
+void expandRagged(GatherOp op, const Frame &frame, const GatherPlan &plan) {
   Value offsets = op.getOutputOffsets();
   Value total = frame.dim(op.getKeys(), 0);
   frame.forBlocks({total}, {plan.tokens}, [&](ValueRange block) {
@@ -180,7 +180,7 @@ void expandRagged(GatherOp op, const Frame &frame, const Plan &plan) {
 } // namespace
 
 void kvcache::expand(GatherOp op, const Frame &frame) {
-  Plan plan = makePlan(op, frame);
+  GatherPlan plan = makePlan(op, frame);
   bool isRagged = static_cast<bool>(op.getOutputOffsets());
   frame.checkSize(isRagged ? "rows" : "sequences", {"keys", op.getKeys()},
                   {"values", op.getValues()});

@@ -202,6 +202,7 @@ def attention(
     *,
     chunk: int | None = None,
     out_dtype: DTypeLike | None = None,
+    tile_rows: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -231,6 +232,8 @@ def attention(
             of so many tokens, from its first on.
         out_dtype: Of outputs, as for queries. Unless given, that of the queries, and
             bf16 if they are of fp8.
+        tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
+            32, 64 or 128, or 0 for none. Unless given, the operation chooses.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -260,6 +263,7 @@ def attention(
         make_splits(split_tokens, max_splits, split_rows),
         static_scales,
         (name, out),
+        tile_rows,
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

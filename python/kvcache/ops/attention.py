@@ -18,6 +18,7 @@ from ..execution.arrays import Array
 from .append import float_text
 from .arguments import check_given, check_query_heads, rows_type, sizes_of
 
+_TILE_ROWS = 0, 16, 32, 64, 128
 _MOST = 2**20  # what the op takes for a number of tokens, parts or rows
 
 
@@ -53,6 +54,8 @@ class AttentionSpec:
         splits: How rows are split, if they are.
         static_scales: Whether calls give static scales.
         dtypes: Of queries and outputs.
+        tile_rows: Query rows of a block on tensor cores, 0 for none; None if the compiler
+            chooses.
     """
 
     query_heads: int
@@ -67,6 +70,7 @@ class AttentionSpec:
     splits: Splits | None
     static_scales: bool
     dtypes: tuple[str, str]
+    tile_rows: int | None
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -176,6 +180,7 @@ def make_spec(
     splits: Splits | None,
     static_scales: bool,
     dtypes: tuple[str, str],
+    tile_rows: int | None,
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -191,6 +196,10 @@ def make_spec(
             raise ValueError(
                 f"expects 'soft_cap' to be between 2^-16 and 2^16, got {soft_cap!r}"
             )
+    if tile_rows is not None and tile_rows not in _TILE_ROWS:
+        raise ValueError(
+            f"expects 'tile_rows' to be one of {_TILE_ROWS}, got {tile_rows!r}"
+        )
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if value_dim is None and params.is_mla:
@@ -215,6 +224,7 @@ def make_spec(
         splits,
         bool(static_scales),
         dtypes,
+        None if tile_rows is None else int(tile_rows),
     )
 
 
@@ -257,6 +267,8 @@ def attention_op(
         options.append(f"chunk = {spec.chunk}")
     if spec.soft_cap is not None:
         options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
+    if spec.tile_rows is not None:
+        options.append(f"tile_rows = {spec.tile_rows}")
     if spec.splits is not None:
         options.append(f"split_tokens = {spec.splits.tokens}")
         options.append(f"max_splits = {spec.splits.most}")

@@ -336,3 +336,103 @@ func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
   kvcache.attention %q, %k, %v, %n, %s outs(%out) out_scale %o : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xf8E4M3FN>, memref<8xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C10)
+func.func @c10_mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x?xi32>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with 'mask', got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} mask %m : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c10_rows(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x?xi32>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with 'rows', got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} rows %m : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c10_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?xi8>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with 'workspace', got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %m {tile_rows = 64} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f32, #kv, page_size = 64>
+
+func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with a cache of type !kvcache.paged<f32, #kvcache.params<num_heads = 8, head_size = 128>, page_size = 64>, got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c10_queries(%q: memref<?x32x128xf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with queries of f16, got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x128xf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 72>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c10_size(%q: memref<?x32x72xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x72xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 72 elements, got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x72xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x72xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 272>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x272xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 272 elements, got 64}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x272xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x272xbf16>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x64xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with a latent cache, got 16}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 16} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @tile_rows(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{attribute 'tile_rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is 0, 16, 32, 64 or 128}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 48} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}

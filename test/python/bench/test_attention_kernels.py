@@ -28,3 +28,12 @@ def test_docs_show_what_kernels_take(number):
     numbers, wanted = ([float(cell.removesuffix(" %")) for cell in cells[2:-1]] for cells in (found, row))
     assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
     assert found[-1] == row[-1]
+
+
+@needs_ptxas
+def test_docs_show_what_tiles_take():
+    begin = ROWS.index(list(attention_kernels.TILED_TITLES)) + 2
+    for variant, row in zip(attention_kernels.TILED, ROWS[begin:]):
+        title, *numbers = attention_kernels.measure_tiles(variant, attention_kernels.CHIP)
+        assert title == row[0]
+        assert [*map(float, numbers)] == pytest.approx([*map(float, row[1:])], rel=0.1, abs=1)

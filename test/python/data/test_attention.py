@@ -237,24 +237,6 @@ def test_latent_rows_on_chips(target, splits):
     check(params, "bf16", (20,), (2,), 4, target, value_dim=512, **splits)
 
 
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
-def test_kernels_have_no_spills(chip):
-    for params, group, options in [
-        (make_params("bf16", 8, 128), 4, {}),
-        (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
-        (
-            make_params("bf16", 1, 576, mla=True),
-            128,
-            {"value_dim": 512, "split_tokens": 64},
-        ),
-        (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
-        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
-    ]:
-        attend = kvcache.ops.attention(params, group * params.n_kv_heads_per_device, **options)
-        (kernel,) = attend.compile(chip, "cubin").kernels.values()
-        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
-
-
 OPTIONS = [
     {"causal": False},
     {"window": 7},
@@ -588,6 +570,7 @@ def test_large_scores():
         ({"rows": True, "window": 3}, ValueError, "no 'window', 'chunk' or 'mask' with 'rows'"),
         ({"rows": True, "chunk": 3}, ValueError, "no 'window', 'chunk' or 'mask' with 'rows'"),
         ({"chunk": 0}, ValueError, "'chunk' to be positive, got 0"),
+        ({"tile_rows": 48}, ValueError, r"'tile_rows' to be one of \(0, 16, 32, 64, 128\), got 48"),
         ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
         ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
         (

@@ -160,6 +160,31 @@ def attend_in_parts(program):
     return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
 
 
+def attend_in_tiles(program):
+    """One block of rows, which sees four tiles of keys and values."""
+    rng = np.random.default_rng(6)
+    blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, 16))
+    lengths, table = np.array([204], np.uint32), rng.permutation(14)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (16, 2, 16))
+    out, lse = np.zeros_like(q), np.zeros((16, 2), np.float32)
+    offsets = np.array([0, 16], np.int32)
+    program.call(
+        "attention",
+        blocks,
+        lengths,
+        table,
+        16,
+        220,
+        0,
+        q,
+        offsets,
+        out,
+        lse,
+        examples.SCALE,
+    )
+    return out
+
+
 STORE_AND_COPY = """
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
@@ -243,6 +268,13 @@ def test_parts_of_attention(chip):
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
     check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
+
+
+def test_tiles_of_attention():
+    """The barrier of the queries, and pipes of keys and of values."""
+    params = kvcache.KVCacheParams("bf16", 1, 16, page_size=16, total_num_layers=1)
+    operation = kvcache.ops.attention(params, 2, tile_rows=32)
+    check(operation.source, "attention_kernel", "sm_80", attend_in_tiles, 10)
 
 
 def test_tiles_of_what_the_kernel_stores():

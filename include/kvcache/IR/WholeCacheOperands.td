@@ -1,0 +1,41 @@
+//===- WholeCacheOperands.td - Operands of ops on whole caches -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_WHOLECACHEOPERANDS_TD
+#define KVCACHE_IR_WHOLECACHEOPERANDS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+
+class KVCache_DenseOf<list<Type> elements, int rank>
+    : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;
+
+/// Rows of heads, such as new keys: [total, heads, elements].
+def KVCache_DenseRows : KVCache_DenseOf<[F32, F16, BF16], 3>;
+/// Gathered tokens, by sequences or ragged.
+def KVCache_GatheredRows
+    : AnyTypeOf<[KVCache_DenseOf<[F32, F16, BF16], 4>, KVCache_DenseRows]>;
+/// Offsets, ids or positions: unsigned, unless an op says otherwise.
+def KVCache_Numbers : KVCache_DenseOf<[I32], 1>;
+def KVCache_WideNumbers : KVCache_DenseOf<[I32, I64], 1>;
+/// Positions on one axis, or on each of several.
+def KVCache_Positions
+    : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
+/// Such rows as attention reads and writes.
+def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
+/// Query rows of a block on tensor cores; 0 for none.
+def KVCache_TileRows : ConfinedAttr<I64Attr, [
+    AttrConstraint<CPred<"::llvm::is_contained({0, 16, 32, 64, 128}, "
+                         "::llvm::cast<::mlir::IntegerAttr>($_self).getInt())">,
+                   "whose value is 0, 16, 32, 64 or 128">]>;
+/// A factor of all elements of a cache, or one for each head.
+def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
+/// A number of tokens, parts or rows.
+def KVCache_SplitSize
+    : ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1048576>]>;
+
+#endif // KVCACHE_IR_WHOLECACHEOPERANDS_TD

@@ -1,0 +1,60 @@
+//===- AttentionTiles.cpp - When attention takes tensor cores -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/WholeCacheOps.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The largest head whose sums a warp keeps in registers.
+constexpr int64_t kMostElements = 256;
+/// Query rows of a block, unless 'tile_rows' says another number.
+constexpr int64_t kTileRows = 64;
+
+static FloatType getSixteenBits(Type element) {
+  return isa<Float16Type, BFloat16Type>(element) ? cast<FloatType>(element)
+                                                 : FloatType();
+}
+
+FloatType AttentionOp::getTileElement(Value cache) {
+  auto type = cast<CacheTypeInterface>(cache.getType());
+  return type.isQuantized() ? FloatType()
+                            : getSixteenBits(type.getElementType());
+}
+
+std::string AttentionOp::getTileObstacle() {
+  if (getRows())
+    return "'rows'";
+  if (getMask())
+    return "'mask'";
+  if (getWorkspace())
+    return "'workspace'";
+  if (!getValueCache())
+    return "a latent cache";
+  for (Value cache : {getKeyCache(), getValueCache()})
+    if (!getTileElement(cache))
+      return llvm::formatv("a cache of type {0}", cache.getType());
+  Type element = cast<ShapedType>(getQ().getType()).getElementType();
+  if (element.getIntOrFloatBitWidth() != 8 &&
+      element != getTileElement(getKeyCache()))
+    return llvm::formatv("queries of {0}", element);
+  for (Value rows : {getQ(), getOut()}) {
+    int64_t size = cast<ShapedType>(rows.getType()).getDimSize(2);
+    if (size % 16 || size > kMostElements)
+      return llvm::formatv("heads of {0} elements", size);
+  }
+  return "";
+}
+
+int64_t AttentionOp::chooseTileRows() {
+  if (std::optional<uint64_t> given = getTileRows())
+    return *given;
+  return getTileObstacle().empty() ? kTileRows : 0;
+}

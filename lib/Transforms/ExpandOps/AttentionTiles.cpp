@@ -1,0 +1,526 @@
+//===- AttentionTiles.cpp - Expand kvcache.attention for tensor cores -----===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "TensorCores.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Query rows of a warp: those of a product.
+constexpr int64_t kRowsOfWarp = 16;
+/// Elements of 16 bits that a thread stores into a tile at once.
+constexpr int64_t kUnit = 8;
+/// Bytes of tiles that every chip from sm_80 on has room for.
+constexpr int64_t kMostBytes = 96 << 10;
+/// Elements of a key up to which a warp keeps its queries in registers.
+constexpr int64_t kMostKept = 128;
+/// Weights of f16 are at most 2^15, so that small ones do not vanish.
+constexpr float kHalfBias = 15;
+
+/// Tokens of a tile, and tiles of keys and of values that a block has.
+struct TilePlan {
+  int64_t tokens, stages;
+};
+
+/// A block computes `tile_rows` query rows: some tokens of a sequence, for some
+/// heads of a group each. Each warp takes 16 of these rows. Tiles of keys and
+/// values lie in shared memory, and all warps read each of them. Softmax is
+/// online, and in base 2. A result does not depend on other sequences.
+class TiledAttention : AttentionBase {
+public:
+  TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
+      : AttentionBase(op, frame), blockRows(blockRows), plan(makePlan()),
+        packed(getDivisorUpTo(group, blockRows)), perBlock(blockRows / packed),
+        keys{op.getKeyCache(), op.getTileElement(op.getKeyCache()), keySize},
+        values{op.getValues(), op.getTileElement(op.getValues()), valueSize} {}
+
+  void expand() {
+    // The tiles of a sequence begin at `first row / perBlock + its number`.
+    int64_t shares = group / packed, across = heads * shares;
+    Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+    Value whole = frame.div(frame.dim(op.getQ(), 0), perBlock);
+    Value units =
+        frame.add(frame.mul(whole, frame.min(batch, frame.index(1))), batch);
+    frame.forBlocks({frame.mul(units, across)}, {1}, [&](ValueRange block) {
+      frame.forThreads({getThreads()}, [&](ValueRange ids) {
+        thread = ids[0];
+        Value share = frame.rem(block[0], across);
+        head = frame.div(share, shares);
+        firstHead = frame.add(frame.mul(head, group),
+                              frame.mul(frame.rem(share, shares), packed));
+        // The last rows of a causal prompt see most, and begin first.
+        Value unit = frame.sub(frame.sub(units, frame.index(1)),
+                               frame.div(block[0], across));
+        attendUnit(unit, batch);
+      });
+    });
+  }
+
+private:
+  /// Keys or values.
+  struct Side {
+    Value cache;
+    /// What elements are in tiles.
+    Type lane;
+    int64_t size;
+    /// A pipe of tiles that copies fill, or a tile that threads fill.
+    Value pipe = {}, tile = {};
+    /// The static scale, or null.
+    Value scale = {};
+  };
+  /// One of the two rows of a lane.
+  struct Row {
+    /// Among those of the sequence, and among all.
+    Value i, row;
+    Value queryHead, isReal, factor;
+    TokenRange seen;
+  };
+  /// For each row of the lane the maximum and the total, then the sums.
+  using State = SmallVector<Value>;
+
+  TilePlan makePlan() const {
+    int64_t size = std::max(keySize, valueSize);
+    int64_t tokens = size <= 128 ? 64 : 32;
+    int64_t bytes =
+        2 * (blockRows * keySize + 2 * tokens * (keySize + valueSize));
+    return {tokens, bytes <= kMostBytes ? 2 : 1};
+  }
+
+  int64_t getThreads() const { return blockRows / kRowsOfWarp * kWarp; }
+
+  //===--------------------------------------------------------------------===//
+  // Rows
+  //===--------------------------------------------------------------------===//
+
+  Value getFirstUnit(Value batch) {
+    Value first = frame.loadNumber(op.getRowOffsets(), batch);
+    return frame.add(frame.div(first, perBlock), batch);
+  }
+
+  void attendUnit(Value unit, Value batch) {
+    Value sequence = frame.findLast(batch, [&](Value candidate) {
+      return frame.below(unit, getFirstUnit(candidate));
+    });
+    Value number = frame.sub(unit, getFirstUnit(sequence));
+    first = frame.mul(number, perBlock);
+    rows = getRows(sequence);
+    frame.runIf(frame.below(first, rows.count), [&] {
+      rows = getRowsOfSequence(sequence);
+      count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+      attendBlock();
+    });
+  }
+
+  /// The token and the query head of a row of the block. Those behind the last
+  /// repeat its token.
+  std::pair<Value, Value> getRow(Value ofBlock) {
+    Value last = frame.sub(count, frame.index(1));
+    Value i = frame.add(first, frame.min(frame.div(ofBlock, packed), last));
+    return {i, frame.add(firstHead, frame.rem(ofBlock, packed))};
+  }
+
+  Row makeRow(Value ofBlock, Value factor) {
+    Row row;
+    std::tie(row.i, row.queryHead) = getRow(ofBlock);
+    row.row = frame.add(rows.first, row.i);
+    row.isReal = frame.below(ofBlock, frame.mul(count, packed));
+    row.seen = getSeen(rows, row.i);
+    row.factor = getFactor(factor, row.queryHead);
+    return row;
+  }
+
+  void attendBlock() {
+    lane = frame.rem(thread, kWarp);
+    cores.emplace(frame, lane);
+    firstRow = frame.mul(frame.div(thread, kWarp), kRowsOfWarp);
+    column = frame.mul(frame.rem(lane, 4), 2);
+    keys.scale = loadKeyScale(head);
+    values.scale = loadValueScale(head);
+    Value factor = getFactor();
+    if (keys.scale)
+      factor = f.mul(factor, keys.scale);
+    Value ofWarp = frame.add(firstRow, frame.div(lane, 4));
+    lanes = {makeRow(ofWarp, factor),
+             makeRow(frame.add(ofWarp, frame.index(8)), factor)};
+    allocate();
+    findTokens();
+    startCopies();
+    loadQueries();
+    endRows(addTokens());
+  }
+
+  /// Stores the queries of the block in their tile, and loads fragments.
+  void loadQueries() {
+    int64_t units = keySize / kUnit;
+    frame.loop(
+        thread, frame.index(blockRows * units), frame.index(getThreads()),
+        [&](Value unit) {
+          Value ofBlock = frame.div(unit, units);
+          Value d = frame.mul(frame.rem(unit, units), kUnit);
+          auto [i, queryHead] = getRow(ofBlock);
+          Value row = frame.add(rows.first, i);
+          checkRow(row);
+          Value q = loadDense(frame, op.getQ(), {row, queryHead}, d, kUnit);
+          TileStoreOp::create(builder, loc, convertLanes(frame, q, keys.lane),
+                              queryTile, ofBlock, d);
+        });
+    gpu::BarrierOp::create(builder, loc);
+    queries.clear();
+    if (keySize <= kMostKept)
+      for (int64_t d = 0; d < keySize; d += 16)
+        queries.push_back(cores->load(queryTile, firstRow, d, false));
+  }
+
+  Fragment getQuery(int64_t d) {
+    return queries.empty() ? cores->load(queryTile, firstRow, d, false)
+                           : queries[d / 16];
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles
+  //===--------------------------------------------------------------------===//
+
+  /// Whether elements are in tiles as they are in the cache, in whole rows.
+  static bool isCopied(const Side &side) {
+    auto type = cast<CacheTypeInterface>(side.cache.getType());
+    return type.getElementType() == side.lane && !type.isQuantized() &&
+           !type.getLayout();
+  }
+
+  void allocate() {
+    auto allocateTile = [&](TileType type) {
+      return AllocTileOp::create(builder, loc, type, IntegerAttr());
+    };
+    queryTile =
+        allocateTile(TensorCores::getTile(keys.lane, blockRows, keys.size));
+    for (Side *side : {&keys, &values}) {
+      TileType type = TensorCores::getTile(side->lane, plan.tokens, side->size);
+      if (isCopied(*side))
+        side->pipe = PipeOp::create(
+            builder, loc,
+            PipeType::get(builder.getContext(), plan.stages, {type}, 0));
+      else
+        side->tile = allocateTile(type);
+    }
+  }
+
+  /// Finds the tiles of tokens that rows of the block see.
+  void findTokens() {
+    Value last = frame.sub(frame.add(first, count), frame.index(1));
+    TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
+    all = {ofFirst.from, ofLast.to};
+    seenByAll = {ofLast.from, ofFirst.to};
+    alignment = plan.tokens;
+    if (op.getWindow() || op.getChunk()) {
+      // A tile may begin in front of what rows see, but not in another page.
+      int64_t pageSize =
+          cast<CacheTypeInterface>(op.getKeyCache().getType()).getPageSize();
+      int64_t ofValues =
+          cast<CacheTypeInterface>(values.cache.getType()).getPageSize();
+      bool isKnown =
+          !ShapedType::isDynamic(pageSize) && !ShapedType::isDynamic(ofValues);
+      alignment =
+          isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
+      all.from = frame.sub(all.from, frame.rem(all.from, alignment));
+    }
+    Value tokens = frame.max(frame.sub(all.to, all.from), frame.index(0));
+    tiles =
+        frame.div(frame.add(tokens, frame.index(plan.tokens - 1)), plan.tokens);
+  }
+
+  Value getToken(Value tile) {
+    return frame.add(all.from, frame.mul(tile, plan.tokens));
+  }
+
+  void startCopies() {
+    for (int64_t i = 0; i + 1 < plan.stages; ++i)
+      produce(frame.index(i));
+  }
+
+  /// Copies a tile of keys and one of values, if there is such a tile.
+  void produce(Value tile) {
+    if (!keys.pipe && !values.pipe)
+      return;
+    frame.runIf(frame.below(tile, tiles), [&] {
+      Value token = getToken(tile);
+      Value valid = frame.sub(all.to, token);
+      for (const Side *side : {&keys, &values}) {
+        if (!side->pipe)
+          continue;
+        auto op = ProduceOp::create(builder, loc, side->pipe, tile);
+        OpBuilder::InsertionGuard guard(builder);
+        auto pipe = cast<PipeType>(side->pipe.getType());
+        Block *body =
+            builder.createBlock(&op.getBody(), {}, pipe.getTiles()[0], {loc});
+        AsyncLoadTileOp::create(
+            builder, loc, side->cache, rows.batch, head, token, frame.index(0),
+            valid, body->getArgument(0), /*descriptor=*/Value(),
+            builder.getI64IntegerAttr(alignment), CopyKindAttr());
+        YieldOp::create(builder, loc);
+      }
+    });
+  }
+
+  /// Stores a tile of a cache whose elements threads convert. Behind the last
+  /// token, it has the last again.
+  void fill(const Side &side, Value tile) {
+    if (side.pipe)
+      return;
+    int64_t width = getLanes(side.cache, side.size, kUnit);
+    int64_t units = side.size / width;
+    Value firstToken = getToken(tile);
+    Value last = frame.sub(all.to, frame.index(1));
+    frame.loop(thread, frame.index(plan.tokens * units),
+               frame.index(getThreads()), [&](Value unit) {
+                 Value ofTile = frame.div(unit, units);
+                 Value d = frame.mul(frame.rem(unit, units), width);
+                 Value token = frame.min(frame.add(firstToken, ofTile), last);
+                 Value elements = loadElements(frame, side.cache,
+                                               getPlace(rows, token, Value()),
+                                               head, d, width, side.lane);
+                 TileStoreOp::create(builder, loc, elements, side.tile, ofTile,
+                                     d);
+               });
+  }
+
+  /// Runs `body` with a tile of keys or values.
+  State use(const Side &side, Value tile, size_t numResults,
+            function_ref<State(Value)> body) {
+    if (!side.pipe)
+      return body(side.tile);
+    SmallVector<Type> types(numResults, builder.getF32Type());
+    auto consume = ConsumeOp::create(builder, loc, types, side.pipe, tile);
+    OpBuilder::InsertionGuard guard(builder);
+    auto pipe = cast<PipeType>(side.pipe.getType());
+    Block *block =
+        builder.createBlock(&consume.getBody(), {}, pipe.getTiles()[0], {loc});
+    YieldOp::create(builder, loc, body(block->getArgument(0)));
+    return State(consume.getResults());
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Scores
+  //===--------------------------------------------------------------------===//
+
+  /// The scores of a tile, 4 for each 8 tokens.
+  State computeScores(Value tile) {
+    State scores(plan.tokens / 2, f.constant(0));
+    for (int64_t d = 0; d < keySize; d += 16) {
+      Fragment query = getQuery(d);
+      for (int64_t token = 0; token < plan.tokens; token += 16) {
+        Fragment key = cores->load(tile, frame.index(token), d, false);
+        for (int64_t half = 0; half < 2; ++half)
+          accumulate(scores, token / 2 + 4 * half, query, key[half],
+                     key[half + 2], keys.lane);
+      }
+    }
+    return scores;
+  }
+
+  void accumulate(State &sums, int64_t position, const Fragment &a, Value b0,
+                  Value b1, Type type) {
+    Accumulator sum;
+    std::copy_n(sums.begin() + position, 4, sum.begin());
+    sum = cores->multiply(a, b0, b1, sum, type);
+    std::copy_n(sum.begin(), 4, sums.begin() + position);
+  }
+
+  /// Gives scores that rows do not see the weight 0, where there are any.
+  State mask(const State &scores, Value token) {
+    Value end = frame.add(token, frame.index(plan.tokens));
+    Value isPart = frame.less(seenByAll.to, end);
+    if (hasBegin())
+      isPart = arith::OrIOp::create(builder, loc, isPart,
+                                    frame.less(token, seenByAll.from));
+    auto branch = scf::IfOp::create(
+        builder, loc, isPart,
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(builder, loc, maskEach(scores, token));
+        },
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(builder, loc, scores);
+        });
+    return State(branch.getResults());
+  }
+
+  bool hasBegin() { return op.getWindow() || op.getChunk(); }
+
+  State maskEach(const State &scores, Value token) {
+    // Bounds relative to the first column of the lane, from 0 on.
+    auto getBound = [&](Value bound) {
+      bound = frame.sub(bound, frame.add(token, column));
+      Value least = frame.index(-plan.tokens);
+      return frame.toI32(
+          frame.max(frame.min(bound, frame.index(plan.tokens)), least));
+    };
+    Value none = f.constant(-std::numeric_limits<float>::infinity());
+    State masked(scores);
+    for (auto [r, row] : llvm::enumerate(lanes)) {
+      Value to = getBound(row.seen.to);
+      Value from = hasBegin() ? getBound(row.seen.from) : Value();
+      for (int64_t t = 0; t < plan.tokens / 8; ++t)
+        for (int64_t e = 0; e < 2; ++e) {
+          Value number = frame.i32(8 * t + e);
+          Value isSeen = frame.less(number, to);
+          if (from)
+            isSeen = arith::AndIOp::create(
+                builder, loc, isSeen,
+                arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                      number, from));
+          Value &score = masked[4 * t + 2 * r + e];
+          score = f.select(isSeen, score, none);
+        }
+    }
+    return masked;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Sums
+  //===--------------------------------------------------------------------===//
+
+  Value getReference(Value max) {
+    return values.lane.isF16() ? f.sub(max, f.constant(kHalfBias)) : max;
+  }
+
+  State addTokens() {
+    State none(2, f.constant(kLowest));
+    none.append(2 + valueSize / 2, f.constant(0));
+    auto loop = scf::ForOp::create(
+        builder, loc, frame.index(0), tiles, frame.index(1), none,
+        [&](OpBuilder &, Location, Value tile, ValueRange state) {
+          scf::YieldOp::create(builder, loc, addTile(tile, State(state)));
+        });
+    return State(loop.getResults());
+  }
+
+  State addTile(Value tile, State state) {
+    produce(frame.add(tile, frame.index(plan.stages - 1)));
+    if (!keys.pipe || !values.pipe) {
+      gpu::BarrierOp::create(builder, loc);
+      fill(keys, tile);
+      fill(values, tile);
+      gpu::BarrierOp::create(builder, loc);
+    }
+    State scores = use(keys, tile, plan.tokens / 2,
+                       [&](Value keyTile) { return computeScores(keyTile); });
+    for (auto [i, score] : llvm::enumerate(scores))
+      score = bend(f.mul(score, lanes[i / 2 % 2].factor));
+    scores = mask(scores, getToken(tile));
+    SmallVector<Fragment> weights = weigh(scores, state);
+    return use(values, tile, state.size(), [&](Value valueTile) {
+      return addValues(valueTile, weights, state);
+    });
+  }
+
+  /// The weights of scores, as left operands. Updates maxima and totals, and
+  /// scales the sums.
+  SmallVector<Fragment> weigh(State scores, State &state) {
+    for (int64_t r = 0; r < 2; ++r) {
+      Value most = state[r];
+      for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
+        most = f.max(most, f.max(scores[i], scores[i + 1]));
+      most = reduce(most, /*isMax=*/true, 4, 1);
+      Value shrink = f.exp2(f.sub(state[r], most));
+      state[r] = most;
+      Value reference = getReference(most);
+      Value total = f.mul(state[2 + r], shrink);
+      for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
+        for (int64_t e = 0; e < 2; ++e) {
+          scores[i + e] = f.exp2(f.sub(scores[i + e], reference));
+          total = f.add(total, scores[i + e]);
+        }
+      state[2 + r] = total;
+      for (size_t i = 4 + 2 * r; i < state.size(); i += 4)
+        for (int64_t e = 0; e < 2; ++e)
+          state[i + e] = f.mul(state[i + e], shrink);
+    }
+    SmallVector<Fragment> weights;
+    for (int64_t i = 0; i < plan.tokens / 2; i += 8) {
+      Fragment &fragment = weights.emplace_back();
+      for (auto [p, pair] : llvm::enumerate(fragment))
+        pair =
+            cores->pack(scores[i + 2 * p], scores[i + 2 * p + 1], values.lane);
+    }
+    return weights;
+  }
+
+  State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
+    for (int64_t d = 0; d < valueSize; d += 16)
+      for (auto [t, weight] : llvm::enumerate(weights)) {
+        Fragment value = cores->load(tile, frame.index(16 * t), d, true);
+        for (int64_t half = 0; half < 2; ++half)
+          accumulate(state, 4 + d / 2 + 4 * half, weight, value[2 * half],
+                     value[2 * half + 1], values.lane);
+      }
+    return state;
+  }
+
+  void endRows(const State &state) {
+    for (auto [r, row] : llvm::enumerate(lanes)) {
+      Value total = reduce(state[2 + r], /*isMax=*/false, 4, 1);
+      frame.runIf(row.isReal, [&, r = r, &row = row] {
+        RowSum sum = addSink({getReference(state[r]), total, f.constant(1)},
+                             row.queryHead);
+        Value quotient = getQuotient(sum, row.queryHead);
+        if (values.scale)
+          quotient = f.mul(quotient, values.scale);
+        for (int64_t d = 0; d < valueSize; d += 8) {
+          int64_t i = 4 + d / 2 + 2 * r;
+          Value pair = vector::FromElementsOp::create(
+              builder, loc, f.vectorOf(2),
+              ValueRange{f.mul(state[i], quotient),
+                         f.mul(state[i + 1], quotient)});
+          storeDense(frame, pair, op.getOut(), {row.row, row.queryHead},
+                     frame.add(column, frame.index(d)));
+        }
+        frame.runIf(frame.equal(column, frame.index(0)),
+                    [&] { storeLogarithm(sum, row.row, row.queryHead); });
+      });
+    }
+  }
+
+  int64_t blockRows;
+  TilePlan plan;
+  /// Query heads of a token in a block, and tokens of a block.
+  int64_t packed, perBlock;
+  Side keys, values;
+  std::optional<TensorCores> cores;
+  Value thread, lane, head, firstHead;
+  /// The sequence, and the block's first row and number of rows in it.
+  QueryRows rows;
+  Value first, count;
+  /// The warp's first row in the block, and the lane's first column.
+  Value firstRow, column;
+  std::array<Row, 2> lanes;
+  Value queryTile;
+  SmallVector<Fragment> queries;
+  /// Tokens of tiles, those that all rows see, and what tiles begin at
+  /// multiples of.
+  TokenRange all, seenByAll;
+  Value tiles;
+  int64_t alignment = 1;
+};
+
+} // namespace
+
+void kvcache::expandForTensorCores(AttentionOp op, const Frame &frame,
+                                   int64_t blockRows) {
+  TiledAttention(op, frame, blockRows).expand();
+}

@@ -1,0 +1,147 @@
+"""kvcache.ops.attention on tensor cores, against f64 NumPy, and what its kernels take."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_attention import CHIPS, LAYER, check, fill, make_params
+
+import kvcache
+
+# Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
+TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "target, format_, heads, group, head_dim, page_size, options",
+    [
+        (CHIPS[0], "bf16", 1, 4, 128, 16, {}),
+        (CHIPS[1], "bf16", 1, 4, 128, 64, {}),
+        (CHIPS[2], "f16", 1, 4, 64, 64, {"causal": False}),
+        (
+            CHIPS[0],
+            "f16",
+            2,
+            3,
+            80,
+            1,
+            {"window": 20, "soft_cap": 3.0, "sinks": True, "tile_rows": 32},
+        ),
+        (CHIPS[1], "bf16", 1, 7, 96, 32, {"window": 33, "causal": False, "tile_rows": 16}),
+        (CHIPS[2], "bf16", 1, 2, 256, 16, {"chunk": 48, "sinks": True, "tile_rows": 128}),
+        (CHIPS[0], "bf16", 1, 1, 192, 6, {"value_dim": 128, "chunk": 40, "causal": False}),
+        (CHIPS[1], "f16", 1, 40, 32, 128, {"window": 100, "value_dim": 16}),
+        (CHIPS[2], "bf16", 1, 96, 16, 48, {"window": 50, "chunk": 64, "tile_rows": 128}),
+        (CHIPS[1], "bf16", 1, 4, 256, 64, {"causal": False}),
+    ],
+)
+def test_tiles(target, format_, heads, group, head_dim, page_size, options):
+    """On tensor cores: rows of many blocks, parts of tiles, and sequences of one row."""
+    params = make_params(format_, heads, head_dim, page_size)
+    check(params, format_, TILES, TILES_NEW, group, target, **options)
+
+
+@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("target", CHIPS)
+def test_a_sequence_alone_and_in_a_batch(target, rows):
+    """Its tiles begin at its own first row, wherever that is in the batch."""
+    params = make_params("bf16")
+    attend = kvcache.ops.attention(params, 8, target=target, tile_rows=rows)
+    results = []
+    for lengths, new in [((33,), (37,)), ((33, 7, 1), (37, 3, 30))]:
+        manager, inputs = fill(params, "bf16", lengths, new)
+        for last in (False, True):
+            requests = inputs.requests[::-1] if last else inputs.requests
+            batch = manager.inputs(requests)
+            first = int(batch.row_offsets[list(requests).index(0)])
+            rows_ = np.zeros((len(batch.tokens), 8, 64), ml_dtypes.bfloat16)
+            rows_[first : first + 37] = np.random.default_rng(3).standard_normal(
+                (37, 8, 64)
+            )
+            out, lse = np.zeros_like(rows_), np.zeros(rows_.shape[:2], np.float32)
+            attend(batch, LAYER, rows_, out=out, lse=lse, scale=0.1)
+            results.append(
+                out[first : first + 37].tobytes() + lse[first : first + 37].tobytes()
+            )
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("tile_rows, window", [(64, None), (128, None), (64, 48)])
+def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
+    """Each token once for all rows of a block, and none that no row sees, but for the rest of a page."""
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
+    attend = kvcache.ops.attention(params, 4, tile_rows=tile_rows, window=window)
+    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True)
+    tokens, pages = 200, 13
+    rng = np.random.default_rng(5)
+    blocks = rng.standard_normal((pages, 2, 1, 16, 1, 64)).astype(ml_dtypes.bfloat16)
+    q = rng.standard_normal((tokens, 4, 64)).astype(ml_dtypes.bfloat16)
+    out, lse = np.zeros_like(q), np.zeros((tokens, 4), np.float32)
+    table = rng.permutation(pages)[None].astype(np.uint32)
+    offsets = np.array([0, tokens], np.int32)
+    arguments = (
+        np.zeros(1, np.uint32),
+        table,
+        tokens,
+        tokens,
+        0,
+        q,
+        offsets,
+        out,
+        lse,
+        0.125,
+    )
+    program.call("attention", blocks, *arguments)
+    (launch,) = program.launches
+    seen = 0
+    for first in range(0, tokens, tile_rows // 4):
+        begin = 0 if window is None else max(first + 1 - window, 0)
+        seen += min(first + tile_rows // 4, tokens) - begin // 16 * 16
+    copied = sum(copies.global_bytes for copies in launch.copies.values())
+    assert copied == seen * 2 * 64 * 2
+    assert launch.bank_conflicts == 0
+
+
+def test_weights_of_f16_do_not_vanish():
+    """Many weights of 2^-27, below the smallest f16, beside one of 1."""
+    params = make_params("f16", heads=1, head_dim=16)
+    manager, inputs = fill(params, "f16", (500,), (1,))
+    blocks = manager.blocks[0][:, :, LAYER]
+    blocks[:, 0] = 0
+    blocks[inputs.lut[0, 0], 0, 0] = 1
+    blocks[:, 1] = 1
+    blocks[inputs.lut[0, 0], 1, 0] = 0
+    q = np.full((1, 4, 16), 1, np.float16)
+    out = np.zeros((1, 4, 16), np.float32)
+    attend = kvcache.ops.attention(params, 4, dtype="f16", out_dtype="f32", target=CHIPS[1])
+    attend(inputs, LAYER, q, out=out, scale=27 * np.log(2) / 16)
+    np.testing.assert_allclose(out, 500 * 2.0**-27, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "chip",
+    ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"],
+)
+def test_kernels_have_no_spills(chip):
+    for params, group, options in [
+        (make_params("f16", 8, 256), 1, {"window": 64}),
+        (
+            make_params("bf16", 8, 128),
+            4,
+            {"soft_cap": 50.0, "sinks": True, "window": 64, "tile_rows": 128},
+        ),
+        (make_params("bf16", 8, 128), 4, {}),
+        (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
+        (
+            make_params("bf16", 1, 576, mla=True),
+            128,
+            {"value_dim": 512, "split_tokens": 64},
+        ),
+        (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
+        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
+    ]:
+        attend = kvcache.ops.attention(
+            params, group * params.n_kv_heads_per_device, **options
+        )
+        (kernel,) = attend.compile(chip, "cubin").kernels.values()
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
