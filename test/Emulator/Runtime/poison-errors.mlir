@@ -22,6 +22,8 @@
 // RUN: %{run} DIVISOR
 // REDEFINE: %{case} = bulk_copy_out
 // RUN: %{run} BULK_COPY_OUT
+// REDEFINE: %{case} = bulk_copy_out_of_what_never_arrived
+// RUN: %{run} BULK_COPY_OUT_OF_WHAT_NEVER_ARRIVED
 // REDEFINE: %{case} = bulk_copy_of_what_depends_on_it
 // RUN: %{run} BULK_COPY_OF_WHAT_DEPENDS_ON_IT
 // REDEFINE: %{case} = passed_to_a_function
@@ -132,6 +134,25 @@ gpu.module @kernels {
     gpu.return
   }
 
+  gpu.func @bulk_copy_out_of_what_never_arrived(%out: !out) kernel {
+    %index = memref.extract_aligned_pointer_as_index %out : !out -> index
+    %address = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %bytes = arith.constant 64 : i32
+    %words = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
+    llvm.store %words, %g : vector<4xi32>, !llvm.ptr<1>
+    nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    // BULK_COPY_OUT_OF_WHAT_NEVER_ARRIVED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which never arrived: nobody has written them, and no copy has been issued that does; the first of these bytes is byte 16 of shared @tile
+    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
+    nvvm.cp.async.bulk.commit.group
+    nvvm.cp.async.bulk.wait_group 0
+    gpu.return
+  }
+
   gpu.func @bulk_copy_of_what_depends_on_it(%out: !out) kernel {
     %index = memref.extract_aligned_pointer_as_index %out : !out -> index
     %address = arith.index_cast %index : index to i64
@@ -230,6 +251,13 @@ func.func @bulk_copy_out() {
   %c1 = arith.constant 1 : index
   %out = gpu.alloc() : !out
   gpu.launch_func @kernels::@bulk_copy_out blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @bulk_copy_out_of_what_never_arrived() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@bulk_copy_out_of_what_never_arrived blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
   return
 }
 
