@@ -144,10 +144,13 @@ def run(rng, chips, results):
     for case in CASES:
         step = Step(case, rng)
         expected = step.expect()
+        largest = np.abs(step.blocks[:, -1].astype(np.float32)).max()
         for target in progress(case.name, targets):
             out, seconds = step.run(target)
             error = np.abs(out.astype(np.float64) - expected)
-            agrees = (error <= 2.0**-8 * np.abs(expected) + 1e-5).all()
+            # Tensor cores round weights of values to bf16.
+            of_weights = 0 if target == "cpu" else 2.0**-9 * largest
+            agrees = (error <= 2.0**-8 * np.abs(expected) + of_weights + 1e-5).all()
             place = target.replace("emulator:", "emulated ")
             detail = f"largest error {error.max():.1e}, values up to {np.abs(expected).max():.2f}"
             results.add(f"{case.name}, {place}", agrees, detail, seconds)
