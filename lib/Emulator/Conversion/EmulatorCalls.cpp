@@ -73,7 +73,10 @@ Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
     where = (position.getFilename().getValue() + ":" +
              Twine(position.getLine()) + ":" + Twine(position.getColumn()))
                 .str();
-  LLVM::GlobalOp &site = sites[(name + " " + where).str()];
+  // An op of the source may have become several instructions, which the meter
+  // tells apart by their sites.
+  LLVM::GlobalOp own;
+  LLVM::GlobalOp &site = isMetered ? own : sites[(name + " " + where).str()];
   if (!site)
     site = runtime.createStruct(
         loc, "kvcache_site", {pointerType, pointerType},
