@@ -72,6 +72,10 @@ private:
     return memref ? cast<MemRefType>(memref.getType()).getDimSize(position) : 0;
   }
 
+  static Type getElementType(Value memref) {
+    return cast<MemRefType>(memref.getType()).getElementType();
+  }
+
   /// Where pieces of keys or queries end: at borders of norm, rope or inputs.
   int64_t getBoundary(int64_t border, Value weights) {
     int64_t boundary = std::gcd(border, getSize(weights, 0));
@@ -96,31 +100,34 @@ private:
           static_cast<int64_t>(llvm::alignTo(llvm::product_of(threads), 32)))};
   }
 
-  Part planPart(int64_t heads, int64_t size, int64_t boundary,
-                int64_t granularity, bool mayShare) {
-    Part part{splitHead(size, boundary, frame.getFloatsAtOnce(), granularity,
-                        mayShare),
+  Part planPart(int64_t heads, int64_t size, ArrayRef<Type> types,
+                int64_t boundary, int64_t granularity, bool mayShare) {
+    Part part{splitHead(size, boundary, frame.getFloatsAtOnce(size, types),
+                        granularity, mayShare),
               heads};
     part.headThreads = part.split.getHeadThreads(heads);
     addThreads(part);
     return part;
   }
 
-  Part planPart(CacheTypeInterface cache, int64_t boundary) {
-    return planPart(cache.getNumHeads(), cache.getHeadSize(), boundary,
+  Part planPart(CacheTypeInterface cache, Value rows, int64_t boundary) {
+    return planPart(cache.getNumHeads(), cache.getHeadSize(),
+                    {getElementType(rows), cache.getElementType()}, boundary,
                     cache.isQuantized() ? cache.getGranularity() : 0,
                     mayShareGroups(frame, cache));
   }
 
   void planParts() {
     int64_t border = op.getLatentRope() ? getSize(op.getLatentRope(), 2) : 0;
-    keyPart = planPart(type, getBoundary(border, op.getNorm()));
+    keyPart = planPart(type, op.getKeys(), getBoundary(border, op.getNorm()));
     if (Value values = op.getValueCache())
-      valuePart = planPart(cast<CacheTypeInterface>(values.getType()), 0);
+      valuePart = planPart(cast<CacheTypeInterface>(values.getType()),
+                           op.getValues(), 0);
     if (Value queries = op.getQueries())
-      queryPart = planPart(getSize(queries, 1), getSize(queries, 2),
-                           getBoundary(0, op.getQueryNorm()),
-                           /*granularity=*/0, frame.isGPU);
+      queryPart =
+          planPart(getSize(queries, 1), getSize(queries, 2),
+                   getElementType(queries), getBoundary(0, op.getQueryNorm()),
+                   /*granularity=*/0, frame.isGPU);
   }
 
   Share getShare(const Part &part, ValueRange thread) {

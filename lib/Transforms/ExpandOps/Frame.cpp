@@ -106,6 +106,17 @@ Value Frame::getPageSize(Value cache) const {
                                         Extent::PageSize, cache);
 }
 
+int64_t Frame::getFloatsAtOnce(int64_t headSize, ArrayRef<Type> types) const {
+  if (!isGPU)
+    return 64;
+  constexpr int64_t kBits = 128, kLanes = 32;
+  int64_t widest = 16;
+  for (Type type : types)
+    widest = std::max<int64_t>(widest, type.getIntOrFloatBitWidth());
+  int64_t floats = kBits / widest;
+  return headSize > floats * kLanes ? kBits / 16 : floats;
+}
+
 Value Frame::countRows(Value rowOffsets) const {
   return loadNumber(rowOffsets, sub(dim(rowOffsets, 0), index(1)));
 }

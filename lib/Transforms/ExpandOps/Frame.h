@@ -72,9 +72,11 @@ public:
   /// `row_offsets[batch]`, the number of rows that are no padding.
   Value countRows(Value rowOffsets) const;
 
-  /// Floats that a thread computes with at once: of a GPU, what it loads of 16
-  /// bytes of 16-bit ones; on the CPU, some vector registers of them.
-  int64_t getFloatsAtOnce() const { return isGPU ? 8 : 64; }
+  /// Floats that a thread computes with at once, of heads with so many, between
+  /// memory of these types: on a GPU 16 bytes of the widest, so that neighbours
+  /// access whole sectors, unless a head then took more than a warp. On the
+  /// CPU, some vector registers of them.
+  int64_t getFloatsAtOnce(int64_t headSize, ArrayRef<Type> types) const;
 
   const bool isGPU;
   /// Whether what accesses can't tell is checked.

@@ -45,9 +45,10 @@ struct GatherPlan {
 GatherPlan makePlan(GatherOp op, const Frame &frame) {
   auto type = cast<CacheTypeInterface>(op.getKeyCache().getType());
   auto out = cast<MemRefType>(op.getKeys().getType());
-  int64_t bits = std::min<int64_t>(out.getElementTypeBitWidth(), 16);
   int64_t size = type.getHeadSize();
-  Split split = splitHead(size, size, frame.isGPU ? 128 / bits : 64,
+  Split split = splitHead(size, size,
+                          frame.getFloatsAtOnce(size, {out.getElementType(),
+                                                       type.getElementType()}),
                           /*granularity=*/0, frame.isGPU);
   int64_t perThread = getDivisorUpTo(type.getNumHeads(), kHeadsInFlight);
   int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);

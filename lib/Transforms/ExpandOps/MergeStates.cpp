@@ -116,8 +116,10 @@ private:
 void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   auto out = cast<MemRefType>(op.getOut().getType());
   int64_t heads = out.getDimSize(1), size = out.getDimSize(2);
-  Split split = splitHead(size, size, frame.getFloatsAtOnce(),
-                          /*granularity=*/0, frame.isGPU);
+  Type part = cast<MemRefType>(op.getParts().getType()).getElementType();
+  Split split = splitHead(
+      size, size, frame.getFloatsAtOnce(size, {part, out.getElementType()}),
+      /*granularity=*/0, frame.isGPU);
   int64_t headThreads = split.getHeadThreads(heads);
   Value rows = frame.dim(op.getOut(), 0);
   frame.checkSize("parts", {"parts", op.getParts()}, {"lses", op.getLses()});

@@ -1,0 +1,130 @@
+"""Whole-cache operations read and write each sector of what they move once.
+
+Lookups, lengths and offsets come on top: some of each for a warp, all of one sector. So do
+scales that are less than a sector for a warp.
+"""
+
+import mmap
+
+import numpy as np
+import pytest
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
+
+SECTOR = 32
+LAYER, PAGES, PAGE_SIZE = 1, 32, 16
+LENGTHS = 21, 1, 5
+
+# Elements, scales, heads, head size. With zero points, a thread has a group: others share it.
+FORMATS = {
+    "bf16": ("bf16", None, 8, 128),
+    "f16": ("f16", None, 8, 64),
+    "f32": ("f32", None, 8, 128),
+    "fp8": ("f8E4M3FN", None, 8, 128),
+    "fp8-token": ("f8E4M3FN", ("f32", 128), 8, 128),
+    "fp8-group": ("f8E5M2", ("f32", 32), 8, 128),
+    "int8": ("i8", ("bf16", 32), 8, 128),
+    "nvfp4": ("f4E2M1FN", ("f8E4M3FN", 16), 8, 128),
+    "mxfp4": ("f4E2M1FN", ("f8E8M0FNU", 32), 8, 128),
+    "mla": ("bf16", None, 1, 576),
+    "mla-fp8": ("f8E4M3FN", ("f32", 64), 1, 576),
+}
+each_format = pytest.mark.parametrize("name", FORMATS)
+each_chip = pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+
+
+def aligned(shape, dtype):
+    """Zeros that begin with a page, as memory of a device does with a sector."""
+    bytes = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer(mmap.mmap(-1, bytes), dtype).reshape(shape)
+
+
+class Step:
+    """A cache, and the inputs of sequences without tokens that get so many."""
+
+    def __init__(self, name):
+        dtype, scale, heads, head_dim = FORMATS[name]
+        config = KVCacheQuantizationConfig(*scale) if scale else None
+        self.params = KVCacheParams(
+            dtype, heads, head_dim, page_size=PAGE_SIZE, total_num_layers=2,
+            kvcache_quant_config=config, is_mla=name.startswith("mla"),
+        )  # fmt: skip
+        self.manager = PagedKVCacheManager(
+            self.params, max_batch_size=4, max_seq_len=64, num_pages=PAGES
+        )
+        for number, length in enumerate(LENGTHS):
+            self.manager.claim(number, np.arange(length))
+        self.inputs = self.manager.inputs(range(len(LENGTHS)))
+        self.dtype = kvcache.dtypes.dtype("f32" if dtype == "f32" else "bf16")
+        self.roles = 1 if self.params.is_mla else 2
+
+    def rows(self, *leading):
+        shape = *leading, self.params.n_kv_heads_per_device, self.params.head_dim
+        return [aligned(shape, self.dtype) for _ in range(self.roles)]
+
+    def sectors_of_tokens(self, tensors, count):
+        """Those of so many tokens of a layer, of which each begins with a sector."""
+        return sum(
+            count * self.roles * -(-tensor[0, 0, 0, 0].nbytes // SECTOR)
+            for tensor in tensors
+        )
+
+    def launch(self, operation, *arguments):
+        """What the one launch of an operation asks of memory, and its warps."""
+        operation.__dict__["program"] = kvcache.jit(
+            operation.source, target=operation.target, meter=True, sanitize=False
+        )
+        operation(self.inputs, *arguments)
+        (launch,) = operation.program.launches
+        return launch, np.prod(launch.grid) * -(-np.prod(launch.block) // 32)
+
+
+def sectors(arrays):
+    return sum(array.nbytes // SECTOR for array in arrays)
+
+
+@each_format
+@each_chip
+def test_append(name, chip):
+    step = Step(name)
+    total = sum(LENGTHS)
+    append = kvcache.ops.append(step.params, target=f"emulator:{chip}", dtype=step.dtype)
+    rows = step.rows(total)
+    launch, warps = step.launch(append, LAYER, *rows)
+    assert 0 <= launch.global_sectors_read - sectors(rows) <= 11 * warps
+    scales = launch.global_sectors_written - step.sectors_of_tokens(
+        step.manager.blocks, total
+    )
+    # A warp writes the scales of its heads at once: several have a sector in parts. Those of
+    # a token may be no whole sectors, and begin in the middle of one.
+    least = step.sectors_of_tokens(step.manager.scales, total)
+    most = max(least, step.roles * warps) + total if least else 0
+    assert least <= scales <= most
+
+
+@each_format
+@each_chip
+def test_gather(name, chip):
+    step = Step(name)
+    gather = kvcache.ops.gather(step.params, target=f"emulator:{chip}", dtype=step.dtype)
+    outputs = step.rows(len(LENGTHS), max(LENGTHS))
+    launch, warps = step.launch(gather, LAYER, *outputs)
+    assert launch.global_sectors_written == sectors(outputs)
+    tensors = *step.manager.blocks, *step.manager.scales
+    least = step.sectors_of_tokens(tensors, sum(LENGTHS))
+    assert 0 <= launch.global_sectors_read - least <= 8 * warps
+
+
+@each_format
+@each_chip
+def test_copy_pages(name, chip):
+    step = Step(name)
+    copy = kvcache.ops.copy_pages(step.params, target=f"emulator:{chip}")
+    pairs = np.array([[0, 20], [1, 21], [2, 22]], np.int32)
+    launch, warps = step.launch(copy, pairs)
+    least = len(pairs) * sectors([step.manager.blocks[0][0]])
+    # Lanes take scales one by one: those of a token are a few requests.
+    scales = len(pairs) * sectors([tensor[0] for tensor in step.manager.scales])
+    assert least + scales <= launch.global_sectors_written <= least + 2 * scales
+    assert least + scales <= launch.global_sectors_read <= least + 2 * scales + 4 * warps
