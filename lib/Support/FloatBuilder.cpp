@@ -112,6 +112,40 @@ Value FloatBuilder::sumOf(Value vector) const {
   return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
                                      vector, arith::FastMathFlags::reassoc);
 }
+Value FloatBuilder::sumsOf(ArrayRef<Value> vectors) const {
+  auto type = cast<VectorType>(vectors.front().getType());
+  int64_t lanes = type.getNumElements(), count = vectors.size();
+  if (!llvm::isPowerOf2_64(lanes) || !llvm::isPowerOf2_64(count) ||
+      lanes < count) {
+    SmallVector<Value> sums;
+    for (Value vector : vectors)
+      sums.push_back(sumOf(vector));
+    return vector::FromElementsOp::create(builder, loc, vectorOf(count), sums);
+  }
+  // Halves of all lanes that belong to one sum are added, and two vectors
+  // become one, until a lane is a sum.
+  auto addHalves = [&](Value a, Value b, int64_t width, int64_t inputs) {
+    SmallVector<int64_t> low, high;
+    for (int64_t begin = 0; begin < inputs; begin += width)
+      for (int64_t i = 0; i < width / 2; ++i) {
+        low.push_back(begin + i);
+        high.push_back(begin + width / 2 + i);
+      }
+    return add(vector::ShuffleOp::create(builder, loc, a, b, low),
+               vector::ShuffleOp::create(builder, loc, a, b, high));
+  };
+  SmallVector<Value> left(vectors);
+  for (; lanes > count; lanes /= 2)
+    for (Value &vector : left)
+      vector = addHalves(vector, vector, lanes, lanes);
+  for (int64_t width = lanes; left.size() > 1; width /= 2) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < left.size(); i += 2)
+      next.push_back(addHalves(left[i], left[i + 1], width, 2 * lanes));
+    left = std::move(next);
+  }
+  return left.front();
+}
 Value FloatBuilder::maxOf(Value vector) const {
   return vector::ReductionOp::create(builder, loc,
                                      vector::CombiningKind::MAXNUMF, vector);

@@ -60,6 +60,8 @@ public:
   /// The sum and the largest number of a vector.
   Value sumOf(Value vector) const;
   Value maxOf(Value vector) const;
+  /// The sums of several vectors of one type, as one vector.
+  Value sumsOf(ArrayRef<Value> vectors) const;
 
   OpBuilder &builder;
   Location loc;

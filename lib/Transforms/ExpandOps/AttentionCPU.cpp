@@ -15,6 +15,8 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -22,22 +24,34 @@ namespace {
 
 /// Tokens whose scores one vector has.
 constexpr int64_t kTile = 8;
+/// Vectors of products that are summed at once, of all rows together.
+constexpr int64_t kVectors = 16;
 /// Floats that are computed with at once.
 constexpr int64_t kLanes = 16;
 /// Bytes of the queries and sums of a block of rows.
-constexpr int64_t kBlockBytes = 1 << 16;
+constexpr int64_t kBlockBytes = 1 << 18;
+/// Bytes of a token that are read one after the other, where it has as many.
+constexpr int64_t kTokenBytes = 1 << 10;
 
 /// One pass over the keys for a block of query rows: the rows of all heads that
-/// share a head of the cache, of one or several tokens. Keys and values become
-/// f32 once for all rows of the block, `kTile` tokens at a time. Softmax is
-/// online, and in base 2.
+/// share a head of the cache, of one or several tokens, for several heads.
+/// Keys and values become f32 once for all rows of the block, `kTile` tokens at
+/// a time. Up to four rows of one token are computed at once, so that what is
+/// loaded serves all of them. Softmax is online, and in base 2.
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
       : AttentionBase(op, frame),
         keyLanes(getLanes(op.getKeyCache(), keySize, kLanes)),
         valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
-        block(std::max<int64_t>(kBlockBytes / (4 * (keySize + valueSize)), 1)) {
+        together(std::gcd(group, 4)),
+        columns(std::min(kTile, kVectors / together)) {
+    auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
+    int64_t bits = keySize * cache.getElementType().getIntOrFloatBitWidth();
+    chunk = getDivisorUpTo(
+        heads, std::max<int64_t>(llvm::divideCeil(8 * kTokenBytes, bits), 1));
+    int64_t rows = kBlockBytes / (4 * (keySize + valueSize) * chunk);
+    block = std::max(rows / together, int64_t(1)) * together;
   }
 
   void expand() {
@@ -46,11 +60,10 @@ public:
     Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
                                 : frame.sub(frame.dim(op.getRowOffsets(), 0),
                                             frame.index(1));
-    frame.forBlocks({blocks, frame.index(heads)}, {1, 1}, [&](ValueRange id) {
+    Value chunks = frame.index(heads / chunk);
+    frame.forBlocks({blocks, chunks}, {1, 1}, [&](ValueRange id) {
       rows = op.getRows() ? getSparseRow(id[0]) : getRowsOfSequence(id[0]);
-      head = id[1];
-      keyScale = loadKeyScale(head);
-      valueScale = loadValueScale(head);
+      firstHead = frame.mul(id[1], chunk);
       Value all = frame.mul(rows.count, group);
       frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
         attend(first, frame.min(frame.sub(all, first), frame.index(block)));
@@ -59,7 +72,8 @@ public:
   }
 
 private:
-  /// Where a row of the block is among queries and outputs.
+  /// Where a row of the block is among queries and outputs, or the first of
+  /// several rows of a token.
   struct Row {
     Value inBlock, i, row, head;
   };
@@ -75,10 +89,10 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     if (auto function = op->getParentOfType<FunctionOpInterface>())
       builder.setInsertionPointToStart(&function.getFunctionBody().front());
-    queries = allocate({block, keySize});
-    sums = allocate({block, valueSize});
-    maxima = allocate({block});
-    totals = allocate({block});
+    queries = allocate({chunk * block, keySize});
+    sums = allocate({chunk * block, valueSize});
+    maxima = allocate({chunk * block});
+    totals = allocate({chunk * block});
     keyTile = allocate({kTile, keySize});
     valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
     if (op.getRows())
@@ -86,35 +100,55 @@ private:
           builder, loc, MemRefType::get(kTile, builder.getI32Type()));
   }
 
-  void forRows(Value first, Value count, function_ref<void(const Row &)> body) {
-    frame.loop(frame.index(0), count, frame.index(1), [&](Value r) {
+  /// Runs `body` for each head of the chunk.
+  void forHeads(function_ref<void()> body) {
+    frame.loop(frame.index(0), frame.index(chunk), frame.index(1),
+               [&](Value h) {
+                 head = frame.add(firstHead, h);
+                 firstOfHead = frame.mul(h, block);
+                 body();
+               });
+  }
+
+  /// Runs `body` for every `step`-th row of the head.
+  void forRows(Value first, Value count, int64_t step,
+               function_ref<void(const Row &)> body) {
+    frame.loop(frame.index(0), count, frame.index(step), [&](Value r) {
       Value ofAll = frame.add(first, r);
       Value i = frame.div(ofAll, group), g = frame.rem(ofAll, group);
-      body({r, i, frame.add(rows.first, i),
+      body({frame.add(firstOfHead, r), i, frame.add(rows.first, i),
             frame.add(frame.mul(head, group), g)});
     });
   }
 
-  /// Computes `count` rows of the rows of all heads from `first` on.
+  /// Computes `count` rows of each head from `first` on.
   void attend(Value first, Value count) {
     Value one = frame.index(1);
     Value last = frame.sub(frame.add(first, count), one);
     Value from = getSeen(rows, frame.div(first, group)).from;
     Value to = getSeen(rows, frame.div(last, group)).to;
-    forRows(first, count, [&](const Row &row) { beginRow(row); });
+    forHeads([&] {
+      forRows(first, count, 1, [&](const Row &row) { beginRow(row); });
+    });
     Value lastToken = frame.sub(to, one);
     frame.loop(from, to, frame.index(kTile), [&](Value tile) {
-      loadTiles(tile, lastToken);
-      forRows(first, count, [&](const Row &row) {
-        TokenRange seen = getSeen(rows, row.i);
-        Value end = frame.add(tile, frame.index(kTile));
-        Value isAny =
-            arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
-                                  frame.less(seen.from, end));
-        frame.runIf(isAny, [&] { addTile(row, tile, seen); });
+      forHeads([&] {
+        keyScale = loadKeyScale(head);
+        valueScale = loadValueScale(head);
+        loadTiles(tile, lastToken);
+        forRows(first, count, together, [&](const Row &row) {
+          TokenRange seen = getSeen(rows, row.i);
+          Value end = frame.add(tile, frame.index(kTile));
+          Value isAny =
+              arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
+                                    frame.less(seen.from, end));
+          frame.runIf(isAny, [&] { addTile(row, tile, seen); });
+        });
       });
     });
-    forRows(first, count, [&](const Row &row) { endRow(row); });
+    forHeads([&] {
+      forRows(first, count, 1, [&](const Row &row) { endRow(row); });
+    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -227,30 +261,36 @@ private:
     store(f.constant(0), totals, row.inBlock);
   }
 
-  /// Adds the tokens of a tile to the sums of a row.
+  /// Adds the tokens of a tile to the sums of rows that see the same.
   void addTile(const Row &row, Value tile, const TokenRange &seen) {
     Value isSeen = getFlags(row, tile, seen);
-    Value scores = f.select(isSeen, computeScores(row),
-                            f.constant(f.vectorOf(kTile), kLowest));
-    Value oldMax = load(maxima, row.inBlock);
-    Value newMax = f.max(oldMax, f.maxOf(scores));
-    Value shrink = f.exp2(f.sub(oldMax, newMax));
-    Value powers = f.exp2(f.sub(scores, f.splat(newMax, kTile)));
-    Value weights = f.select(isSeen, powers, f.constant(f.vectorOf(kTile), 0));
-    Value total = f.fma(load(totals, row.inBlock), shrink, f.sumOf(weights));
-    store(newMax, maxima, row.inBlock);
-    store(total, totals, row.inBlock);
+    SmallVector<Value> weights, shrinks;
+    for (auto [k, products] : llvm::enumerate(computeScores(row))) {
+      Value inBlock = frame.add(row.inBlock, frame.index(k));
+      Value scores =
+          f.select(isSeen, products, f.constant(f.vectorOf(kTile), kLowest));
+      Value oldMax = load(maxima, inBlock);
+      Value newMax = f.max(oldMax, f.maxOf(scores));
+      Value shrink = f.exp2(f.sub(oldMax, newMax));
+      Value powers = f.exp2(f.sub(scores, f.splat(newMax, kTile)));
+      Value weight = f.select(isSeen, powers, f.constant(f.vectorOf(kTile), 0));
+      Value total = f.fma(load(totals, inBlock), shrink, f.sumOf(weight));
+      store(newMax, maxima, inBlock);
+      store(total, totals, inBlock);
+      weights.push_back(weight);
+      shrinks.push_back(shrink);
+    }
     // A value that is not seen may be no number.
     Value isAll = vector::ReductionOp::create(
         builder, loc, vector::CombiningKind::AND, isSeen);
     scf::IfOp::create(
         builder, loc, isAll,
         [&](OpBuilder &, Location) {
-          addValues(row, weights, shrink, Value());
+          addValues(row, weights, shrinks, Value());
           scf::YieldOp::create(builder, loc);
         },
         [&](OpBuilder &, Location) {
-          addValues(row, weights, shrink, isSeen);
+          addValues(row, weights, shrinks, isSeen);
           scf::YieldOp::create(builder, loc);
         });
   }
@@ -301,46 +341,77 @@ private:
         allCached);
   }
 
-  /// The scores of the tokens of the tile, in base 2.
-  Value computeScores(const Row &row) {
-    SmallVector<Value> zeros(kTile, f.constant(f.vectorOf(keyLanes), 0));
+  /// The scores of the tokens of the tile, in base 2, of each row.
+  SmallVector<Value> computeScores(const Row &row) {
+    SmallVector<SmallVector<Value>> products(together);
+    for (int64_t first = 0; first < kTile; first += columns)
+      addProducts(row, first, products);
+    SmallVector<Value> scores;
+    for (ArrayRef<Value> ofRow : products)
+      scores.push_back(bend(f.sumsOf(ofRow)));
+    return scores;
+  }
+
+  /// Appends the products of `columns` tokens, whose elements are their sums.
+  void addProducts(const Row &row, int64_t first,
+                   SmallVector<SmallVector<Value>> &products) {
+    SmallVector<Value> zeros(together * columns,
+                             f.constant(f.vectorOf(keyLanes), 0));
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), frame.index(keySize),
         frame.index(keyLanes), zeros,
         [&](OpBuilder &, Location, Value d, ValueRange carried) {
-          Value q = loadVector(queries, row.inBlock, d, keyLanes);
-          SmallVector<Value> next;
-          for (int64_t j = 0; j < kTile; ++j)
-            next.push_back(
-                f.fma(q, loadVector(keyTile, frame.index(j), d, keyLanes),
-                      carried[j]));
+          SmallVector<Value> keys, next;
+          for (int64_t j = first; j < first + columns; ++j)
+            keys.push_back(loadVector(keyTile, frame.index(j), d, keyLanes));
+          for (int64_t k = 0; k < together; ++k) {
+            Value q = loadVector(
+                queries, frame.add(row.inBlock, frame.index(k)), d, keyLanes);
+            for (auto [j, key] : llvm::enumerate(keys))
+              next.push_back(f.fma(q, key, carried[k * columns + j]));
+          }
           scf::YieldOp::create(builder, loc, next);
         });
-    SmallVector<Value> products;
-    for (Value sum : loop.getResults())
-      products.push_back(f.sumOf(sum));
-    return bend(vector::FromElementsOp::create(builder, loc, f.vectorOf(kTile),
-                                               products));
+    for (int64_t k = 0; k < together; ++k)
+      llvm::append_range(products[k],
+                         loop.getResults().slice(k * columns, columns));
   }
 
   /// Adds the values of the tile, where `isSeen` is given those that are seen.
-  void addValues(const Row &row, Value weights, Value shrink, Value isSeen) {
-    Value shrinks = f.splat(shrink, valueLanes);
+  void addValues(const Row &row, ArrayRef<Value> weights,
+                 ArrayRef<Value> shrinks, Value isSeen) {
+    for (int64_t first = 0; first < kTile; first += columns)
+      addValues(row, first, weights, shrinks, isSeen);
+  }
+
+  /// Adds `columns` values of the tile; the first ones shrink the sums.
+  void addValues(const Row &row, int64_t first, ArrayRef<Value> weights,
+                 ArrayRef<Value> shrinks, Value isSeen) {
     Value none = f.constant(f.vectorOf(valueLanes), 0);
-    SmallVector<Value> factors;
-    for (int64_t j = 0; j < kTile; ++j)
-      factors.push_back(f.splat(
-          vector::ExtractOp::create(builder, loc, weights, j), valueLanes));
+    SmallVector<SmallVector<Value>> factors(together);
+    for (int64_t k = 0; k < together; ++k)
+      for (int64_t j = first; j < first + columns; ++j)
+        factors[k].push_back(
+            f.splat(vector::ExtractOp::create(builder, loc, weights[k], j),
+                    valueLanes));
     forPieces(valueSize, valueLanes, [&](Value d) {
-      Value sum = f.mul(loadVector(sums, row.inBlock, d, valueLanes), shrinks);
-      for (int64_t j = 0; j < kTile; ++j) {
+      SmallVector<Value> values;
+      for (int64_t j = first; j < first + columns; ++j) {
         Value value = loadVector(valueTile, frame.index(j), d, valueLanes);
         if (isSeen)
           value = f.select(vector::ExtractOp::create(builder, loc, isSeen, j),
                            value, none);
-        sum = f.fma(factors[j], value, sum);
+        values.push_back(value);
       }
-      storeVector(sum, sums, row.inBlock, d);
+      for (int64_t k = 0; k < together; ++k) {
+        Value inBlock = frame.add(row.inBlock, frame.index(k));
+        Value sum = loadVector(sums, inBlock, d, valueLanes);
+        if (first == 0)
+          sum = f.mul(sum, f.splat(shrinks[k], valueLanes));
+        for (auto [factor, value] : llvm::zip_equal(factors[k], values))
+          sum = f.fma(factor, value, sum);
+        storeVector(sum, sums, inBlock, d);
+      }
     });
   }
 
@@ -362,10 +433,15 @@ private:
   }
 
   int64_t keyLanes, valueLanes;
-  /// Rows of a block.
-  int64_t block;
+  /// Rows that are computed at once: query heads of one token.
+  int64_t together;
+  /// Tokens whose products are summed at once.
+  int64_t columns;
+  /// Heads that are computed one after the other for each tile, and rows of a
+  /// block of each.
+  int64_t chunk, block;
   Value queries, sums, maxima, totals, keyTile, valueTile;
-  Value factor, head;
+  Value factor, firstHead, head, firstOfHead;
   QueryRows rows;
   Value keyScale, valueScale;
   /// The ids of the columns of the tile, and which are not negative; null
