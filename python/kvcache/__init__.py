@@ -44,7 +44,7 @@ from .execution.runtime import JitModule, jit
 from .pages.inputs import StepInputs
 from .pages.leases import Lease, Reception
 from .pages.manager import PagedKVCacheManager
-from .pages.memory import ArrayMemory, Memory, NoMemory, NumPyMemory
+from .pages.memory import ArrayMemory, AsyncMemory, Memory, NoMemory, NumPyMemory
 from .pages.regions import Region
 from .pages.snapshot import (
     CacheSnapshot,
@@ -54,9 +54,11 @@ from .pages.snapshot import (
     Place,
     SequenceState,
 )
+from .pages.swaps import Swap
 
 __all__ = [
     "ArrayMemory",
+    "AsyncMemory",
     "ArtifactError",
     "BarrierMeter",
     "CacheSnapshot",
@@ -92,6 +94,7 @@ __all__ = [
     "Region",
     "SequenceState",
     "StepInputs",
+    "Swap",
     "TargetError",
     "ToolchainError",
     "__version__",

@@ -31,6 +31,7 @@ class PageExchange:
     _sequences: dict[Hashable, Sequence]
 
     def __init__(self) -> None:
+        super().__init__()
         self._leases: dict[Lease, Sequence] = {}
         self._receptions: dict[Reception, Sequence] = {}
         self._regions: tuple[Region, ...] | None = None

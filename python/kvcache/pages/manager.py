@@ -34,12 +34,13 @@ from .pool import PagePool
 from .prefixes import Prefix
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
 from .storage import allocate_storage, count_pages, share_file
+from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
 from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
-class PagedKVCacheManager(PageExchange):
+class PagedKVCacheManager(PageExchange, PageSwaps):
     """Hands out the pages of a cache to sequences that come and go.
 
     A step of a batch: ``grow`` each sequence by its new tokens, run kernels on what
@@ -369,53 +370,6 @@ class PagedKVCacheManager(PageExchange):
         self._last = None
         del self._sequences[request]
 
-    def swap_out(self, request: Hashable) -> None:
-        """Moves a sequence's pages to the host, but for those that others use.
-
-        Raises:
-            ValueError: The request is not known or swapped out already, or the
-                parameters have no ``enable_kvcache_swapping_to_host``.
-            OutOfPagesError: The swap space has no room for them.
-        """
-        self._check_swapping()
-        sequence = self._get_resident(request)
-        pages = sequence.list_pages()[::-1]
-        leaving = [page for page in pages if page.users == 1]
-        available = self._pool.count_available_host()
-        if len(leaving) > available:
-            raise OutOfPagesError("the swap space has no room", len(leaving), available)
-        self._pool.move(leaving, Place.HOST)
-        for page in pages:
-            self._pool.end_use(page)
-        self._last = None
-        sequence.leave()
-
-    def swap_in(self, request: Hashable) -> None:
-        """Moves a sequence's pages back to the device.
-
-        Raises:
-            ValueError: The request is not known or not swapped out.
-            OutOfPagesError: The device has no room for them.
-        """
-        self._check_swapping()
-        self._end_expired()
-        sequence = self._get(request)
-        if sequence.is_resident:
-            raise ValueError(f"request {request!r} is not swapped out")
-        pages = sequence.list_pages()
-        brought = [page for page in pages if not page.is_on(Place.DEVICE)]
-        available = self._pool.count_available(kept=pages)
-        if len(brought) > available:
-            raise OutOfPagesError("out of pages", len(brought), available)
-        self._pool.move(brought, Place.DEVICE, kept=pages)
-        for page in pages:
-            self._pool.begin_use(page)
-        sequence.come_back()
-
-    def _check_swapping(self) -> None:
-        if not self.num_host_pages:
-            raise ValueError("swapping needs 'enable_kvcache_swapping_to_host'")
-
     # --- Steps --------------------------------------------------------------------
 
     def inputs(self, requests: Sequence[Hashable]) -> StepInputs:
@@ -571,7 +525,7 @@ class PagedKVCacheManager(PageExchange):
         return take_snapshot(
             tuple(group.tokens for group in self._groups),
             (self.num_pages, self.num_host_pages, self.num_disk_pages),
-            self._sequences | self._get_exchanged(),
+            self._sequences | self._get_exchanged() | self._get_swapped(),
             self._pool.get_unused(),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,6 +44,42 @@ class Memory(Protocol):
 
     def copy_page(self, tensor: Any, source: int, target: int) -> None:
         """Copies one page over another."""
+
+
+@runtime_checkable
+class Copy(Protocol):
+    """Copies that an ``AsyncMemory`` has begun."""
+
+    def poll(self) -> bool:
+        """Whether they have ended; never waits.
+
+        Raises if they have failed: then they have ended, and write no more.
+        """
+
+
+@runtime_checkable
+class AsyncMemory(Memory, Protocol):
+    """A memory whose pages are copied to the host and back while kernels run.
+
+    Copies begin after all work that was given to the device before, and may end in any
+    order. Until they end, the manager uses what they write for nothing else.
+    """
+
+    def allocate_host(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Returns a C-contiguous array of zeros that copies may use: pinned memory."""
+
+    def begin_read(
+        self, tensor: Any, pages: Sequence[int], host: np.ndarray, places: Sequence[int]
+    ) -> Copy:
+        """Begins to copy pages of a tensor to as many places of the host's array.
+
+        ``begin_read`` and ``begin_write`` that raise have begun nothing.
+        """
+
+    def begin_write(
+        self, tensor: Any, pages: Sequence[int], host: np.ndarray, places: Sequence[int]
+    ) -> Copy:
+        """Begins to copy such places to the pages of a tensor."""
 
 
 # Linux gives memory when a page is first written, and refuses no mapping for its size.

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from ..cache.groups import LayerGroup
+from .memory import Copy
 from .prefixes import Page
 from .snapshot import PageAddress, Place
 from .storage import PageStore
@@ -188,6 +191,43 @@ class PagePool:
         kept = {*kept, *pages}
         self._readdress(pages, self._take_addresses(place, sources, kept))
 
+    def begin_move(
+        self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
+    ) -> tuple[list[PageAddress], list[Copy]]:
+        """Takes addresses for pages that move between the device and the host, and begins
+        to copy; ``end_move`` comes when all copies have ended.
+
+        Pages stay where they are until then. The caller keeps them from going.
+        """
+        unwritten = [None] * len(pages)
+        addresses = self._take_addresses(place, unwritten, {*kept, *pages})
+        copies: list[Copy] = []
+        try:
+            if pages:
+                sources = [page.address.index for page in pages]
+                targets = [address.index for address in addresses]
+                for store in self._stores:
+                    copies.append(store.begin_copies(place, sources, targets))
+        except BaseException:
+            _drain(copies)
+            for address in reversed(addresses):
+                self._add_free(address)
+            raise
+        return addresses, copies
+
+    def end_move(
+        self,
+        pages: Sequence[Page],
+        addresses: Sequence[PageAddress],
+        moves: Callable[[Page], bool],
+    ) -> None:
+        """Moves those pages for which ``moves`` says so, and frees the addresses of others."""
+        for page, address in zip(pages, addresses, strict=True):
+            if moves(page):
+                self._readdress([page], [address])
+            else:
+                self._add_free(address)
+
     def refer(self, page: Page, is_resident: bool) -> None:
         """Gives a page to one more sequence, on the device if that is resident."""
         page.references += 1
@@ -279,3 +319,11 @@ class PagePool:
 
     def _add_free(self, address: PageAddress) -> None:
         self._free[address.place].append(address.index)
+
+
+def _drain(copies: Sequence[Copy]) -> None:
+    """Waits until copies write no more, whether they fail or not."""
+    for copy in copies:
+        with contextlib.suppress(Exception):
+            while not copy.poll():
+                time.sleep(1e-5)

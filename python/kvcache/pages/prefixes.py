@@ -18,7 +18,8 @@ class Page:
     Attributes:
         address: Where it is.
         references: Sequences that have it. While there is one, it is never dropped.
-        users: Those of them that are resident. While there is one, it is on the device.
+        users: Those of them that are resident, or on the way. While one is resident, it
+            is on the device, and does not leave it.
         group: The number of the group of layers whose cache it holds.
         prefix: Its node in the tree of prefixes, where later sequences can find it.
 

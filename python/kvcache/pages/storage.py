@@ -16,7 +16,7 @@ from ..cache.layouts import DIMS, Layout, permute
 from ..cache.params import KVCacheParams
 from ..checks import check_positive
 from .files import PageFile
-from .memory import Memory, NumPyMemory
+from .memory import AsyncMemory, Copy, Memory, NumPyMemory
 from .snapshot import PageAddress, Place
 
 
@@ -45,7 +45,10 @@ class PageStore:
                 tuple(whole[DIMS.index(dim)] for dim in order), dtype
             )
             self.tensor = permute(stored, [order.index(dim) for dim in DIMS])
-        self._host = NumPyMemory().allocate((num_host_pages, *shape), dtype)
+        allocate = NumPyMemory().allocate
+        if isinstance(memory, AsyncMemory):
+            allocate = memory.allocate_host
+        self._host = allocate((num_host_pages, *shape), dtype)
         self.page_bytes = math.prod(shape) * dtype.itemsize
         self._file: PageFile | None = None
         self._start = 0
@@ -67,6 +70,16 @@ class PageStore:
         else:
             values = self.load(source)
             self._memory.write_page(self.tensor, target.index, values)
+
+    def begin_copies(
+        self, place: Place, sources: Sequence[int], targets: Sequence[int]
+    ) -> Copy:
+        """Begins to copy pages between the device and the host, to this place."""
+        memory = self._memory
+        assert isinstance(memory, AsyncMemory)
+        if place is Place.HOST:
+            return memory.begin_read(self.tensor, sources, self._host, targets)
+        return memory.begin_write(self.tensor, targets, self._host, sources)
 
     def load(self, address: PageAddress) -> np.ndarray:
         """A page that is not on the device, in host memory."""

@@ -17,6 +17,7 @@ from kvcache.pages.files import PageFile
 from kvcache.pages.growth import Growth
 from kvcache.pages.matches import Finder
 from kvcache.pages.pool import PagePool
+from kvcache.pages.swaps import Swap
 from kvcache.pages.tables import GroupTable, Sequence
 from programs import examples
 
@@ -195,7 +196,10 @@ def run_some():
             kinds, num_pages=(24, 10)[seed // 14], host_pages=host_pages,
             disk_pages=host_pages and seed % 3 * 6,
         )  # fmt: skip
-        events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(130)
+        events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(150)
+    for seed, kinds in enumerate(KINDS[:4]):
+        history = GroupHistory(seed, Groups(kinds, num_pages=14, host_pages=14), True)
+        events += history.run(400, history.SWAPS)
     return events
 
 
@@ -206,6 +210,13 @@ def test_histories_come_across_everything():
         *(f"{name} failed in the memory" for name in (*changes, "inputs")),
         *(f"{name} out of pages" for name in changes),
         *changes,
+        *(f"begin_swap_{way} failed in the memory" for way in ("out", "in")),
+        *(
+            f"swaps to the {end} {how}"
+            for end in ("host", "device")
+            for how in ("done", "failed")
+        ),
+        *("swaps of released sequences", "begin_swap_out out of pages"),
         *("step", "fork", "commit", "truncate", "release", "inputs", "asked"),
         *("truncated within", "not truncated", "pages freed behind windows"),
         *(
@@ -308,6 +319,50 @@ def remove_all(function):
     return changed
 
 
+def free_at_once(function):
+    """Gives the addresses of a swap back before its copies have ended."""
+
+    def begin(self, pages, place, kept=()):
+        addresses, copies = function(self, pages, place, kept)
+        for address in addresses:
+            self._add_free(address)
+        return addresses, copies
+
+    return begin
+
+
+def move_at_once(function):
+    """Says that pages are where they go when the copies have only begun."""
+
+    def begin(self, pages, place, kept=()):
+        addresses, copies = function(self, pages, place, kept)
+        self._readdress(pages, addresses)
+        return [page.address for page in pages], copies
+
+    return begin
+
+
+def keep_addresses(function):
+    """Forgets the addresses of pages that do not move after all."""
+
+    def changed(self, pages, addresses, moves):
+        for page, address in zip(pages, addresses, strict=True):
+            if moves(page):
+                self._readdress([page], [address])
+
+    return changed
+
+
+def swallow_errors(function):
+    def poll(self):
+        try:
+            return function(self)
+        except OSError:
+            return True
+
+    return poll
+
+
 def write_elsewhere(function):
     return lambda self, page, start, values: function(self, 0, start, values)
 
@@ -328,6 +383,10 @@ FAULTS = {
     "reads tables backwards": (GroupTable, "gather", mix_groups),
     "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),
     "forgets all behind a page of a window": (PagePool, "forget", remove_all),
+    "writes over pages on their way": (PagePool, "begin_move", free_at_once),
+    "shows pages before they are there": (PagePool, "begin_move", move_at_once),
+    "loses the room of failed swaps": (PagePool, "end_move", keep_addresses),
+    "takes failed swaps for done": (Swap, "poll", swallow_errors),
 }
 
 

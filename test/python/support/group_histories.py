@@ -19,7 +19,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from failing_memory import FailingMemory
+from delayed_memory import DelayedMemory
 from group_model import Modeled, Slots, draw_groups, reaches
 from kvcache import OutOfPagesError, Place, transfer
 
@@ -30,17 +30,20 @@ ALPHABET = (0, 1, 2**61 - 1)
 class GroupHistory:
     """Draws operations, and checks after each all there is to see.
 
-    With ``has_failures``, each is tried with each call of the memory failing before.
+    With ``has_failures``, each is tried with each call of the memory failing before, and
+    copies of swaps are asynchronous; some of them fail.
     """
 
     ACTIONS = {
         "claim": 5, "grow": 4, "grow_batch": 4, "step": 10, "fork": 1, "speculate": 1, "truncate": 2,
-        "release": 3, "swap_out": 2, "swap_in": 2, "send": 1, "reset": 0.1, "ask": 1,
+        "release": 3, "swap_out": 2, "swap_in": 2, "begin_swap": 1, "poll": 2, "send": 1, "reset": 0.1, "ask": 1,
     }  # fmt: skip
+
+    SWAPS = {**ACTIONS, "begin_swap": 10, "poll": 16}
 
     def __init__(self, seed, groups, has_failures=False):
         self.random = random.Random(seed)
-        self.memory = FailingMemory() if has_failures else None
+        self.memory = DelayedMemory(seed) if has_failures else None
         self.manager = groups.make(self.memory)
         self.peer = groups.make()
         self.groups = groups
@@ -53,11 +56,12 @@ class GroupHistory:
         names = [f"history {next(NAMES)}" for _ in "12"]
         self.transports = [transfer.LocalTransport(name) for name in names]
         self.sequences, self.events, self.count = {}, Counter(), 0
+        self.swaps = {}  # those under way: the sequence, where it goes, and pages
         self.prompts = [self.random.choices(ALPHABET, k=groups.max_seq_len) for _ in "123"]
         self.check()
 
-    def run(self, steps):
-        names, weights = zip(*self.ACTIONS.items())
+    def run(self, steps, actions=ACTIONS):
+        names, weights = zip(*actions.items())
         for name in self.random.choices(names, weights, k=steps):
             getattr(self, name)()
         return self.events
@@ -301,6 +305,55 @@ class GroupHistory:
             del self.sequences[request]
             self.check()
 
+    def is_moving(self, sequence):
+        return any(moving is sequence for moving, *_ in self.swaps.values())
+
+    def begin_swap(self):
+        """A swap that others do not wait for; each sequence has one at most."""
+        if not self.groups.host_pages or (request := self.choose()) is None:
+            return
+        sequence = self.sequences[request]
+        place = Place.HOST if sequence.is_resident else Place.DEVICE
+        name = "begin_swap_out" if sequence.is_resident else "begin_swap_in"
+        if self.is_moving(sequence):
+            for refused in ("begin_swap_in", "swap_in"):
+                with pytest.raises(ValueError, match="poll its swap first"):
+                    getattr(self.manager, refused)(request)
+            return
+        if self.memory:
+            self.memory.begun.clear()
+        done, swap = self.call(name, request)
+        if not done:
+            return
+        if self.memory is None:
+            assert swap.poll()
+            sequence.is_resident = not sequence.is_resident
+        else:
+            sequence.is_resident = False
+            count = self.memory.begun[-1] if self.memory.begun else 0
+            self.swaps[swap] = sequence, place, count
+        self.check()
+
+    def poll(self):
+        """Swaps end in any order, also those whose sequence was released."""
+        if not self.swaps:
+            return
+        swap = self.random.choice(list(self.swaps))
+        sequence, place, *_ = self.swaps[swap]
+        try:
+            has_ended, is_done = swap.poll(), True
+        except OSError:
+            has_ended, is_done = True, False
+        if has_ended:
+            del self.swaps[swap]
+            sequence.is_resident = is_done == (place is Place.DEVICE)
+            assert swap.poll(), "a swap that has ended stays so"
+            what = "done" if is_done else "failed"
+            self.events[f"swaps to the {place.value} {what}"] += 1
+            is_known = any(each is sequence for each in self.sequences.values())
+            self.events["swaps of released sequences"] += not is_known
+        self.check()
+
     def swap_out(self):
         if self.groups.host_pages and (request := self.choose(lambda s: s.is_resident)):
             if self.call("swap_out", request)[0]:
@@ -308,7 +361,7 @@ class GroupHistory:
             self.check()
 
     def swap_in(self):
-        if request := self.choose(lambda s: not s.is_resident):
+        if request := self.choose(lambda s: not s.is_resident and not self.is_moving(s)):
             if self.call("swap_in", request)[0]:
                 self.sequences[request].is_resident = True
             self.check()
@@ -351,6 +404,7 @@ class GroupHistory:
         asked = self.manager.pages_evicted(count)
         self.events["asked"] += 1
         used = sum(p.address.place is Place.DEVICE for p in self.manager.snapshot().pages)
+        used += sum(n for _, to, n in self.swaps.values() if to is Place.DEVICE)
         assert asked == max(0, count - (self.manager.num_pages - used))
         with pytest.raises(ValueError, match="expects 'pages'"):
             self.manager.pages_evicted(free + 1)
@@ -359,18 +413,26 @@ class GroupHistory:
 
     def check(self):
         snapshot = self.manager.snapshot()
-        assert [state.request for state in snapshot.sequences] == list(self.sequences)
+        held = [state.request for state in snapshot.sequences]
+        assert held == [*self.sequences, *self.swaps]
         pages = {page.address: page for page in snapshot.pages}
         assert len(pages) == len(snapshot.pages)
         references, users = Counter(), Counter()
+        taken = Counter()
         for state in snapshot.sequences:
+            references.update(state.pages)
+            if state.is_resident:
+                users.update(state.pages)
+            if state.request in self.swaps:
+                _, place, count = self.swaps[state.request]
+                users.update(state.pages if place is Place.DEVICE else ())
+                taken[place] += count
+                continue
             sequence = self.sequences[state.request]
             assert (state.length, state.pending) == (sequence.length, sequence.pending)
             assert state.is_resident == sequence.is_resident
             assert self.manager.tokens(state.request).tolist() == sequence.tokens
-            references.update(state.pages)
             if state.is_resident:
-                users.update(state.pages)
                 self.check_reachable(self.slots, state, sequence)
             self.check_freed(state, sequence)
             for number, group in enumerate(state.groups or (state.pages,)):
@@ -385,8 +447,10 @@ class GroupHistory:
         assert all(a.place is not Place.DISK for a in held)
         self.events["pages on the disk"] += any(a.place is Place.DISK for a in pages)
         host_room = self.manager.num_host_pages - (len(held) - len(on_device))
+        host_room -= taken[Place.HOST]
         waiting = sum(not users[a] for a in on_device)
         free = self.manager.num_pages - len(on_device) + min(waiting, host_room)
+        free -= taken[Place.DEVICE]
         assert self.manager.num_free_pages == free
         for tensor in (*self.manager.blocks, *self.manager.scales):
             assert not tensor[self.manager.null_page].any(), "the null page was written"
@@ -486,11 +550,13 @@ def main(steps):
     for seed in itertools.count():
         if done >= steps:
             break
-        history = GroupHistory(seed, draw_groups(seed), has_failures=seed % 4 == 3)
+        groups = draw_groups(seed)
+        history = GroupHistory(seed, groups, has_failures=seed % 4 == 3)
         try:
-            events += history.run(2_000)
+            is_swapping = history.memory and groups.host_pages
+            events += history.run(2_000, history.SWAPS if is_swapping else history.ACTIONS)
         except BaseException:
-            print(f"seed {seed}: {draw_groups(seed)}", flush=True)
+            print(f"seed {seed}: {groups}", flush=True)
             raise
         done += 2_000
         if seed % 25 == 24:
