@@ -112,9 +112,10 @@ def copy_pages_source(params: KVCacheParams, dtype: str) -> str:
 
 def merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
     heads, head_dim = sizes
-    parts = f"memref<?x?x{heads}x{head_dim}x{dtype}>"
-    out = f"memref<?x{heads}x{head_dim}x{dtype}>"
-    lses, lse = f"memref<?x?x{heads}xf32>", f"memref<?x{heads}xf32>"
+    parts = rows_type("?x?", heads, head_dim, dtype)
+    out = rows_type("?", heads, head_dim, dtype)
+    lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
+    lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
     return f"""func.func @merge_states(%parts: {parts}, %lses: {lses}, %out: {out}, %lse: {lse}) {{
   kvcache.merge_states %parts, %lses outs(%out, %lse) : {parts}, {lses}, {out}, {lse}
   return

@@ -217,18 +217,23 @@ def test_copy_pages(name, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
-def test_merge_states(dtype, target):
+@pytest.mark.parametrize("apart", [0, 2])
+def test_merge_states(apart, dtype, target):
+    """Rows may have others of the same memory between them."""
     rng = np.random.default_rng(0)
     heads, size, total, parts = 6, 64, 5, 3
     merge = kvcache.ops.merge_states(heads, size, target=target, dtype=dtype)
     element = kvcache.dtypes.dtype(dtype)
-    outs = rng.standard_normal((parts, total, heads, size)).astype(element)
-    lses = rng.normal(0, 30, (parts, total, heads)).astype(np.float32)
+    outs = rng.standard_normal((parts, total, heads + apart, size)).astype(element)[:, :, :heads]
+    lses = rng.normal(0, 30, (parts, total, heads + apart)).astype(np.float32)[:, :, apart:]
     lses[1, 2] = -np.inf
     outs[1, 2] = np.nan  # is not read
     lses[:, 3, 4] = -np.inf
-    out, lse = np.zeros((total, heads, size), element), np.zeros((total, heads), np.float32)
+    all_out = np.full((total, heads + apart, size), 7, element)
+    all_lse = np.full((total, heads + apart), 7, np.float32)
+    out, lse = all_out[:, apart:], all_lse[:, :heads]
     merge(outs, lses, out, lse)
+    assert (all_out[:, :apart] == 7).all() and (all_lse[:, heads:] == 7).all()
     wide = np.where(np.isinf(lses)[..., None], 0, outs.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = np.logaddexp.reduce(lses.astype(np.float64), axis=0)
