@@ -1,7 +1,8 @@
 """Draws the pictures of the documentation: `draw_images.py`, without arguments.
 
 Runs the notebook examples/pictures.ipynb, keeps in it what its cells draw, and writes
-what the cells named in IMAGES draw to docs/images, and the folders of the compiler.
+what the cells named in IMAGES draw to docs/images, with the folders of the compiler and
+the messages between machines.
 Needs the package on PYTHONPATH.
 """
 
@@ -9,11 +10,12 @@ import ast
 import json
 from pathlib import Path
 
+import handover
 import structure
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "examples" / "pictures.ipynb"
-IMAGES = ("pages", "groups", "row", "layout", "fields", "tile")
+IMAGES = ("pages", "groups", "tiers", "row", "layout", "fields", "tile")
 
 
 def run(notebook):
@@ -40,7 +42,8 @@ def make_files():
             value = values.get(cell["id"])
             cell["outputs"] = [] if value is None else [make_output(value)]
     files = {ROOT / "docs" / "images" / f"{name}.svg": values[name].svg for name in IMAGES}
-    files[ROOT / "docs" / "images" / "structure.svg"] = structure.draw()
+    for name, script in ("structure", structure), ("handover", handover):
+        files[ROOT / "docs" / "images" / f"{name}.svg"] = script.draw()
     files[NOTEBOOK] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     return files
 

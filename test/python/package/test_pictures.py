@@ -154,7 +154,7 @@ def drawn():
 
 
 def test_the_notebook_and_the_images_are_what_the_code_draws(drawn):
-    assert len(drawn) == 8
+    assert len(drawn) == 10
     for path, text in drawn.items():
         assert path.read_text() == text, f"run scripts/draw_images.py to draw {path.name} again"
 
