@@ -50,7 +50,8 @@ GatherPlan makePlan(GatherOp op, const Frame &frame) {
                           frame.getFloatsAtOnce(size, {out.getElementType(),
                                                        type.getElementType()}),
                           /*granularity=*/0, frame.isGPU);
-  int64_t perThread = getDivisorUpTo(type.getNumHeads(), kHeadsInFlight);
+  int64_t perThread =
+      frame.isGPU ? getDivisorUpTo(type.getNumHeads(), kHeadsInFlight) : 1;
   int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);
   int64_t wanted = kThreads / (split.lanes * headThreads);
   int64_t tokens =
@@ -130,7 +131,11 @@ void gatherRow(GatherOp op, const Frame &frame, const GatherPlan &plan,
     SmallVector<Value> heads;
     for (int64_t i = 0; i < plan.headsPerThread; ++i)
       heads.push_back(frame.add(first, frame.index(i * shares)));
-    gatherHeads(frame, pairs, plan, row, isInside, heads, lane);
+    if (frame.isGPU)
+      return gatherHeads(frame, pairs, plan, row, isInside, heads, lane);
+    // Registers of a CPU hold one part of a head.
+    for (const Pair &pair : pairs)
+      gatherHeads(frame, pair, plan, row, isInside, heads, lane);
   });
 }
 
