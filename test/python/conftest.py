@@ -26,3 +26,8 @@ def packed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "find_nvcc", lambda: None)
         return pack.fill(tmp_path_factory.mktemp("pack"), list(WORKS), [CHIP])
+
+
+def pytest_collection_modifyitems(items):
+    """Slow tests begin first, so that no process waits for the last of another."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -185,7 +185,7 @@ def test_histories(seed):
 
 @pytest.mark.slow
 def test_long_histories():
-    group_histories.main(20_000)
+    group_histories.main(6_000)
 
 
 def run_some():

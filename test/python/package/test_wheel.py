@@ -99,8 +99,16 @@ def tree_state():
 
 
 @pytest.fixture(scope="module")
-def linked(tmp_path_factory):
-    return make_wheel(tmp_path_factory.mktemp("linked"), "--linked")
+def making(tmp_path_factory):
+    """A wheel, and the state of the build tree before and after it was made."""
+    before = tree_state()
+    wheel = make_wheel(tmp_path_factory.mktemp("linked"), "--linked")
+    return wheel, before, tree_state()
+
+
+@pytest.fixture
+def linked(making):
+    return making[0]
 
 
 def test_the_wheel_has_the_package_its_libraries_and_the_tools(linked):
@@ -146,11 +154,10 @@ def test_only_llvm_is_found_by_its_path(linked, tmp_path):
     assert list(Path(folders.pop()).glob("libMLIR.so*"))
 
 
-def test_making_a_wheel_leaves_the_build_tree_as_it_is(tmp_path):
-    before = tree_state()
+def test_making_a_wheel_leaves_the_build_tree_as_it_is(making):
+    _, before, after = making
     assert {BUILD / "build.ninja", BUILD / "CMakeCache.txt"} <= before.keys()
-    make_wheel(tmp_path, "--linked")
-    assert tree_state() == before
+    assert after == before
 
 
 def test_the_linked_wheel_works(linked, tmp_path):
