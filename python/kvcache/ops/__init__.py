@@ -213,7 +213,8 @@ def attention(
         query_heads: A multiple of the heads of the cache on a device.
         causal: Whether a new token sees no later ones.
         window: How many tokens a token sees at most: itself and those before it.
-        soft_cap: Makes ``soft_cap * tanh(score / soft_cap)`` of each score.
+        soft_cap: Makes ``soft_cap * tanh(score / soft_cap)`` of each score; from 2^-16 to
+            2^16.
         sinks: Whether each head has a logit that joins the denominator.
         value_dim: Elements of a row that are its value: for a latent cache, the first of
             the row of keys. Unless given, ``head_dim``; a latent cache needs it.
