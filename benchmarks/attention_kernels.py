@@ -11,7 +11,7 @@ every second one a function (CUDA C++ programming guide, throughput of native ar
 says how often bytes of the cache are read. Nothing runs on a GPU.
 
 A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
-those of all tiles of keys and values.
+those of all tiles of keys and values, or of loads.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -136,6 +136,8 @@ TILED = [
     Variant("heads of 64", size=64),
     Variant("heads of 256", size=256),
     Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
+    Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
+    Variant("int4, zero points for 32", "i4", ("f16", 32, "f16")),
 ]
 TILED_TITLES = "on tensor cores", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"
 
@@ -237,8 +239,12 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     threads = kernel.block_size[0]
     shared = found.static_shared + found.dynamic_shared
     blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
-    queries = threads // 32 * 16 * variant.size * 2  # 16 rows of a warp
-    in_flight = (shared - queries) * blocks >> 10
+    if found.code.bulk_copies:
+        queries = threads // 32 * 16 * variant.size * 2  # 16 rows of a warp
+        of_block = shared - queries
+    else:  # threads convert elements
+        of_block = found.code.bytes_in_flight * threads
+    in_flight = of_block * blocks >> 10
     return variant.title, *map(str, (found.code.instructions, found.registers, shared, blocks, in_flight))
 
 

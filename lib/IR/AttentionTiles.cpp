@@ -25,8 +25,13 @@ static FloatType getSixteenBits(Type element) {
 
 FloatType AttentionOp::getTileElement(Value cache) {
   auto type = cast<CacheTypeInterface>(cache.getType());
-  return type.isQuantized() ? FloatType()
-                            : getSixteenBits(type.getElementType());
+  Type element = type.getElementType();
+  if (!type.isQuantized() && element.getIntOrFloatBitWidth() > 8)
+    return getSixteenBits(element);
+  Type query = cast<ShapedType>(getQ().getType()).getElementType();
+  return query.getIntOrFloatBitWidth() == 8
+             ? FloatType(BFloat16Type::get(getContext()))
+             : getSixteenBits(query);
 }
 
 std::string AttentionOp::getTileObstacle() {
@@ -34,17 +39,16 @@ std::string AttentionOp::getTileObstacle() {
     return "'rows'";
   if (getMask())
     return "'mask'";
-  if (getWorkspace())
-    return "'workspace'";
   if (!getValueCache())
     return "a latent cache";
+  Type query = cast<ShapedType>(getQ().getType()).getElementType();
+  FloatType key = getTileElement(getKeyCache());
+  bool isNarrow = query.getIntOrFloatBitWidth() == 8;
+  if (!isNarrow && (!getSixteenBits(query) || (key && query != key)))
+    return llvm::formatv("queries of {0}", query);
   for (Value cache : {getKeyCache(), getValueCache()})
     if (!getTileElement(cache))
       return llvm::formatv("a cache of type {0}", cache.getType());
-  Type element = cast<ShapedType>(getQ().getType()).getElementType();
-  if (element.getIntOrFloatBitWidth() != 8 &&
-      element != getTileElement(getKeyCache()))
-    return llvm::formatv("queries of {0}", element);
   for (Value rows : {getQ(), getOut()}) {
     int64_t size = cast<ShapedType>(rows.getType()).getDimSize(2);
     if (size % 16 || size > kMostElements)
@@ -56,5 +60,5 @@ std::string AttentionOp::getTileObstacle() {
 int64_t AttentionOp::chooseTileRows() {
   if (std::optional<uint64_t> given = getTileRows())
     return *given;
-  return getTileObstacle().empty() ? kTileRows : 0;
+  return getWorkspace() || !getTileObstacle().empty() ? 0 : kTileRows;
 }

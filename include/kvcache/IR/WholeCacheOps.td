@@ -364,11 +364,13 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     On a GPU, `tile_rows` is the number of query rows of a block that computes on
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
-    it is 64 if (C10) allows that, and otherwise 0. On tensor cores, a weight
+    it is 64 if (C10) allows that and there is no workspace, and otherwise 0. With
+    a workspace, rows that are split take another kernel. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
-    value for bf16, and 2^-12 times for f16. A value that is not finite may also
-    make such rows of its block NaN that do not see it.
+    value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
+    rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
+    finite may also make such rows of its block NaN that do not see it.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
@@ -389,9 +391,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 excludes `rows`, `mask`, `workspace` and latent
-      caches. Caches are bf16 or f16, and `q` is of the keys' type or fp8. Heads
-      have a multiple of 16 elements, and at most 256.
+    - (C10) `tile_rows` above 0 excludes `rows`, `mask` and latent caches. Caches are of 16 bits or less, and `q` has the type of keys of 16
+      bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements, and at
+      most 256.
 
     Example:
 

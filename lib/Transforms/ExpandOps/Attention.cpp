@@ -192,7 +192,9 @@ int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
-  if (int64_t rows = op.chooseTileRows())
-    return expandForTensorCores(op, frame, rows);
-  expandForGPU(op, frame);
+  int64_t tileRows = op.chooseTileRows();
+  if (!tileRows || op.getWorkspace())
+    expandForGPU(op, frame);
+  if (tileRows)
+    expandForTensorCores(op, frame, tileRows);
 }

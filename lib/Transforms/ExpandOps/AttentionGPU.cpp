@@ -46,7 +46,8 @@ struct Work {
 /// other rows.
 ///
 /// With a workspace, rows are split into parts. The warp that is the last to
-/// end a part of a row merges all of them, in their order.
+/// end a part of a row merges all of them, in their order. Rows that are not
+/// split are left to tensor cores if these are chosen.
 class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame)
@@ -59,7 +60,7 @@ public:
     Value units = frame.dim(op.getQ(), 0);
     if (op.getWorkspace()) {
       makeWorkspace();
-      units = frame.add(units, splitUnits);
+      units = op.chooseTileRows() ? splitUnits : frame.add(units, splitUnits);
     }
     // Blocks beside each other read the same tokens. A grid is large in its
     // first dimension only.

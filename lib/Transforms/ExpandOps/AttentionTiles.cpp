@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kRowsOfWarp = 16;
 /// Elements of 16 bits that a thread stores into a tile at once.
 constexpr int64_t kUnit = 8;
+/// Loads of a thread that are under way at once, of elements that it converts.
+constexpr int64_t kLoads = 4;
 /// Bytes of tiles that every chip from sm_80 on has room for.
 constexpr int64_t kMostBytes = 96 << 10;
 /// Elements of a key up to which a warp keeps its queries in registers.
@@ -42,7 +44,8 @@ struct TilePlan {
 /// A block computes `tile_rows` query rows: some tokens of a sequence, for some
 /// heads of a group each. Each warp takes 16 of these rows. Tiles of keys and
 /// values lie in shared memory, and all warps read each of them. Softmax is
-/// online, and in base 2. A result does not depend on other sequences.
+/// online, and in base 2. A result does not depend on other sequences. Those
+/// whose rows are split are left to other kernels.
 class TiledAttention : AttentionBase {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
@@ -85,6 +88,10 @@ private:
     /// The static scale, or null.
     Value scale = {};
   };
+  /// Elements of a row of a tile, from `d` on.
+  struct Unit {
+    Value row, d, elements;
+  };
   /// One of the two rows of a lane.
   struct Row {
     /// Among those of the sequence, and among all.
@@ -121,7 +128,12 @@ private:
     Value number = frame.sub(unit, getFirstUnit(sequence));
     first = frame.mul(number, perBlock);
     rows = getRows(sequence);
-    frame.runIf(frame.below(first, rows.count), [&] {
+    Value isOurs = frame.below(first, rows.count);
+    if (op.getWorkspace())
+      isOurs = arith::AndIOp::create(
+          builder, loc, isOurs,
+          frame.below(frame.index(op.getSplitRows()), rows.count));
+    frame.runIf(isOurs, [&] {
       rows = getRowsOfSequence(sequence);
       count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
       attendBlock();
@@ -283,21 +295,54 @@ private:
   void fill(const Side &side, Value tile) {
     if (side.pipe)
       return;
-    int64_t width = getLanes(side.cache, side.size, kUnit);
-    int64_t units = side.size / width;
+    auto type = cast<CacheTypeInterface>(side.cache.getType());
+    int64_t bits = type.getElementType().getIntOrFloatBitWidth();
+    int64_t width = getLanes(side.cache, side.size,
+                             std::min<int64_t>(2 * kUnit, 128 / bits));
+    int64_t units = side.size / width, all = plan.tokens * units;
+    int64_t loads = std::clamp<int64_t>(all / getThreads(), 1, kLoads);
+    int64_t step = loads * getThreads();
     Value firstToken = getToken(tile);
+    frame.loop(
+        frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
+          SmallVector<Unit> loaded;
+          for (int64_t i = 0; i < loads; ++i) {
+            Value ofStep = frame.add(thread, frame.index(i * getThreads()));
+            loaded.push_back(
+                loadUnit(side, firstToken, width, frame.add(base, ofStep)));
+          }
+          for (const Unit &unit : loaded) {
+            Value isInTile;
+            if (all % step)
+              isInTile = frame.below(unit.row, frame.index(plan.tokens));
+            runIfGiven(frame, isInTile, [&] { storeUnit(side, unit); });
+          }
+        });
+  }
+
+  Unit loadUnit(const Side &side, Value firstToken, int64_t width,
+                Value number) {
+    int64_t units = side.size / width;
+    Value row = frame.div(number, units);
+    Value d = frame.mul(frame.rem(number, units), width);
     Value last = frame.sub(all.to, frame.index(1));
-    frame.loop(thread, frame.index(plan.tokens * units),
-               frame.index(getThreads()), [&](Value unit) {
-                 Value ofTile = frame.div(unit, units);
-                 Value d = frame.mul(frame.rem(unit, units), width);
-                 Value token = frame.min(frame.add(firstToken, ofTile), last);
-                 Value elements = loadElements(frame, side.cache,
-                                               getPlace(rows, token, Value()),
-                                               head, d, width, side.lane);
-                 TileStoreOp::create(builder, loc, elements, side.tile, ofTile,
-                                     d);
-               });
+    Value token = frame.min(frame.add(firstToken, row), last);
+    Place place = getPlace(rows, token, Value());
+    return {row, d,
+            loadElements(frame, side.cache, place, head, d, width, side.lane)};
+  }
+
+  void storeUnit(const Side &side, const Unit &unit) {
+    int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
+    for (int64_t i = 0; i < width; i += kUnit) {
+      Value elements = unit.elements;
+      if (width > kUnit)
+        elements = vector::ExtractStridedSliceOp::create(
+            builder, loc, elements, ArrayRef<int64_t>{i},
+            ArrayRef<int64_t>{kUnit}, ArrayRef<int64_t>{1});
+      TileStoreOp::create(builder, loc, elements, side.tile, unit.row,
+                          frame.add(unit.d, frame.index(i)));
+    }
   }
 
   /// Runs `body` with a tile of keys or values.

@@ -163,6 +163,17 @@ def random_mask(new):
     return words.view(np.int32), bits
 
 
+def tile_type(params, dtype, target, options):
+    """The type that elements become for tensor cores, if they compute the operation."""
+    sizes = params.head_dim, options.get("value_dim") or params.head_dim
+    if target == "cpu" or params.is_mla or dtype == "f32" or options.get("mask") or options.get("rows"):
+        return None
+    if options.get("split_tokens") and not options.get("tile_rows"):
+        return None
+    is_possible = options.get("tile_rows") != 0 and all(size % 16 == 0 and size <= 256 for size in sizes)
+    return kvcache.dtypes.dtype("bf16" if dtype.startswith("f8") else dtype) if is_possible else None
+
+
 def check(params, dtype, lengths, new, group, target="cpu", **options):
     _, inputs = fill(params, dtype, lengths, new)
     scale = params.head_dim**-0.5
@@ -180,6 +191,8 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
     q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
+    if params.dtype not in ("f32", "bf16", "f16") and (lane := tile_type(params, dtype, target, options)):
+        roles = roles.astype(lane).astype(np.float64)
     roles *= np.array([np.broadcast_to(each, roles.shape[3]) for each in statics])[
         : len(roles), None, None, :, None
     ]

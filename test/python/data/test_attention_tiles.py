@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import CHIPS, LAYER, check, fill, make_params
+from test_attention import CHIPS, FORMATS, LAYER, SPLITS, check, fill, make_params
 
 import kvcache
 
@@ -32,12 +32,33 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
         (CHIPS[1], "f16", 1, 40, 32, 128, {"window": 100, "value_dim": 16}),
         (CHIPS[2], "bf16", 1, 96, 16, 48, {"window": 50, "chunk": 64, "tile_rows": 128}),
         (CHIPS[1], "bf16", 1, 4, 256, 64, {"causal": False}),
+        (CHIPS[0], "bf16", 1, 4, 64, 16, {**SPLITS, "tile_rows": 64}),
+        (CHIPS[2], "f16", 2, 2, 32, 16, {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True}),
     ],
 )
 def test_tiles(target, format_, heads, group, head_dim, page_size, options):
-    """On tensor cores: rows of many blocks, parts of tiles, and sequences of one row."""
+    """On tensor cores: rows of many blocks, parts of tiles, and sequences of one row, which may be split."""
     params = make_params(format_, heads, head_dim, page_size)
     check(params, format_, TILES, TILES_NEW, group, target, **options)
+
+
+@pytest.mark.parametrize(
+    "target, format_, head_dim, page_size, options",
+    [
+        (CHIPS[0], "fp8-scaled", 128, 16, {}),
+        (CHIPS[1], "int8", 64, 64, {"dtype": "f16", "tile_rows": 16}),
+        (CHIPS[2], "nvfp4", 96, 3, {"window": 30, "tile_rows": 128}),
+        (CHIPS[1], "mxfp4", 32, 16, {"dtype": "bf16", "causal": False}),
+        (CHIPS[0], "int4", 80, 32, {"chunk": 50}),
+        (CHIPS[2], "fp8-scaled", 256, 16, {"static_scales": True, "soft_cap": 9.0}),
+        (CHIPS[1], "fp8", 48, 5, {"dtype": "f16", "value_dim": 16, "static_scales": True, "sinks": True}),
+    ],
+)
+def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
+    """Elements are rounded to the type of the queries."""
+    options = dict(options)
+    dtype = options.pop("dtype", FORMATS[format_][2])
+    check(make_params(format_, 1, head_dim, page_size), dtype, TILES, TILES_NEW, 3, target, **options)
 
 
 @pytest.mark.parametrize("rows", [16, 64])
@@ -125,6 +146,8 @@ def test_weights_of_f16_do_not_vanish():
 def test_kernels_have_no_spills(chip):
     for params, group, options in [
         (make_params("f16", 8, 256), 1, {"window": 64}),
+        (make_params("fp8-scaled", 8, 128), 8, {}),
+        (make_params("int4", 8, 256), 8, {"tile_rows": 128}),
         (
             make_params("bf16", 8, 128),
             4,

@@ -160,29 +160,20 @@ def attend_in_parts(program):
     return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
 
 
-def attend_in_tiles(program):
+def attend_in_tiles(dtype):
     """One block of rows, which sees four tiles of keys and values."""
-    rng = np.random.default_rng(6)
-    blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, 16))
-    lengths, table = np.array([204], np.uint32), rng.permutation(14)[None].astype(np.uint32)
-    q = examples.random_numbers(rng, (16, 2, 16))
-    out, lse = np.zeros_like(q), np.zeros((16, 2), np.float32)
-    offsets = np.array([0, 16], np.int32)
-    program.call(
-        "attention",
-        blocks,
-        lengths,
-        table,
-        16,
-        220,
-        0,
-        q,
-        offsets,
-        out,
-        lse,
-        examples.SCALE,
-    )
-    return out
+
+    def run(program):
+        rng = np.random.default_rng(6)
+        blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, 16)).astype(dtype)
+        lengths, table = np.array([204], np.uint32), rng.permutation(14)[None].astype(np.uint32)
+        q = examples.random_numbers(rng, (16, 2, 16))
+        out, lse = np.zeros_like(q), np.zeros((16, 2), np.float32)
+        offsets = np.array([0, 16], np.int32)
+        program.call("attention", blocks, lengths, table, 16, 220, 0, q, offsets, out, lse, examples.SCALE)
+        return out
+
+    return run
 
 
 STORE_AND_COPY = """
@@ -270,11 +261,13 @@ def test_parts_of_attention(chip):
     check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
 
 
-def test_tiles_of_attention():
-    """The barrier of the queries, and pipes of keys and of values."""
-    params = kvcache.KVCacheParams("bf16", 1, 16, page_size=16, total_num_layers=1)
+@pytest.mark.parametrize(("dtype", "at_least"), [("bf16", 10), ("f8E4M3FN", 3)])
+def test_tiles_of_attention(dtype, at_least):
+    """The barrier of the queries, and pipes of keys and of values, or tiles that threads fill."""
+    params = kvcache.KVCacheParams(dtype, 1, 16, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 2, tile_rows=32)
-    check(operation.source, "attention_kernel", "sm_80", attend_in_tiles, 10)
+    run = attend_in_tiles(kvcache.dtypes.dtype(dtype))
+    check(operation.source, "attention_kernel", "sm_80", run, at_least)
 
 
 def test_tiles_of_what_the_kernel_stores():
