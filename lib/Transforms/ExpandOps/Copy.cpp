@@ -44,16 +44,18 @@ CopyPlan makePlan(CopyOp op, const Frame &frame) {
       isBits ? splitForCopy(frame, source)
       : tokens != 1
           ? splitChannels(frame, headSize, tokens)
-          : splitHead(headSize, headSize, frame.isGPU ? 16 : 64,
-                      target.isQuantized() ? target.getGranularity() : 0,
-                      mayShareGroups(frame, target));
+          : splitHead(
+                headSize, headSize,
+                frame.getFloatsAtOnce(headSize, {source.getElementType(),
+                                                 target.getElementType()}),
+                target.isQuantized() ? target.getGranularity() : 0,
+                mayShareGroups(frame, target));
   return {isBits, split, split.getHeadThreads(op.getNumHeads()),
           isBits ? 1 : tokens};
 }
 
 /// Whether token `t`, with all tokens that share its scales in the target, is
-/// in
-/// `[begin, end)`.
+/// in `[begin, end)`.
 Value isCopied(CopyOp op, const Frame &frame, Value t, Value begin, Value end) {
   auto target = cast<CacheTypeInterface>(op.getTarget().getType());
   int64_t tokens = target.getTokenGranularity();

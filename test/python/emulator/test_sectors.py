@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kvcache
-from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager, ir
 
 SECTOR = 32
 LAYER, PAGES, PAGE_SIZE = 1, 32, 16
@@ -128,3 +128,74 @@ def test_copy_pages(name, chip):
     scales = len(pairs) * sectors([tensor[0] for tensor in step.manager.scales])
     assert least + scales <= launch.global_sectors_written <= least + 2 * scales
     assert least + scales <= launch.global_sectors_read <= least + 2 * scales + 4 * warps
+
+
+def copy_source(source, target):
+    """A function that copies the keys of a layer from a cache to another."""
+    types = {}
+    for name, params in (("a", source), ("b", target)):
+        parts = [params.blocks_type, "memref<?xi32>", "memref<?x?xi32>", "i32", "i32"]
+        parts += [params.scales_type] if params.kvcache_quant_config else []
+        types |= {f"{name}{number}": part for number, part in enumerate(parts)}
+    copy = ir.FunctionBuilder("copy", **types)
+    layer = copy.op("arith.constant", value=f"{LAYER} : index", results="index")
+    views = []
+    for name, params in (("a", source), ("b", target)):
+        parts = [copy[argument] for argument in types if argument[0] == name]
+        names = (
+            "blocks",
+            "cache_lengths",
+            "lookup_table",
+            "max_seq_length",
+            "max_cache_length",
+        )
+        collection = copy.op(
+            "kvcache.paged_collection",
+            results=params.collection_type,
+            **dict(zip((*names, "scales"), parts)),
+        )
+        views.append(
+            copy.op(
+                "kvcache.paged_view",
+                collection=collection,
+                layer=layer,
+                role=np.int32(0),
+                results=params.cache_type,
+            )
+        )
+    copy.op("kvcache.copy", source=views[0], target=views[1])
+    return ir.Module.build(copy).bytecode()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("bf16", "bf16"), ("f32", "bf16"), ("bf16", "fp8-group"), ("nvfp4", "bf16")],
+    ids="-".join,
+)
+@each_chip
+def test_copy(names, chip):
+    caches = [Step(name) for name in names]
+    for cache in caches:
+        for number in range(len(LENGTHS)):
+            cache.manager.step([number])
+            cache.manager.grow(number, np.arange(1))
+        cache.inputs = cache.manager.inputs(range(len(LENGTHS)))
+        cache.roles = 1
+    source, target = caches
+    program = kvcache.jit(
+        copy_source(source.params, target.params),
+        target=f"emulator:{chip}",
+        meter=True,
+        sanitize=False,
+    )
+    program.call("copy", *source.inputs.collection(0), *target.inputs.collection(0))
+    (launch,) = program.launches
+    warps = np.prod(launch.grid) * -(-np.prod(launch.block) // 32)
+    tokens = sum(LENGTHS)
+    for cache, counted, lookups in (
+        (source, launch.global_sectors_read, 8),
+        (target, launch.global_sectors_written, 0),
+    ):
+        least = cache.sectors_of_tokens(cache.manager.blocks, tokens)
+        scales = cache.sectors_of_tokens(cache.manager.scales, tokens)
+        assert 0 <= counted - least - scales <= lookups * warps
