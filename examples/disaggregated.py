@@ -9,6 +9,7 @@ run.
 """
 
 import argparse
+import hashlib
 import itertools
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
 from console import fail, fail_to_import, print_table, progress
 
@@ -42,6 +44,24 @@ QUICK = Plan(
     longest=64,
 )
 SILENCE = 120.0  # seconds after which something is wrong
+
+# At which message what goes wrong: it is damaged, or what follows from it is said twice,
+# or a worker is killed behind it.
+FAULTS = (
+    ("offer", "cut off"),
+    ("offer", "another version"),
+    ("offer", "twice"),
+    ("arrived", "twice"),
+    ("ended", "twice"),
+    ("offer", "prefill"),
+    ("offer", "decode"),
+    ("arrived", "prefill"),
+    ("arrived", "decode"),
+    ("ended", "prefill"),
+    ("ended", "decode"),
+    ("here", "decode"),
+    ("token", "decode"),
+)
 
 
 @dataclass
@@ -98,8 +118,16 @@ class Process:
 class Router:
     """Gives requests to workers, and starts a new worker where one is gone."""
 
-    def __init__(self, plan: Plan, workers: int, requests: list[Request]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        workers: int,
+        requests: list[Request],
+        faults: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         self._plan = plan
+        self.faults = list(faults)
+        self._told: tuple[Process, tuple[object, ...]] | None = None
         self._numbers = itertools.count()
         self._requests = {request.name: request for request in requests}
         self.counts: Counter[str] = Counter()
@@ -141,27 +169,52 @@ class Router:
                     continue
                 request = self._requests[name]
                 if process in (request.prefill, request.decode):
-                    getattr(self, f"_on_{kind}")(request, *rest)
+                    self._handle(kind, request, rest)
                 if request.is_done and name in missing:
                     missing.remove(name)
                     request.prefill = request.decode = None
                     yield request
 
+    def _handle(self, kind: str, request: Request, rest: list[Any]) -> None:
+        """Does what a message asks for, and the next fault of such a message."""
+        fault = next((what for at, what in self.faults if at == kind), None)
+        ends = {"prefill": request.prefill, "decode": request.decode}
+        if fault in ("cut off", "another version"):
+            rest[0] = damage(rest[0], fault)
+        self._told = None
+        getattr(self, f"_on_{kind}")(request, *rest)
+        if fault in ends:
+            victim = getattr(request, fault) or ends[fault]
+            if victim is None or request.is_done:
+                return  # the next such message has it
+            self._kill(victim)
+        elif fault == "twice" and self._told:
+            process, message = self._told
+            process.tell(*message)
+        elif fault is None or not self._told:
+            return
+        self.counts["faults"] += 1
+        self.faults.remove((kind, fault))
+
+    def _tell(self, process: Process, *message: object) -> None:
+        process.tell(*message)
+        self._told = process, message
+
     def _on_offer(self, request: Request, message: bytes, token: int) -> None:
         request.generated.append(token)
         if request.is_done:
             request.prefill.tell("end", request.name)
-            return
+            return  # no fault: nobody fetches it
         request.decode = self._choose("decode")
         remaining = request.limit - len(request.generated)
-        request.decode.tell("decode", request.name, message, token, remaining)
+        self._tell(request.decode, "decode", request.name, message, token, remaining)
 
     def _on_arrived(self, request: Request) -> None:
-        request.prefill.tell("end", request.name)
+        self._tell(request.prefill, "end", request.name)
 
     def _on_ended(self, request: Request, was_held: bool) -> None:
         if request.decode:
-            request.decode.tell("ended", request.name, was_held)
+            self._tell(request.decode, "ended", request.name, was_held)
 
     def _on_here(self, request: Request, size: int) -> None:
         request.prefill = None
@@ -173,11 +226,15 @@ class Router:
 
     def _on_lost(self, request: Request, reason: str) -> None:
         self.counts["begun again"] += 1
+        if request.prefill:
+            request.prefill.tell("end", request.name)  # its pages are of no use
         self._begin(request)
 
     def kill(self, index: int) -> None:
         """Kills a worker. What it has said and nobody has heard is lost."""
-        process = self.processes[index]
+        self._kill(self.processes[index])
+
+    def _kill(self, process: Process) -> None:
         process.kill()
         self._replace(process)
 
@@ -195,6 +252,14 @@ class Router:
             elif request.prefill is process:
                 # The decode worker may have all pages, but nobody to confirm it.
                 request.decode.tell("lose", request.name)
+
+
+def damage(message: bytes, how: str) -> bytes:
+    """An offer as it must not be: a digest of 16 bytes, and JSON."""
+    if how == "cut off":
+        return message[:-1]
+    text = message[16:].replace(b'"version": ', b'"version": 9')
+    return hashlib.sha256(text).digest()[:16] + text
 
 
 def make_requests(plan: Plan, count: int) -> list[Request]:
@@ -222,13 +287,16 @@ def count_right(plan: Plan, requests: list[Request]) -> int:
     return same
 
 
-def serve(plan: Plan, workers: int, requests: list[Request], kill: bool) -> bool:
+def serve(
+    plan: Plan, workers: int, requests: list[Request], has_faults: bool = False
+) -> bool:
     """Whether serving gives the tokens that the model gives in one process."""
-    router = Router(plan, workers, requests)
+    router = Router(plan, workers, requests, FAULTS if has_faults else ())
     start = time.perf_counter()
     served = router.serve()
     # One worker of each kind dies: at a third and at two thirds of the requests.
-    deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1} if kill else {}
+    deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1}
+    deaths = {} if has_faults else deaths
     for i, _ in enumerate(progress("serving", served, total=len(requests))):
         if i in deaths:
             router.kill(deaths[i])
@@ -261,6 +329,12 @@ def serve(plan: Plan, workers: int, requests: list[Request], kill: bool) -> bool
     )
     right = count_right(plan, requests)
     agrees = right == new_tokens
+    if has_faults:
+        agrees &= not router.faults
+        left = "".join(
+            f"; not done: {what} at {kind!r}" for kind, what in router.faults
+        )
+        print(f"{counts['faults']} of {len(FAULTS)} faults{left}")
     print(
         f"{'agrees' if agrees else 'DISAGREES'} with one process without a cache: {right} of"
         f" {new_tokens} tokens are the same\n"
@@ -290,6 +364,12 @@ def main() -> int:
         default=12,
         help="how many there are, default 12",
     )
+    parser.add_argument(
+        "--faults",
+        action="store_true",
+        help="instead of two deaths: messages that are cut off, of another version and"
+        " said twice, and the death of each worker at each message",
+    )
     parser.add_argument("--quick", action="store_true", help="a smaller model")
     options = parser.parse_args()
     try:
@@ -299,7 +379,8 @@ def main() -> int:
     plan = QUICK if options.quick else PLAN
     agrees = True
     for workers in [options.workers] if options.workers else [1, 2]:
-        agrees &= serve(plan, workers, make_requests(plan, options.prompts), kill=True)
+        requests = make_requests(plan, options.prompts)
+        agrees &= serve(plan, workers, requests, options.faults)
     return 0 if agrees else 1
 
 

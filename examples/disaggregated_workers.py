@@ -154,10 +154,13 @@ class Decode(Worker):
     def do_decode(
         self, request: str, message: bytes, token: int, remaining: int
     ) -> None:
-        self._arrivals[request] = Arrival(request, message, token, remaining)
+        if request not in self._arrivals and request not in self.cache:  # else again
+            self._arrivals[request] = Arrival(request, message, token, remaining)
 
     def do_ended(self, request: str, was_held: bool) -> None:
-        arrival = self._arrivals.pop(request)
+        arrival = self._arrivals.pop(request, None)
+        if arrival is None:  # said twice
+            return
         assert arrival.moved
         try:
             arrival.moved.finish(was_held)

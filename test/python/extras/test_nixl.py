@@ -137,5 +137,14 @@ def test_the_example_survives_the_death_of_workers():
     assert counts[:2] == ["2", "2"] and int(counts[3]) > 0
 
 
+def test_the_example_survives_a_fault_at_every_message():
+    pytest.importorskip("nixl_cu12")
+    example = Path(__file__).resolve().parents[3] / "examples" / "disaggregated.py"
+    command = [sys.executable, example, "--quick", "--workers", "1", "--faults"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "13 of 13 faults" in result.stdout and "agrees with" in result.stdout
+
+
 if __name__ == "__main__":
     send()
