@@ -12,16 +12,24 @@ import kvcache
 import numpy as np
 import pytest
 import torch.distributed
-from kvcache import transfer
+from kvcache import reach, transfer
 
 TOKENS = range(2, 43)
 SECONDS = 20
 
 
-def make_cache(num_pages):
-    params = kvcache.KVCacheParams(
-        "bf16", n_kv_heads=4, head_dim=64, page_size=16, total_num_layers=4
-    )
+def make_cache(kind, num_pages):
+    fields = {"dtype": "bf16", "n_kv_heads": 4, "head_dim": 64, "page_size": 16}
+    if kind == "groups":
+        params = kvcache.MultiKVCacheParams(
+            [
+                kvcache.KVCacheParams(**fields, layer_ids=[0, 1]),
+                kvcache.KVCacheParams(**fields, layer_ids=[2], reach=reach.window(16)),
+                kvcache.KVCacheParams(**fields, layer_ids=[3], reach=reach.state),
+            ]
+        )
+    else:
+        params = kvcache.KVCacheParams(**fields, total_num_layers=4)
     return kvcache.PagedKVCacheManager(
         params, max_batch_size=2, max_seq_len=128, num_pages=num_pages
     )
@@ -37,10 +45,10 @@ def join(rank, port):
     )
 
 
-def send(port):
+def send(kind, port):
     """The other process: offers a sequence, and does what it is told."""
     join(1, port)
-    cache = make_cache(8)
+    cache = make_cache(kind, 20)
     blocks = cache.blocks[0].view(np.uint8)
     blocks[...] = np.random.default_rng(0).integers(0, 256, blocks.shape)
     cache.claim("gap", range(20))
@@ -50,7 +58,7 @@ def send(port):
     transport = transfer.TorchTransport("sender")
     lease = cache.export("r", seconds=60)
     message = transfer.offer(cache, lease, transport)
-    parts = message, blocks[lease.pages].tobytes()
+    parts = message, blocks[lease.pages[lease.pages >= 0]].tobytes()
     print(json.dumps([base64.b64encode(part).decode() for part in parts]), flush=True)
     sys.stdin.readline()
     print(json.dumps(lease.end()), flush=True)
@@ -58,17 +66,17 @@ def send(port):
     transport.close()
 
 
-def main(port):
+def main(kind, port):
     """A process that receives; prints what it finds as it goes."""
     sender = subprocess.Popen(
-        [sys.executable, __file__, "send", port],
+        [sys.executable, __file__, "send", kind, port],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     join(0, port)
     message, pages = map(base64.b64decode, json.loads(sender.stdout.readline()))
-    cache = make_cache(4)
+    cache = make_cache(kind, 8)
     transport = transfer.TorchTransport("receiver", chunk=1000)
 
     def fetch(message=message):
@@ -83,7 +91,7 @@ def main(port):
     # A transfer that is given up, and the same again.
     given_up = fetch()
     given_up.cancel()
-    assert cache.num_free_pages == 4
+    assert cache.num_free_pages == 8
     moved = fetch()
     wait(moved)
     sender.stdin.write("\n")
@@ -110,16 +118,17 @@ def main(port):
     moved = fetch()
     with pytest.raises(transfer.TransferFailed, match="request 'r' of peer 'sender'"):
         wait(moved)
-    assert cache.num_free_pages == 4 and "r" not in cache
+    assert cache.num_free_pages == 8 and "r" not in cache
     print("all is well", flush=True)
 
 
-def test_pages_between_two_processes():
+@pytest.mark.parametrize("kind", ["one group", "groups"])
+def test_pages_between_two_processes(kind):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     done = subprocess.run(
-        [sys.executable, __file__, "receive", port],
+        [sys.executable, __file__, "receive", kind, port],
         capture_output=True,
         text=True,
         timeout=6 * SECONDS,
@@ -134,4 +143,4 @@ def test_a_transport_needs_a_group():
 
 
 if __name__ == "__main__":
-    {"send": send, "receive": main}[sys.argv[1]](sys.argv[2])
+    {"send": send, "receive": main}[sys.argv[1]](*sys.argv[2:])
