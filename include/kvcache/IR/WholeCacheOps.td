@@ -391,9 +391,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 excludes `rows`, `mask` and latent caches. Caches are of 16 bits or less, and `q` has the type of keys of 16
-      bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements, and at
-      most 256.
+    - (C10) `tile_rows` above 0 excludes `rows`, `mask` and latent caches. Caches
+      are of 16 bits or less, and `q` has the type of keys of 16 bits, or is f16,
+      bf16 or fp8. Heads have a multiple of 16 elements, and at most 256.
 
     Example:
 
