@@ -31,8 +31,8 @@ static std::string getPathInBin(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
-/// As `find_tool` of python/kvcache/compilation/toolchain.py, which also looks into
-/// NVIDIA's packages for Python.
+/// As `find_tool` of python/kvcache/compilation/toolchain.py, which also looks
+/// into NVIDIA's packages for Python.
 FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
                                              StringRef toolkit) {
   using llvm::sys::Process;
