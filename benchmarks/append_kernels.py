@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,22 +120,40 @@ def measure(title: str, by: str, chip: str, compile: Callable[[], str], peer: in
     return title, by, str(count), part, *map(str, numbers), f"{statistics.median(times) * 1e3:.0f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(
+    description: str | None,
+    works: Sequence[Any],
+    headers: tuple[str, ...] = ("page.cuh",),
+    more: Sequence[tuple[str, str]] = (),
+) -> None:
+    """A command that prints a table.
+
+    Args:
+        description: Of the command.
+        works: Each with a title, the source of ours, and a kernel of FlashInfer.
+        headers: Of these kernels.
+        more: Titles and names of kernels of FlashInfer for which ours need none.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
     parser.add_argument("--markdown", action="store_true", help="a Markdown table")
     options = parser.parse_args()
-    chip, peer, rows = options.chip, FlashInfer(), []
-    for work in WORKS:
-        source = work.source
-        theirs = measure(work.title, "FlashInfer", chip, partial(peer.compile, work.peer, chip), None)
-        ours = measure(work.title, "ours", chip, partial(compile_ours, source, chip), int(theirs[2]))
-        rows += [ours, theirs]
+    chip, rows = options.chip, []
+    try:
+        peer = FlashInfer()
+
+        def measure_peer(title: str, kernel: str) -> tuple[str, ...]:
+            return measure(title, "FlashInfer", chip, partial(peer.compile, kernel, chip, headers), None)
+
+        for work in works:
+            theirs = measure_peer(work.title, work.peer)
+            compile_work = partial(compile_ours, work.source, chip)
+            rows += [measure(work.title, "ours", chip, compile_work, int(theirs[2])), theirs]
+        rows += [measure_peer(title, kernel) for title, kernel in more]
+    except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
+        sys.exit(f"error: {error}")
     print(Table(TITLES, rows, names=2).render(options.markdown))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
-        sys.exit(f"error: {error}")
+    run(__doc__, WORKS)

@@ -11,17 +11,13 @@ examples:
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 try:
-    import contenders
+    import append_kernels
     import kvcache
-    from append_kernels import CHIP, TITLES, FlashInfer, compile_ours, measure
-    from report import Table
 except ImportError as error:
     sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
 
@@ -90,26 +86,5 @@ WORKS = [
 ]  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
-    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
-    options = parser.parse_args()
-    chip, peer, rows = options.chip, FlashInfer(), []
-
-    def measure_peer(title: str, kernel: str) -> tuple[str, ...]:
-        return measure(title, "FlashInfer", chip, partial(peer.compile, kernel, chip, HEADERS), None)
-
-    for work in WORKS:
-        theirs = measure_peer(work.title, work.peer)
-        ours = measure(work.title, "ours", chip, partial(compile_ours, work.source, chip), int(theirs[2]))
-        rows += [ours, theirs]
-    rows.append(measure_peer("merge of parts", MERGE))
-    print(Table(TITLES, rows, names=2).render(options.markdown))
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
-        sys.exit(f"error: {error}")
+    append_kernels.run(__doc__, WORKS, HEADERS, [("merge of parts", MERGE)])
