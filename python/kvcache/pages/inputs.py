@@ -14,7 +14,7 @@ from ..checks import check_integer
 from ..execution.arrays import Array
 from .memory import Memory
 from .storage import GroupTensors
-from .tables import Sequence, SequenceTable
+from .tables import Sequence, SequenceTable, as_slice
 from .tokens import TOKEN
 
 
@@ -198,8 +198,9 @@ def gather_inputs(
         "max_cache_length": int(lengths.max()),
     }
     others: tuple[StepInputs, ...] = ()
+    places = as_slice(rows)
     for group, (blocks, scales) in zip(table.groups[::-1], tensors[::-1], strict=True):
-        lut = memory.upload(group.gather(rows, longest))
+        lut = memory.upload(group.gather(places, longest))
         inputs = StepInputs(
             **common,
             lut=lut,

@@ -34,7 +34,7 @@ class Memory(Protocol):
         """
 
     def upload(self, array: np.ndarray) -> Any:
-        """Returns a tensor with the contents of a host array."""
+        """Copies a host array, which may change when this returns, to a new tensor."""
 
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
         """Copies a page to C-contiguous host memory; done when this returns."""

@@ -82,8 +82,11 @@ class GroupTable:
         self.pages[rows[gone.row], gone.column] = self._null_page
         return starts
 
-    def gather(self, rows: np.ndarray, total: int) -> np.ndarray:
-        """The lookup table of a batch whose longest sequence has ``total`` tokens."""
+    def gather(self, rows: np.ndarray | slice, total: int) -> np.ndarray:
+        """The lookup table of a batch whose longest sequence has ``total`` tokens.
+
+        It may be a part of this table, to be copied before that changes.
+        """
         pages = self.count_pages(total)
         if self._split == 1:
             return self.pages[:, : _round(pages)][rows]
@@ -92,7 +95,7 @@ class GroupTable:
         taken = self.pages[rows, : -(-columns // self._split)]
         parts = np.arange(self._split, dtype=np.uint32)
         split = taken[:, :, None] * np.uint32(self._split) + parts
-        return split.reshape(len(rows), -1)[:, :columns]
+        return split.reshape(len(taken), -1)[:, :columns]
 
     def count_pages(self, tokens: int) -> int:
         return -(-tokens // self.page_size)
@@ -115,6 +118,14 @@ class GroupTable:
     def find_gone(self, first: int, next_first: int) -> range:
         """The pages that are not reached any more when the first one is another."""
         return range(max(first, self._sinks), next_first)
+
+
+def as_slice(rows: np.ndarray) -> np.ndarray | slice:
+    """Rows that follow each other as a slice, which NumPy does not copy."""
+    first, stop = int(rows[0]), int(rows[-1]) + 1
+    if stop - first == len(rows) and (rows[1:] > rows[:-1]).all():
+        return slice(first, stop)
+    return rows
 
 
 class Entries(NamedTuple):
