@@ -125,7 +125,7 @@ VARIANTS = [
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128), options=SPLIT),
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=SPLIT),
-    Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),
+    Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512, "tile_rows": 0}),
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
@@ -138,6 +138,8 @@ TILED = [
     Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16")),
+    Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),
+    Variant("the same, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512}),
 ]
 TILED_TITLES = "on tensor cores", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"
 
@@ -240,8 +242,10 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     shared = found.static_shared + found.dynamic_shared
     blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
     if found.code.bulk_copies:
-        queries = threads // 32 * 16 * variant.size * 2  # 16 rows of a warp
-        of_block = shared - queries
+        rows = threads // 32 * 16  # of a warp, or of two that share the sums of large values
+        if variant.options.get("value_dim", 0) > 256:
+            rows //= 2
+        of_block = shared - rows * variant.size * 2
     else:  # threads convert elements
         of_block = found.code.bytes_in_flight * threads
     in_flight = of_block * blocks >> 10

@@ -15,8 +15,11 @@ using namespace mlir::kvcache;
 
 /// The largest head whose sums a warp keeps in registers.
 constexpr int64_t kMostElements = 256;
-/// Query rows of a block, unless 'tile_rows' says another number.
-constexpr int64_t kTileRows = 64;
+/// The largest latent row and value: two warps share the sums of a row.
+constexpr int64_t kMostLatent = 640, kMostOfLatent = 512;
+/// Query rows of a block, unless 'tile_rows' says another number. Those of
+/// latent rows leave room for them in shared memory.
+constexpr int64_t kTileRows = 64, kLatentTileRows = 32;
 
 static FloatType getSixteenBits(Type element) {
   return isa<Float16Type, BFloat16Type>(element) ? cast<FloatType>(element)
@@ -39,26 +42,33 @@ std::string AttentionOp::getTileObstacle() {
     return "'rows'";
   if (getMask())
     return "'mask'";
-  if (!getValueCache())
-    return "a latent cache";
+  bool isLatent = !getValueCache();
+  if (isLatent && getTileRows().value_or(0) > kLatentTileRows)
+    return "a latent cache, or at most 32";
   Type query = cast<ShapedType>(getQ().getType()).getElementType();
   FloatType key = getTileElement(getKeyCache());
   bool isNarrow = query.getIntOrFloatBitWidth() == 8;
   if (!isNarrow && (!getSixteenBits(query) || (key && query != key)))
     return llvm::formatv("queries of {0}", query);
-  for (Value cache : {getKeyCache(), getValueCache()})
+  for (Value cache : {Value(getKeyCache()), getValues()})
     if (!getTileElement(cache))
       return llvm::formatv("a cache of type {0}", cache.getType());
-  for (Value rows : {getQ(), getOut()}) {
-    int64_t size = cast<ShapedType>(rows.getType()).getDimSize(2);
-    if (size % 16 || size > kMostElements)
-      return llvm::formatv("heads of {0} elements", size);
-  }
+  auto getSize = [](Value rows) {
+    return cast<ShapedType>(rows.getType()).getDimSize(2);
+  };
+  int64_t size = getSize(getQ()), ofValue = getSize(getOut());
+  if (size % 16 || size > (isLatent ? kMostLatent : kMostElements))
+    return llvm::formatv("heads of {0} elements", size);
+  if (ofValue % (ofValue > kMostElements ? 32 : 16) ||
+      ofValue > (isLatent ? kMostOfLatent : kMostElements))
+    return llvm::formatv("heads of {0} elements", ofValue);
   return "";
 }
 
 int64_t AttentionOp::chooseTileRows() {
   if (std::optional<uint64_t> given = getTileRows())
     return *given;
-  return getWorkspace() || !getTileObstacle().empty() ? 0 : kTileRows;
+  if (getWorkspace() || !getTileObstacle().empty())
+    return 0;
+  return getValueCache() ? kTileRows : kLatentTileRows;
 }

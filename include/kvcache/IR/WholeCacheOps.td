@@ -364,7 +364,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     On a GPU, `tile_rows` is the number of query rows of a block that computes on
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
-    it is 64 if (C10) allows that and there is no workspace, and otherwise 0. With
+    it is 64, or 32 for latent caches, if (C10) allows that and there is no
+    workspace, and otherwise 0. With
     a workspace, rows that are split take another kernel. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
@@ -391,9 +392,11 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 excludes `rows`, `mask` and latent caches. Caches
-      are of 16 bits or less, and `q` has the type of keys of 16 bits, or is f16,
-      bf16 or fp8. Heads have a multiple of 16 elements, and at most 256.
+    - (C10) `tile_rows` above 0 excludes `rows` and `mask`, and is at most 32 for
+      latent caches. Caches are of 16 bits or less, and `q` has the type of keys
+      of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
+      and at most 256. Rows of latent caches have at most 640, and their values
+      512, above 256 a multiple of 32.
 
     Example:
 

@@ -33,6 +33,8 @@ constexpr int64_t kLoads = 4;
 constexpr int64_t kMostBytes = 96 << 10;
 /// Elements of a key up to which a warp keeps its queries in registers.
 constexpr int64_t kMostKept = 128;
+/// Elements of a value of which a warp keeps the sums.
+constexpr int64_t kMostSums = 256;
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
 
@@ -42,15 +44,17 @@ struct TilePlan {
 };
 
 /// A block computes `tile_rows` query rows: some tokens of a sequence, for some
-/// heads of a group each. Each warp takes 16 of these rows. Tiles of keys and
-/// values lie in shared memory, and all warps read each of them. Softmax is
-/// online, and in base 2. A result does not depend on other sequences. Those
-/// whose rows are split are left to other kernels.
+/// heads of a group each. Each warp takes 16 of these rows, or a part of their
+/// values. Tiles of keys and values lie in shared memory, those of a latent
+/// cache once for both, and all warps read each of them. Softmax is online, and
+/// in base 2. A result does not depend on other sequences. Those whose rows are
+/// split are left to other kernels.
 class TiledAttention : AttentionBase {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
       : AttentionBase(op, frame), blockRows(blockRows), plan(makePlan()),
         packed(getDivisorUpTo(group, blockRows)), perBlock(blockRows / packed),
+        parts(valueSize > kMostSums ? 2 : 1), partSize(valueSize / parts),
         keys{op.getKeyCache(), op.getTileElement(op.getKeyCache()), keySize},
         values{op.getValues(), op.getTileElement(op.getValues()), valueSize} {}
 
@@ -102,15 +106,21 @@ private:
   /// For each row of the lane the maximum and the total, then the sums.
   using State = SmallVector<Value>;
 
-  TilePlan makePlan() const {
+  TilePlan makePlan() {
     int64_t size = std::max(keySize, valueSize);
-    int64_t tokens = size <= 128 ? 64 : 32;
-    int64_t bytes =
-        2 * (blockRows * keySize + 2 * tokens * (keySize + valueSize));
+    int64_t tokens = size <= 128 ? 64 : size <= 256 ? 32 : 16;
+    int64_t elements = op.getValueCache() ? keySize + valueSize : keySize;
+    int64_t bytes = 2 * (blockRows * keySize + 2 * tokens * elements);
     return {tokens, bytes <= kMostBytes ? 2 : 1};
   }
 
-  int64_t getThreads() const { return blockRows / kRowsOfWarp * kWarp; }
+  int64_t getThreads() const { return blockRows / kRowsOfWarp * parts * kWarp; }
+
+  /// The caches that have tiles.
+  SmallVector<Side *> getSides() {
+    return op.getValueCache() ? SmallVector<Side *>{&keys, &values}
+                              : SmallVector<Side *>{&keys};
+  }
 
   //===--------------------------------------------------------------------===//
   // Rows
@@ -161,10 +171,12 @@ private:
   void attendBlock() {
     lane = frame.rem(thread, kWarp);
     cores.emplace(frame, lane);
-    firstRow = frame.mul(frame.div(thread, kWarp), kRowsOfWarp);
+    Value warp = frame.div(thread, kWarp);
+    firstRow = frame.mul(frame.div(warp, parts), kRowsOfWarp);
+    firstSum = frame.mul(frame.rem(warp, parts), partSize);
     column = frame.mul(frame.rem(lane, 4), 2);
     keys.scale = loadKeyScale(head);
-    values.scale = loadValueScale(head);
+    values.scale = op.getValueCache() ? loadValueScale(head) : keys.scale;
     Value factor = getFactor();
     if (keys.scale)
       factor = f.mul(factor, keys.scale);
@@ -197,12 +209,14 @@ private:
     queries.clear();
     if (keySize <= kMostKept)
       for (int64_t d = 0; d < keySize; d += 16)
-        queries.push_back(cores->load(queryTile, firstRow, d, false));
+        queries.push_back(
+            cores->load(queryTile, firstRow, frame.index(d), false));
   }
 
   Fragment getQuery(int64_t d) {
-    return queries.empty() ? cores->load(queryTile, firstRow, d, false)
-                           : queries[d / 16];
+    return queries.empty()
+               ? cores->load(queryTile, firstRow, frame.index(d), false)
+               : queries[d / 16];
   }
 
   //===--------------------------------------------------------------------===//
@@ -222,7 +236,7 @@ private:
     };
     queryTile =
         allocateTile(TensorCores::getTile(keys.lane, blockRows, keys.size));
-    for (Side *side : {&keys, &values}) {
+    for (Side *side : getSides()) {
       TileType type = TensorCores::getTile(side->lane, plan.tokens, side->size);
       if (isCopied(*side))
         side->pipe = PipeOp::create(
@@ -273,7 +287,7 @@ private:
     frame.runIf(frame.below(tile, tiles), [&] {
       Value token = getToken(tile);
       Value valid = frame.sub(all.to, token);
-      for (const Side *side : {&keys, &values}) {
+      for (const Side *side : getSides()) {
         if (!side->pipe)
           continue;
         auto op = ProduceOp::create(builder, loc, side->pipe, tile);
@@ -370,7 +384,8 @@ private:
     for (int64_t d = 0; d < keySize; d += 16) {
       Fragment query = getQuery(d);
       for (int64_t token = 0; token < plan.tokens; token += 16) {
-        Fragment key = cores->load(tile, frame.index(token), d, false);
+        Fragment key =
+            cores->load(tile, frame.index(token), frame.index(d), false);
         for (int64_t half = 0; half < 2; ++half)
           accumulate(scores, token / 2 + 4 * half, query, key[half],
                      key[half + 2], keys.lane);
@@ -446,7 +461,7 @@ private:
 
   State addTokens() {
     State none(2, f.constant(kLowest));
-    none.append(2 + valueSize / 2, f.constant(0));
+    none.append(2 + partSize / 2, f.constant(0));
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), tiles, frame.index(1), none,
         [&](OpBuilder &, Location, Value tile, ValueRange state) {
@@ -457,26 +472,32 @@ private:
 
   State addTile(Value tile, State state) {
     produce(frame.add(tile, frame.index(plan.stages - 1)));
-    if (!keys.pipe || !values.pipe) {
+    SmallVector<Side *> sides = getSides();
+    if (llvm::any_of(sides, [](Side *side) { return !side->pipe; })) {
       gpu::BarrierOp::create(builder, loc);
-      fill(keys, tile);
-      fill(values, tile);
+      for (const Side *side : sides)
+        fill(*side, tile);
       gpu::BarrierOp::create(builder, loc);
     }
+    if (!op.getValueCache())
+      return use(keys, tile, state.size(), [&](Value keyTile) {
+        auto weights = weigh(computeScores(keyTile), tile, state);
+        return addValues(keyTile, weights, state);
+      });
     State scores = use(keys, tile, plan.tokens / 2,
                        [&](Value keyTile) { return computeScores(keyTile); });
-    for (auto [i, score] : llvm::enumerate(scores))
-      score = bend(f.mul(score, lanes[i / 2 % 2].factor));
-    scores = mask(scores, getToken(tile));
-    SmallVector<Fragment> weights = weigh(scores, state);
+    SmallVector<Fragment> weights = weigh(scores, tile, state);
     return use(values, tile, state.size(), [&](Value valueTile) {
       return addValues(valueTile, weights, state);
     });
   }
 
-  /// The weights of scores, as left operands. Updates maxima and totals, and
-  /// scales the sums.
-  SmallVector<Fragment> weigh(State scores, State &state) {
+  /// The weights of the scores of a tile, as left operands. Updates maxima and
+  /// totals, and scales the sums.
+  SmallVector<Fragment> weigh(State scores, Value tile, State &state) {
+    for (auto [i, score] : llvm::enumerate(scores))
+      score = bend(f.mul(score, lanes[i / 2 % 2].factor));
+    scores = mask(scores, getToken(tile));
     for (int64_t r = 0; r < 2; ++r) {
       Value most = state[r];
       for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
@@ -507,9 +528,10 @@ private:
   }
 
   State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
-    for (int64_t d = 0; d < valueSize; d += 16)
+    for (int64_t d = 0; d < partSize; d += 16)
       for (auto [t, weight] : llvm::enumerate(weights)) {
-        Fragment value = cores->load(tile, frame.index(16 * t), d, true);
+        Fragment value = cores->load(tile, frame.index(16 * t),
+                                     frame.add(firstSum, frame.index(d)), true);
         for (int64_t half = 0; half < 2; ++half)
           accumulate(state, 4 + d / 2 + 4 * half, weight, value[2 * half],
                      value[2 * half + 1], values.lane);
@@ -526,16 +548,17 @@ private:
         Value quotient = getQuotient(sum, row.queryHead);
         if (values.scale)
           quotient = f.mul(quotient, values.scale);
-        for (int64_t d = 0; d < valueSize; d += 8) {
+        Value firstColumn = frame.add(firstSum, column);
+        for (int64_t d = 0; d < partSize; d += 8) {
           int64_t i = 4 + d / 2 + 2 * r;
           Value pair = vector::FromElementsOp::create(
               builder, loc, f.vectorOf(2),
               ValueRange{f.mul(state[i], quotient),
                          f.mul(state[i + 1], quotient)});
           storeDense(frame, pair, op.getOut(), {row.row, row.queryHead},
-                     frame.add(column, frame.index(d)));
+                     frame.add(firstColumn, frame.index(d)));
         }
-        frame.runIf(frame.equal(column, frame.index(0)),
+        frame.runIf(frame.equal(firstColumn, frame.index(0)),
                     [&] { storeLogarithm(sum, row.row, row.queryHead); });
       });
     }
@@ -545,14 +568,18 @@ private:
   TilePlan plan;
   /// Query heads of a token in a block, and tokens of a block.
   int64_t packed, perBlock;
+  /// Warps that share the sums of their rows, and elements of which each has
+  /// them.
+  int64_t parts, partSize;
   Side keys, values;
   std::optional<TensorCores> cores;
   Value thread, lane, head, firstHead;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
-  /// The warp's first row in the block, and the lane's first column.
-  Value firstRow, column;
+  /// The warp's first row in the block, and its first element of values; the
+  /// lane's first column.
+  Value firstRow, firstSum, column;
   std::array<Row, 2> lanes;
   Value queryTile;
   SmallVector<Fragment> queries;

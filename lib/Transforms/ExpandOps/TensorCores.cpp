@@ -32,13 +32,13 @@ TileType TensorCores::getTile(Type lane, int64_t rows, int64_t columns) {
                        getSwizzle(columns));
 }
 
-Fragment TensorCores::load(Value tile, Value firstRow, int64_t firstColumn,
+Fragment TensorCores::load(Value tile, Value firstRow, Value firstColumn,
                            bool transposed) const {
   auto type = cast<TileType>(tile.getType());
   // The swizzle's pattern has 8 rows: 16 rows further, it is the same.
   int64_t rowBytes = type.getLayout().getChunkColumns() * 2;
-  Value offset = TileOffsetOp::create(
-      builder, loc, tile, row, frame.add(column, frame.index(firstColumn)));
+  Value offset = TileOffsetOp::create(builder, loc, tile, row,
+                                      frame.add(column, firstColumn));
   offset = frame.add(offset, frame.mul(firstRow, rowBytes));
   Value memory = TileMemoryOp::create(builder, loc, type.getMemoryType(), tile);
   Type i32 = builder.getI32Type();

@@ -35,10 +35,11 @@ public:
   /// Such a tile, whose columns are a multiple of 16.
   static TileType getTile(Type lane, int64_t rows, int64_t columns);
 
-  /// Loads 16 x 16 elements of a tile; `row` and `column` are multiples of 16.
+  /// Loads 16 x 16 elements of a tile; its row and column are multiples of 16.
   /// The matrices of 8 x 8 are those at (0, 0), (8, 0), (0, 8) and (8, 8), each
   /// transposed or not.
-  Fragment load(Value tile, Value row, int64_t column, bool transposed) const;
+  Fragment load(Value tile, Value firstRow, Value firstColumn,
+                bool transposed) const;
 
   /// The sums plus the product of 16 x 16 elements, and 16 x 8 elements whose
   /// upper and lower halves are `b0` and `b1`.

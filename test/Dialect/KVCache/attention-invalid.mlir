@@ -406,12 +406,34 @@ func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memr
 
 // -----
 
+#latent = #kvcache.params<num_heads = 1, head_size = 656, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+func.func @c10_large_latent(%q: memref<?x32x656xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 656 elements, got 32}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 32} : memref<?x32x656xbf16>, !mla, memref<?xi32>, f32, memref<?x32x512xbf16>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x528xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 528 elements, got 32}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 32} : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x528xbf16>
+  return
+}
+
+// -----
+
 #latent = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x64xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with a latent cache, got 16}}
-  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 16} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
+  // expected-error @below {{expects 'tile_rows' to be 0 with a latent cache, or at most 32, got 64}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
   return
 }
 

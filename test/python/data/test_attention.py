@@ -166,11 +166,14 @@ def random_mask(new):
 def tile_type(params, dtype, target, options):
     """The type that elements become for tensor cores, if they compute the operation."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
-    if target == "cpu" or params.is_mla or dtype == "f32" or options.get("mask") or options.get("rows"):
+    if target == "cpu" or dtype == "f32" or options.get("mask") or options.get("rows"):
         return None
     if options.get("split_tokens") and not options.get("tile_rows"):
         return None
-    is_possible = options.get("tile_rows") != 0 and all(size % 16 == 0 and size <= 256 for size in sizes)
+    most = (640, 512) if params.is_mla else (256, 256)
+    is_possible = options.get("tile_rows") != 0 and all(
+        size % 16 == 0 and size <= limit for size, limit in zip(sizes, most)
+    )
     return kvcache.dtypes.dtype("bf16" if dtype.startswith("f8") else dtype) if is_possible else None
 
 

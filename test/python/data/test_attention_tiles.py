@@ -61,6 +61,25 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
     check(make_params(format_, 1, head_dim, page_size), dtype, TILES, TILES_NEW, 3, target, **options)
 
 
+@pytest.mark.parametrize(
+    "target, format_, group, head_dim, value_dim, options",
+    [
+        (CHIPS[0], "bf16", 16, 576, 512, {}),
+        (CHIPS[1], "f16", 128, 576, 512, {"tile_rows": 16}),
+        (CHIPS[2], "bf16", 40, 64, 48, {"causal": False, "sinks": True}),
+        (CHIPS[2], "f16", 3, 640, 288, {"window": 30}),
+        (CHIPS[1], "fp8", 16, 576, 512, {"dtype": "bf16", "static_scales": True}),
+        (CHIPS[0], "fp8-scaled", 20, 112, 96, {"chunk": 40, "soft_cap": 9.0}),
+        (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
+    ],
+)
+def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
+    """A tile is keys and values, and two warps share the sums of large values."""
+    options = {"value_dim": value_dim, **options}
+    dtype = options.pop("dtype", FORMATS[format_][2])
+    check(make_params(format_, 1, head_dim, mla=True), dtype, (30, 0, 63), (9, 1, 2), group, target, **options)
+
+
 @pytest.mark.parametrize("rows", [16, 64])
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_sequence_alone_and_in_a_batch(target, rows):
@@ -162,6 +181,8 @@ def test_kernels_have_no_spills(chip):
         ),
         (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
         (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
+        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512}),
+        (make_params("fp8", 1, 576, mla=True), 128, {"value_dim": 512, "tile_rows": 16}),
     ]:
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options
