@@ -136,6 +136,7 @@ TILED = [
     Variant("heads of 64", size=64),
     Variant("heads of 256", size=256),
     Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
+    Variant("mask of new tokens", options={"causal": False, "mask": True}),
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16")),
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),

@@ -40,8 +40,6 @@ FloatType AttentionOp::getTileElement(Value cache) {
 std::string AttentionOp::getTileObstacle() {
   if (getRows())
     return "'rows'";
-  if (getMask())
-    return "'mask'";
   bool isLatent = !getValueCache();
   if (isLatent && getTileRows().value_or(0) > kLatentTileRows)
     return "a latent cache, or at most 32";

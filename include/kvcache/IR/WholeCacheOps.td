@@ -392,8 +392,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 excludes `rows` and `mask`, and is at most 32 for
-      latent caches. Caches are of 16 bits or less, and `q` has the type of keys
+    - (C10) `tile_rows` above 0 excludes `rows`, and is at most 32 for latent
+      caches. Caches are of 16 bits or less, and `q` has the type of keys
       of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
       and at most 256. Rows of latent caches have at most 640, and their values
       512, above 256 a multiple of 32.

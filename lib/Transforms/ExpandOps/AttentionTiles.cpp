@@ -406,9 +406,13 @@ private:
   State mask(const State &scores, Value token) {
     Value end = frame.add(token, frame.index(plan.tokens));
     Value isPart = frame.less(seenByAll.to, end);
+    auto orIf = [&](Value condition) {
+      isPart = arith::OrIOp::create(builder, loc, isPart, condition);
+    };
     if (hasBegin())
-      isPart = arith::OrIOp::create(builder, loc, isPart,
-                                    frame.less(token, seenByAll.from));
+      orIf(frame.less(token, seenByAll.from));
+    if (op.getMask())
+      orIf(frame.less(rows.own, end));
     auto branch = scf::IfOp::create(
         builder, loc, isPart,
         [&](OpBuilder &, Location) {
@@ -439,11 +443,16 @@ private:
         for (int64_t e = 0; e < 2; ++e) {
           Value number = frame.i32(8 * t + e);
           Value isSeen = frame.less(number, to);
+          auto andIf = [&](Value condition) {
+            isSeen = arith::AndIOp::create(builder, loc, isSeen, condition);
+          };
           if (from)
-            isSeen = arith::AndIOp::create(
-                builder, loc, isSeen,
-                arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                                      number, from));
+            andIf(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                        number, from));
+          if (op.getMask())
+            andIf(isUnmasked(
+                rows, row.i,
+                frame.add(frame.add(token, column), frame.index(8 * t + e))));
           Value &score = masked[4 * t + 2 * r + e];
           score = f.select(isSeen, score, none);
         }

@@ -166,7 +166,7 @@ def random_mask(new):
 def tile_type(params, dtype, target, options):
     """The type that elements become for tensor cores, if they compute the operation."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
-    if target == "cpu" or dtype == "f32" or options.get("mask") or options.get("rows"):
+    if target == "cpu" or dtype == "f32" or options.get("rows"):
         return None
     if options.get("split_tokens") and not options.get("tile_rows"):
         return None

@@ -32,6 +32,8 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
         (CHIPS[1], "f16", 1, 40, 32, 128, {"window": 100, "value_dim": 16}),
         (CHIPS[2], "bf16", 1, 96, 16, 48, {"window": 50, "chunk": 64, "tile_rows": 128}),
         (CHIPS[1], "bf16", 1, 4, 256, 64, {"causal": False}),
+        (CHIPS[1], "bf16", 2, 4, 64, 16, {"causal": False, "mask": True}),
+        (CHIPS[0], "f16", 1, 3, 128, 64, {"mask": True, "window": 70, "sinks": True, "tile_rows": 128}),
         (CHIPS[0], "bf16", 1, 4, 64, 16, {**SPLITS, "tile_rows": 64}),
         (CHIPS[2], "f16", 2, 2, 32, 16, {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True}),
     ],
@@ -173,6 +175,7 @@ def test_kernels_have_no_spills(chip):
             {"soft_cap": 50.0, "sinks": True, "window": 64, "tile_rows": 128},
         ),
         (make_params("bf16", 8, 128), 4, {}),
+        (make_params("bf16", 8, 128), 4, {"mask": True, "window": 64}),
         (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
         (
             make_params("bf16", 1, 576, mla=True),
