@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compares our page manager with vLLM's: milliseconds of CPU time, medians over the runs of all rounds.
+"""Compares our page manager with vLLM's: CPU time, medians over the runs of all rounds.
+
+Behind each median are the least and the greatest median of a round.
 
 Both have prefix caching, pages of 16 tokens, sequences of up to 131,072, and contexts of 4,000. A decode step gives each
 sequence a token and its table of pages; ours also gathers what kernels get. Ours runs a second time with three groups of
@@ -119,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         peer = FOLDER / "peers/vllm_manager.py"
         commands.append([options.vllm_python, str(peer), str(options.vllm), *sizes])
     results = [run(command) for _ in range(options.rounds) for command in commands]
-    print(render(results))
+    print(render(results, options.batches))
     return 0
 
 
@@ -133,17 +135,27 @@ def run(command: list[str]) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def render(results: Sequence[dict[str, Any]]) -> str:
+def summarize(rounds: Sequence[Sequence[float]], scale: float = 1) -> str:
+    """The median of all runs, and the least and the greatest median of a round: no round is left out."""
+    medians = [scale * statistics.median(times) for times in rounds]
+    median = scale * statistics.median(time for times in rounds for time in times)
+    return f"{median:.3f} ({min(medians):.3f} to {max(medians):.3f})"
+
+
+def render(results: Sequence[dict[str, Any]], batches: Sequence[int]) -> str:
     """A table in Markdown: works in rows, contenders in columns."""
-    pooled: dict[str, manager_works.Times] = {}
+    pooled: dict[str, dict[str, list[list[float]]]] = {}
     for result in results:
         works = pooled.setdefault(result["name"], {})
         for work, times in result["times"].items():
-            works.setdefault(work, []).extend(times)
-    rows = [["CPU ms, median (least)", *pooled], ["---", *["---:"] * len(pooled)]]
+            works.setdefault(work, []).append(times)
+    rows = [["CPU ms, median (medians of rounds)", *pooled], ["---", *["---:"] * len(pooled)]]
     for work in next(iter(pooled.values())):
-        cells = [f"{statistics.median(works[work]):.3f} ({min(works[work]):.3f})" for works in pooled.values()]
-        rows.append([work, *cells])
+        rows.append([work, *(summarize(works[work]) for works in pooled.values())])
+    for batch in batches:
+        work = manager_works.name_decode(batch)
+        cells = [summarize(works[work], scale=1e3 / batch) for works in pooled.values()]
+        rows.append([f"the step of {batch:,}, us per sequence", *cells])
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     about = f"{os.cpu_count()} cores, {platform.machine()}, load {load}, Python {platform.python_version()}"
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + f"\n\n{about}, NumPy {np.__version__}"

@@ -39,11 +39,15 @@ def measure(make: Callable[[int], Cache], batches: list[int], runs: int) -> Time
         make: Makes a cache of so many pages.
         batches: Sequences of a decode step.
     """
-    times = {f"decode step of {batch:,} sequences": decode(make, batch, runs) for batch in batches}
+    times = {name_decode(batch): decode(make, batch, runs) for batch in batches}
     times["claim among 10,000 prompts of a page"] = claim(make, 0, runs)
     times["the same, behind a prompt of the system"] = claim(make, 512, runs)
     cold, again = claim_long(make, runs)
     return times | {"claim of 32,768 tokens": cold, "the same, found in the cache": again}
+
+
+def name_decode(batch: int) -> str:
+    return f"decode step of {batch:,} sequences"
 
 
 def timed(call: Callable[..., None], *arguments: object) -> float:

@@ -55,15 +55,18 @@ def test_our_manager_does_each_work(small):
     assert long == [("cold", 0, 64), ("again", 63, 64)] * 3
 
 
-def test_the_report_pools_the_rounds():
+def test_the_report_has_every_round():
+    work = manager_works.name_decode(1000)
     results = [
-        {"name": "one", "times": {"work": [3.0, 1.0]}},
-        {"name": "other", "times": {"work": [5.0]}},
-        {"name": "one", "times": {"work": [2.0]}},
+        {"name": "one", "times": {work: [3.0, 1.0]}},
+        {"name": "other", "times": {work: [5.0]}},
+        {"name": "one", "times": {work: [7.0]}},
     ]
-    lines = manager.render(results).splitlines()
-    assert lines[0] == "| CPU ms, median (least) | one | other |"
-    assert lines[2] == "| work | 2.000 (1.000) | 5.000 (5.000) |"
+    lines = manager.render(results, [1000]).splitlines()
+    assert lines[0] == "| CPU ms, median (medians of rounds) | one | other |"
+    assert lines[2] == f"| {work} | 3.000 (2.000 to 7.000) | 5.000 (5.000 to 5.000) |"
+    # Milliseconds of a thousand sequences are microseconds of one.
+    assert lines[3] == lines[2].replace(work, "the step of 1,000, us per sequence")
     assert "NumPy" in lines[-1]
 
 
