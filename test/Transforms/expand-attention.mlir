@@ -4,16 +4,19 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// Memory is the function's own. Sequences are parallel, and so are chunks of 4 heads, which have 1 KiB of a token. Keys
-// and values of 8 tokens become f32 once for all rows of the block, of all 4 query heads of a group.
+// Memory is the function's own. Sequences are parallel, and so are chunks of 4 heads, which have 1 KiB of a token; those of
+// few rows are computed at once. Keys and values of 16 tokens become f32 once for all rows of the block, of all 4 query
+// heads of a group.
 // CHECK-LABEL: func.func @attend(
 // CHECK-NEXT:    memref.alloca() {alignment = 64 : i64} : memref<256x128xf32>
 // CHECK:         scf.for
 // CHECK:         scf.parallel (%{{.*}}, %[[CHUNK:.*]]) =
 // CHECK:           kvcache.cache_length
-// CHECK:           %[[FIRST:.*]] = arith.muli %[[CHUNK]], %c4
-// CHECK:           %[[HEAD:.*]] = arith.addi %[[FIRST]]
-// CHECK:           %[[HEAD:.*]] = arith.addi %[[FIRST]]
+// CHECK:           %[[AT_ONCE:.*]] = arith.select %{{.*}}, %c4{{.*}}, %c1
+// CHECK:           %[[BEGIN:.*]] = arith.muli %[[CHUNK]], %c4
+// CHECK:           scf.for %[[FIRST:.*]] = %[[BEGIN]] to %{{.*}} step %[[AT_ONCE]]
+// CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
+// CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
 // CHECK:           kvcache.load %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           kvcache.load %arg2[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           vector.store {{.*}} vector<16xbf16>

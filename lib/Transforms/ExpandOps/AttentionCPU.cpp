@@ -23,7 +23,7 @@ using namespace mlir::kvcache;
 namespace {
 
 /// Tokens whose scores one vector has.
-constexpr int64_t kTile = 8;
+constexpr int64_t kTile = 16;
 /// Vectors of products that are summed at once, of all rows together.
 constexpr int64_t kVectors = 16;
 /// Floats that are computed with at once.
@@ -45,7 +45,7 @@ public:
         keyLanes(getLanes(op.getKeyCache(), keySize, kLanes)),
         valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
         together(std::gcd(group, 4)),
-        columns(std::min(kTile, kVectors / together)) {
+        columns(std::min<int64_t>(8, kVectors / together)) {
     auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
     int64_t bits = keySize * cache.getElementType().getIntOrFloatBitWidth();
     chunk = getDivisorUpTo(
@@ -63,10 +63,18 @@ public:
     Value chunks = frame.index(heads / chunk);
     frame.forBlocks({blocks, chunks}, {1, 1}, [&](ValueRange id) {
       rows = op.getRows() ? getSparseRow(id[0]) : getRowsOfSequence(id[0]);
-      firstHead = frame.mul(id[1], chunk);
       Value all = frame.mul(rows.count, group);
-      frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
-        attend(first, frame.min(frame.sub(all, first), frame.index(block)));
+      // With many rows, those of one head are enough for a cache.
+      headsAtOnce = arith::SelectOp::create(
+          builder, loc, frame.below(all, frame.index(block + 1)),
+          frame.index(chunk), frame.index(1));
+      Value begin = frame.mul(id[1], chunk);
+      Value end = frame.add(begin, frame.index(chunk));
+      frame.loop(begin, end, headsAtOnce, [&](Value head) {
+        firstHead = head;
+        frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
+          attend(first, frame.min(frame.sub(all, first), frame.index(block)));
+        });
       });
     });
   }
@@ -100,14 +108,13 @@ private:
           builder, loc, MemRefType::get(kTile, builder.getI32Type()));
   }
 
-  /// Runs `body` for each head of the chunk.
+  /// Runs `body` for each head that is computed at once.
   void forHeads(function_ref<void()> body) {
-    frame.loop(frame.index(0), frame.index(chunk), frame.index(1),
-               [&](Value h) {
-                 head = frame.add(firstHead, h);
-                 firstOfHead = frame.mul(h, block);
-                 body();
-               });
+    frame.loop(frame.index(0), headsAtOnce, frame.index(1), [&](Value h) {
+      head = frame.add(firstHead, h);
+      firstOfHead = frame.mul(h, block);
+      body();
+    });
   }
 
   /// Runs `body` for every `step`-th row of the head.
@@ -437,11 +444,11 @@ private:
   int64_t together;
   /// Tokens whose products are summed at once.
   int64_t columns;
-  /// Heads that are computed one after the other for each tile, and rows of a
-  /// block of each.
+  /// Heads of which few rows are computed one after the other for each tile,
+  /// and rows of a block of each.
   int64_t chunk, block;
   Value queries, sums, maxima, totals, keyTile, valueTile;
-  Value factor, firstHead, head, firstOfHead;
+  Value factor, headsAtOnce, firstHead, head, firstOfHead;
   QueryRows rows;
   Value keyScale, valueScale;
   /// The ids of the columns of the tile, and which are not negative; null
