@@ -50,12 +50,9 @@ Value MatrixRegisters::getAddress(OpBuilder &builder, size_t offset) {
 Value MatrixRegisters::findSlot() {
   constexpr StringLiteral mark = "matrix_registers";
   Block &entry = op->getParentOfType<FunctionOpInterface>().front();
-  for (Operation &other : entry) {
-    if (!isa<LLVM::AllocaOp, LLVM::ConstantOp>(other))
-      break;
-    if (other.hasAttr(mark))
-      return other.getResult(0);
-  }
+  for (auto other : entry.getOps<LLVM::AllocaOp>())
+    if (other->hasAttr(mark))
+      return other;
   Value made = calls.createSlot(
       op, LLVM::LLVMArrayType::get(calls.i8, sizeof(KVCacheMatrixRegisters)));
   made.getDefiningOp()->setAttr(mark, UnitAttr::get(op->getContext()));

@@ -261,13 +261,14 @@ def test_parts_of_attention(chip):
     check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
 
 
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize(("dtype", "at_least"), [("bf16", 10), ("f8E4M3FN", 3)])
-def test_tiles_of_attention(dtype, at_least):
+def test_tiles_of_attention(dtype, at_least, chip):
     """The barrier of the queries, and pipes of keys and of values, or tiles that threads fill."""
     params = kvcache.KVCacheParams(dtype, 1, 16, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 2, tile_rows=32)
     run = attend_in_tiles(kvcache.dtypes.dtype(dtype))
-    check(operation.source, "attention_kernel", "sm_80", run, at_least)
+    check(operation.source, "attention_kernel", chip, run, at_least)
 
 
 def test_tiles_of_what_the_kernel_stores():
