@@ -114,6 +114,9 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 // GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x2xf32>
 // GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32xi32>
 // GPU:         scf.parallel
+// Each token is read once.
+// GPU-COUNT-8:   kvcache.load {{.*}} {nontemporal = true}
+// GPU-NOT:       kvcache.load
 // A part goes to the workspace, behind a barrier and between fences a counter.
 // GPU:           vector.store {{.*}}, %[[SUMS]]
 // GPU:           gpu.barrier
@@ -137,4 +140,38 @@ func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: 
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {max_splits = 16}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return %bytes : index
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// Two warps share the 8 heads of a group, and both read its tokens.
+// GPU-LABEL: func.func @split_large_groups(
+// GPU:         kvcache.load
+// GPU-NOT:     nontemporal
+// GPU:         return
+func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
+                              %scale: f32, %out: memref<?x64x128xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w
+      : memref<?x64x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// Several rows of a sequence are split, and read the same tokens.
+// GPU-LABEL: func.func @split_several_rows(
+// GPU:         kvcache.load
+// GPU-NOT:     nontemporal
+// GPU:         return
+func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
+                              %scale: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
 }

@@ -417,6 +417,12 @@ private:
     SmallVector<Value> key, value;
   };
 
+  /// Whether a warp is the only one to read the tokens of a row that is split.
+  bool isReadOnce() {
+    return op.getWorkspace() && !op.getRows() && op.getSplitRows() == 1 &&
+           plan.rows == group;
+  }
+
   Token loadToken(Value number, Value i, Value end) {
     Token token;
     token.isSeen = frame.less(number, end);
@@ -440,7 +446,7 @@ private:
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
         values.push_back(loadElements(frame, cache, place, head, getElement(p),
-                                      plan.width, f32, scale));
+                                      plan.width, f32, scale, isReadOnce()));
       return values;
     };
     token.key = load(op.getKeyCache(), keyPieces, keyScale);

@@ -105,11 +105,11 @@ Value kvcache::loadStaticScale(const Frame &frame, Value scale, Value head) {
 
 Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
                             Value head, Value d, int64_t count, Type lane,
-                            Value factor) {
+                            Value factor, bool nontemporal) {
   auto vector = VectorType::get(count, lane);
   return LoadOp::create(frame.builder, frame.loc, vector, cache, place.batch,
                         head, place.token, d, place.page,
-                        getScalePage(cache, place), factor);
+                        getScalePage(cache, place), factor, nontemporal);
 }
 
 /// Quantizes a group that several threads share, and stores it with its scale.

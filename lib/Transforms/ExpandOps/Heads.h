@@ -40,10 +40,10 @@ void storeDense(const Frame &frame, Value values, Value memref,
 Value loadStaticScale(const Frame &frame, Value scale, Value head);
 
 /// Loads elements of a cache, dequantized, as `lane`, with a factor unless
-/// null.
+/// null. The load is a hint whether other threads read them soon.
 Value loadElements(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,
-                   Value factor = {});
+                   Value factor = {}, bool nontemporal = false);
 
 /// How elements are stored.
 struct StoreOptions {

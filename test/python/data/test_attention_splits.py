@@ -3,7 +3,19 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import CHIPS, FEW, FEW_NEW, FORMATS, LAYER, OPTIONS, SPLITS, check, fill, make_params, run
+from test_attention import (
+    CHIPS,
+    FEW,
+    FEW_NEW,
+    FORMATS,
+    LAYER,
+    OPTIONS,
+    SPLITS,
+    check,
+    fill,
+    make_params,
+    run,
+)
 
 import kvcache
 
@@ -70,7 +82,10 @@ def test_one_workspace_for_all(options):
     """Operations of other sizes share a workspace, which each leaves zero."""
     params = make_params("bf16")
     workspace = np.zeros(200_000, np.int8)
-    for lengths, heads, splits in [((40, 7), 2, SPLITS), ((9, 70, 30), 4, {"split_tokens": 8})]:
+    for lengths, heads, splits in [
+        ((40, 7), 2, SPLITS),
+        ((9, 70, 30), 4, {"split_tokens": 8}),
+    ]:
         new = (1,) * len(lengths)
         _, inputs = fill(params, "bf16", lengths, new)
         given = {**options, **splits, "target": CHIPS[0]}
@@ -100,7 +115,9 @@ def test_sequences_without_rows():
         for each in (inputs, batch):
             q = np.random.default_rng(3).standard_normal((2, 4, 64)).astype(np.float32)
             out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
-            kvcache.ops.attention(params, 4, **which)(each, LAYER, q, out=out, lse=lse, scale=0.1)
+            kvcache.ops.attention(params, 4, **which)(
+                each, LAYER, q, out=out, lse=lse, scale=0.1
+            )
             results.append((out.tobytes(), lse.tobytes()))
         assert results[0] == results[1]
 
@@ -122,3 +139,17 @@ def test_a_call_after_one_that_fails(target):
     row[1] = page
     attend(inputs, LAYER, q, out=out, scale=0.1)
     assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    "format_, group, is_once",
+    [("bf16", 4, True), ("fp8-scaled", 1, True), ("bf16", 8, False)],
+)
+def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
+    """Where one warp reads a token for all heads; the table and scales stay."""
+    attend = kvcache.ops.attention(
+        make_params(format_, 8, 128), 8 * group, dtype="bf16", split_tokens=256
+    )
+    (kernel,) = attend.compile("sm_90a").kernels.values()
+    assert ("ld.global.cs.nc.v" in kernel.ptx) == is_once
+    assert "ld.global.cs.nc.b32" not in kernel.ptx
