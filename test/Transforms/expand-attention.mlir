@@ -6,7 +6,7 @@
 
 // Memory is the function's own. Sequences are parallel, and so are chunks of 4 heads, which have 1 KiB of a token; those of
 // few rows are computed at once. Keys and values of 16 tokens become f32 once for all rows of the block, of all 4 query
-// heads of a group.
+// heads of a group, while those of the next 16 are prefetched.
 // CHECK-LABEL: func.func @attend(
 // CHECK-NEXT:    memref.alloca() {alignment = 64 : i64} : memref<256x128xf32>
 // CHECK:         scf.for
@@ -17,6 +17,10 @@
 // CHECK:           scf.for %[[FIRST:.*]] = %[[BEGIN]] to %{{.*}} step %[[AT_ONCE]]
 // CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
 // CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
+// CHECK:             %[[NEXT:.*]] = kvcache.block_tile %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %c0
+// CHECK-COUNT-4:     memref.prefetch %[[NEXT]]{{.*}}, read, locality<2>, data
+// CHECK:             %[[NEXT:.*]] = kvcache.block_tile %arg2
+// CHECK-COUNT-4:     memref.prefetch %[[NEXT]]
 // CHECK:           kvcache.load %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           kvcache.load %arg2[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           vector.store {{.*}} vector<16xbf16>

@@ -36,8 +36,9 @@ constexpr int64_t kTokenBytes = 1 << 10;
 /// One pass over the keys for a block of query rows: the rows of all heads that
 /// share a head of the cache, of one or several tokens, for several heads.
 /// Keys and values become f32 once for all rows of the block, `kTile` tokens at
-/// a time. Up to four rows of one token are computed at once, so that what is
-/// loaded serves all of them. Softmax is online, and in base 2.
+/// a time, while the next ones are prefetched. Up to four rows of one token are
+/// computed at once, so that what is loaded serves all of them. Softmax is
+/// online, and in base 2.
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
@@ -65,15 +66,19 @@ public:
       rows = op.getRows() ? getSparseRow(id[0]) : getRowsOfSequence(id[0]);
       Value all = frame.mul(rows.count, group);
       // With many rows, those of one head are enough for a cache.
-      headsAtOnce = arith::SelectOp::create(
-          builder, loc, frame.below(all, frame.index(block + 1)),
-          frame.index(chunk), frame.index(1));
+      Value isFew = frame.below(all, frame.index(block + 1));
+      auto choose = [&](int64_t few, int64_t many) -> Value {
+        return arith::SelectOp::create(builder, loc, isFew, frame.index(few),
+                                       frame.index(many));
+      };
+      headsAtOnce = choose(chunk, 1);
+      Value most = choose(block, chunk * block);
       Value begin = frame.mul(id[1], chunk);
       Value end = frame.add(begin, frame.index(chunk));
       frame.loop(begin, end, headsAtOnce, [&](Value head) {
         firstHead = head;
-        frame.loop(frame.index(0), all, frame.index(block), [&](Value first) {
-          attend(first, frame.min(frame.sub(all, first), frame.index(block)));
+        frame.loop(frame.index(0), all, most, [&](Value first) {
+          attend(first, frame.min(frame.sub(all, first), most));
         });
       });
     });
@@ -190,6 +195,7 @@ private:
   void loadTiles(Value tile, Value lastToken) {
     frame.loop(
         frame.index(0), frame.index(kTile), frame.index(1), [&](Value j) {
+          prefetch(tile, j, lastToken);
           Value token = frame.min(frame.add(tile, j), lastToken);
           if (op.getRows())
             return loadRowOfId(token, j);
@@ -208,6 +214,23 @@ private:
         builder, loc, arith::CmpIPredicate::sge, given,
         arith::ConstantOp::create(builder, loc,
                                   builder.getZeroAttr(given.getType())));
+  }
+
+  /// Prefetches row `j` of the tile behind `tile`.
+  void prefetch(Value tile, Value j, Value lastToken) {
+    Value token = frame.add(tile, frame.add(j, frame.index(kTile)));
+    token = frame.min(token, lastToken);
+    Value id, isToken;
+    if (op.getRows()) {
+      id = loadId(rows, token);
+      isToken = frame.less(frame.index(-1), id);
+    }
+    runIfGiven(frame, isToken, [&] {
+      Place place = getPlace(rows, token, id);
+      prefetchElements(frame, op.getKeyCache(), place, head, keySize);
+      if (op.getValueCache())
+        prefetchElements(frame, op.getValueCache(), place, head, valueSize);
+    });
   }
 
   /// The token of an id, which is read once.

@@ -18,6 +18,9 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Bytes of a line of a CPU's caches.
+constexpr int64_t kLineBytes = 64;
+
 static unsigned getWidth(Type type) {
   return getLaneType(type).getIntOrFloatBitWidth();
 }
@@ -110,6 +113,28 @@ Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
   return LoadOp::create(frame.builder, frame.loc, vector, cache, place.batch,
                         head, place.token, d, place.page,
                         getScalePage(cache, place), factor, nontemporal);
+}
+
+void kvcache::prefetchElements(const Frame &frame, Value cache,
+                               const Place &place, Value head, int64_t count) {
+  CacheTypeInterface type = getCacheType(cache);
+  if (!type.hasRowsOfTokens())
+    return;
+  OpBuilder &builder = frame.builder;
+  Type stored = type.getStorageType();
+  int64_t columns = count / type.getLanesPerStored();
+  auto layout = StridedLayoutAttr::get(
+      builder.getContext(), ShapedType::kDynamic, {type.getTokenStride(), 1});
+  Value tile = BlockTileOp::create(
+      builder, frame.loc, MemRefType::get({1, columns}, stored, layout), cache,
+      place.batch, head, place.token, frame.index(0), place.page);
+  int64_t line = kLineBytes * 8 / stored.getIntOrFloatBitWidth();
+  // Into the second cache: tiles of other heads fill the first one until then.
+  for (int64_t column = 0; column < columns; column += line)
+    memref::PrefetchOp::create(builder, frame.loc, tile,
+                               ValueRange{frame.index(0), frame.index(column)},
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
 }
 
 /// Quantizes a group that several threads share, and stores it with its scale.

@@ -45,6 +45,11 @@ Value loadElements(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,
                    Value factor = {}, bool nontemporal = false);
 
+/// Prefetches the first `count` elements of a head on a CPU, if those of a token
+/// lie beside each other.
+void prefetchElements(const Frame &frame, Value cache, const Place &place,
+                      Value head, int64_t count);
+
 /// How elements are stored.
 struct StoreOptions {
   /// Threads for which it does not hold store nothing; null for all of them.
