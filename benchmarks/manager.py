@@ -6,14 +6,12 @@ Behind each median are the least and the greatest median of a round.
 Both have prefix caching, pages of 16 tokens, sequences of up to 131,072, and contexts of 4,000. A decode step gives each
 sequence a token and its table of pages; ours also gathers what kernels get. Ours runs a second time with three groups of
 layers: full attention, a window of 1,024 tokens with sinks, and chunks of 8,192. A claim goes from token ids to pages, with
-vLLM's request and its hashes. The contenders are processes that take turns. vLLM runs without a GPU from the folder that
-its wheel is unpacked in, by the Python of an environment with torch and the packages that vLLM imports; without --vllm
-only ours is measured.
+vLLM's request and its hashes. The contenders are processes that take turns. vLLM's manager runs without a GPU.
 
 examples:
   scripts/bench manager
   scripts/bench manager --batches 256,1024,4096
-  scripts/bench manager --vllm /tmp/vllm --vllm-python /tmp/vllm-venv/bin/python --rounds 3
+  scripts/bench manager --vllm --rounds 3
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ import manager_works
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
+VLLM_PYTHON = FOLDER.parent / "build/vllm-venv/bin/python"
 
 
 class OurCache:
@@ -106,20 +105,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--batches", type=_parse_sizes, default=[256], metavar="N,…", help="sequences of a decode step (default: 256)")
     add("--runs", type=_parse_size, default=40, metavar="N", help="of each work in a round (default: %(default)s)")
     add("--rounds", type=_parse_size, default=1, metavar="N", help="processes of each (default: %(default)s)")
-    add("--vllm", type=Path, metavar="DIR", help="the folder of vLLM's unpacked wheel")
-    add("--vllm-python", default=sys.executable, metavar="FILE", help="the Python that vLLM runs in")
+    add("--vllm", action="store_true", help="measure vLLM's as well; gets it and PyTorch (7 GB) into build/")
     add("--worker", choices=OURS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
         times = manager_works.measure(OURS[options.worker], options.batches, options.runs)
         print(json.dumps({"name": options.worker, "times": times}))
         return 0
+    if options.vllm and not VLLM_PYTHON.exists():
+        sys.exit(f"error: there is no {VLLM_PYTHON}: scripts/bench makes it")
     sizes = [",".join(map(str, options.batches)), str(options.runs)]
     ours = [sys.executable, __file__, "--batches", sizes[0], "--runs", sizes[1], "--worker"]
     commands = [[*ours, name] for name in OURS]
     if options.vllm:
-        peer = FOLDER / "peers/vllm_manager.py"
-        commands.append([options.vllm_python, str(peer), str(options.vllm), *sizes])
+        commands.append([str(VLLM_PYTHON), str(FOLDER / "peers/vllm_manager.py"), *sizes])
     results = [run(command) for _ in range(options.rounds) for command in commands]
     print(render(results, options.batches))
     return 0

@@ -1,9 +1,8 @@
 """Times vLLM's KVCacheManager at the works of manager_works.py; prints JSON.
 
-vLLM's wheel needs no GPU for this: the folder that it is unpacked in, and an environment with torch and the packages
-that its imports ask for.
+It needs no GPU for this.
 
-Usage: vllm_manager.py FOLDER BATCH,… RUNS
+Usage: vllm_manager.py BATCH,… RUNS
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [sys.argv[1], str(Path(__file__).resolve().parent.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import manager_works
 import numpy as np
@@ -80,6 +79,6 @@ class VLLMCache:
 
 if __name__ == "__main__":
     init_none_hash(sha256)
-    batches = [int(batch) for batch in sys.argv[2].split(",")]
-    times = manager_works.measure(VLLMCache, batches, int(sys.argv[3]))
+    batches = [int(batch) for batch in sys.argv[1].split(",")]
+    times = manager_works.measure(VLLMCache, batches, int(sys.argv[2]))
     print(json.dumps({"name": f"vLLM {vllm.__version__}", "times": times}))

@@ -84,11 +84,17 @@ def test_sizes_that_make_no_batch(sizes, capsys):
     assert "expects a positive number" in capsys.readouterr().err
 
 
-def test_the_peer_says_what_it_needs(tmp_path):
+def test_the_peer_says_what_it_needs():
     done = subprocess.run(
-        [sys.executable, PEER, tmp_path, "3", "8"], capture_output=True, text=True
+        [sys.executable, PEER, "3", "8"], capture_output=True, text=True
     )
     assert done.returncode and "ModuleNotFoundError" in done.stderr
+
+
+def test_without_its_environment_the_peer_is_not_measured(monkeypatch, tmp_path):
+    monkeypatch.setattr(manager, "VLLM_PYTHON", tmp_path / "python")
+    with pytest.raises(SystemExit, match="error: there is no .*/python: scripts/bench"):
+        manager.main(["--vllm"])
 
 
 @pytest.mark.parametrize("name", manager.OURS)

@@ -5,9 +5,9 @@ The model knows tokens, and by brute force what a token reaches. Every token wri
 that follows from all before it, in all layers and heads of each group, and a state is the
 value of the last one: what lies in memory says whose it is.
 
-As a program, this runs histories until they have so many steps:
+As a program, this runs histories until they have so many steps, from a seed on:
 
-  PYTHONPATH=build/python build/venv/bin/python test/python/support/group_histories.py 1000000
+  PYTHONPATH=build/python build/venv/bin/python test/python/support/group_histories.py 1000000 0
 """
 
 import itertools
@@ -545,9 +545,9 @@ class GroupHistory:
         return blocks.shape[-1] * blocks.dtype.itemsize
 
 
-def main(steps):
+def main(steps, first_seed=0):
     events, done, start = Counter(), 0, time.monotonic()
-    for seed in itertools.count():
+    for seed in itertools.count(first_seed):
         if done >= steps:
             break
         groups = draw_groups(seed)
@@ -566,4 +566,4 @@ def main(steps):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))
