@@ -9,15 +9,18 @@ run.
 """
 
 import argparse
+import contextlib
+import dataclasses
 import hashlib
 import itertools
+import math
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -46,32 +49,42 @@ QUICK = Plan(
 SILENCE = 120.0  # seconds after which something is wrong
 
 # At which message what goes wrong: it is damaged, or what follows from it is said twice,
-# or a worker is killed behind it.
+# or a worker is killed behind it, or stops for a while: a slow one for less than a lease,
+# a late one for longer.
 FAULTS = (
     ("offer", "cut off"),
     ("offer", "another version"),
     ("offer", "twice"),
     ("arrived", "twice"),
     ("ended", "twice"),
-    ("offer", "prefill"),
-    ("offer", "decode"),
-    ("arrived", "prefill"),
-    ("arrived", "decode"),
-    ("ended", "prefill"),
-    ("ended", "decode"),
-    ("here", "decode"),
-    ("token", "decode"),
+    ("offer", "killed prefill"),
+    ("offer", "killed decode"),
+    ("arrived", "killed prefill"),
+    ("arrived", "killed decode"),
+    ("ended", "killed prefill"),
+    ("ended", "killed decode"),
+    ("here", "killed decode"),
+    ("token", "killed decode"),
+    ("offer", "slow prefill"),
+    ("offer", "slow decode"),
+    ("arrived", "slow prefill"),
+    ("ended", "slow decode"),
+    ("token", "slow decode"),
+    ("offer", "late decode"),
+    ("arrived", "late prefill"),
 )
+LEASE_SECONDS = 10.0  # where there are faults
+STOPS = {"slow": 1.0, "late": LEASE_SECONDS + 1}  # seconds
 
 
-@dataclass
+@dataclasses.dataclass
 class Request:
     """A prompt, what has been generated, and who works on it."""
 
     name: str
     prompt: np.ndarray
     limit: int
-    generated: list[int] = field(default_factory=list)
+    generated: list[int] = dataclasses.field(default_factory=list)
     prefill: "Process | None" = None
     decode: "Process | None" = None
 
@@ -98,6 +111,7 @@ class Process:
         )
         self._process.start()
         other.close()
+        self._wakes = math.inf
 
     def tell(self, *message: object) -> None:
         """Sends a message; one that is gone is noticed when its pipe is read."""
@@ -109,8 +123,23 @@ class Process:
     def kill(self) -> None:
         self._process.kill()
 
+    def stop(self, seconds: float) -> None:
+        """Makes it do nothing for a while; ``go_on`` ends that."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+        self._wakes = time.monotonic() + seconds
+
+    def go_on(self, at_once: bool = False) -> float:
+        """Lets it go on if it is time. Returns the seconds until then."""
+        left = max(self._wakes - time.monotonic(), 0.0)
+        if self._wakes < math.inf and (at_once or not left):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGCONT)
+            self._wakes = math.inf
+        return left
+
     def end(self) -> None:
         self.pipe.close()
+        self.go_on(at_once=True)
         self._process.join(5)
         self._process.kill()
 
@@ -128,6 +157,9 @@ class Router:
         self._plan = plan
         self.faults = list(faults)
         self._told: tuple[Process, tuple[object, ...]] | None = None
+        self._stop: dict[str, float] = (
+            {}
+        )  # seconds, by the kind of the worker told next
         self._numbers = itertools.count()
         self._requests = {request.name: request for request in requests}
         self.counts: Counter[str] = Counter()
@@ -156,8 +188,9 @@ class Router:
         missing = set(self._requests)
         while missing:
             pipes = {process.pipe: process for process in self.processes}
-            ready = wait(list(pipes), timeout=SILENCE)
-            if not ready:
+            stopped = min(process.go_on() for process in self.processes)
+            ready = wait(list(pipes), timeout=min(stopped, SILENCE))
+            if not ready and stopped > SILENCE:
                 fail(f"no worker has said anything for {SILENCE:g} s")
             for pipe in ready:
                 process = pipes[pipe]
@@ -181,13 +214,18 @@ class Router:
         ends = {"prefill": request.prefill, "decode": request.decode}
         if fault in ("cut off", "another version"):
             rest[0] = damage(rest[0], fault)
+        how, _, end = (fault or "").partition(" ")
         self._told = None
+        self._stop = {end: STOPS[how]} if how in STOPS else {}
         getattr(self, f"_on_{kind}")(request, *rest)
-        if fault in ends:
-            victim = getattr(request, fault) or ends[fault]
+        if end in ends:
+            victim = getattr(request, end) or ends[end]
             if victim is None or request.is_done:
                 return  # the next such message has it
-            self._kill(victim)
+            if how == "killed":
+                self._kill(victim)
+            elif self._stop:  # it was told nothing
+                victim.stop(STOPS[how])
         elif fault == "twice" and self._told:
             process, message = self._told
             process.tell(*message)
@@ -197,6 +235,8 @@ class Router:
         self.faults.remove((kind, fault))
 
     def _tell(self, process: Process, *message: object) -> None:
+        if seconds := self._stop.pop(process.kind, None):
+            process.stop(seconds)  # before it hears
         process.tell(*message)
         self._told = process, message
 
@@ -368,7 +408,7 @@ def main() -> int:
         "--faults",
         action="store_true",
         help="instead of two deaths: messages that are cut off, of another version and"
-        " said twice, and the death of each worker at each message",
+        " said twice, and workers that die, are slow, or outlast a lease, at each message",
     )
     parser.add_argument("--quick", action="store_true", help="a smaller model")
     options = parser.parse_args()
@@ -377,6 +417,8 @@ def main() -> int:
     except (ImportError, transfer.TransferError) as error:
         fail(error)
     plan = QUICK if options.quick else PLAN
+    if options.faults:
+        plan = dataclasses.replace(plan, lease_seconds=LEASE_SECONDS)
     agrees = True
     for workers in [options.workers] if options.workers else [1, 2]:
         requests = make_requests(plan, options.prompts)

@@ -20,7 +20,6 @@ from kvcache import transfer
 from transformer import Sizes, Transformer, rope_table
 
 SEED = 2026
-LEASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Plan:
     pages: int
     batch_size: int
     longest: int
+    lease_seconds: float = 60.0
 
 
 class Worker:
@@ -122,9 +122,8 @@ class Prefill(Worker):
         request, tokens = self._waiting.popleft()
         self.cache.claim(request, tokens)
         (token,) = self.compute([request])
-        lease = self._leases[request] = self.cache.export(
-            request, seconds=LEASE_SECONDS
-        )
+        seconds = self.plan.lease_seconds
+        lease = self._leases[request] = self.cache.export(request, seconds=seconds)
         self.cache.release(request)  # the lease has the pages
         message = transfer.offer(self.cache, lease, self.transport)
         self.pipe.send(("offer", request, message, int(token)))

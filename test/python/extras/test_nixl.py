@@ -143,7 +143,7 @@ def test_the_example_survives_a_fault_at_every_message():
     command = [sys.executable, example, "--quick", "--workers", "1", "--faults"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "13 of 13 faults" in result.stdout and "agrees with" in result.stdout
+    assert "20 of 20 faults" in result.stdout and "agrees with" in result.stdout
 
 
 if __name__ == "__main__":
