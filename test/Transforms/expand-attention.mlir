@@ -87,6 +87,31 @@ func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !c
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+
+// A scale of a token is multiplied by scores and weights, and static scales by queries and outputs.
+// CHECK-LABEL: func.func @scale_tokens(
+// CHECK:         kvcache.load_quantized %arg1
+// CHECK:         kvcache.dequantize %{{.*}}, %cst{{.*}} : vector<16xf8E4M3FN>, f32 -> vector<16xf32>
+// CHECK:         kvcache.load_scale %arg1
+// CHECK:         kvcache.load_scale %arg2
+// GPU-LABEL: func.func @scale_tokens(
+// GPU:         kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// GPU:         %[[SCALES:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
+// GPU:         %[[SCALE:.*]] = kvcache.load_scale %arg1
+// GPU:         kvcache.dequantize %{{.*}}, %cst{{.*}} : vector<16xf8E4M3FN>, f32 -> vector<16xbf16>
+// GPU:         kvcache.tile_store %[[SCALE]], %[[SCALES]]
+// GPU:         kvcache.tile_load %[[SCALES]]{{.*}} -> vector<2xf32>
+func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                        %out: memref<?x32x128xbf16>, %static: f32) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 

@@ -373,6 +373,11 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
     finite may also make such rows of its block NaN that do not see it.
 
+    Where all elements of a head of a token have one scale, of f32 or 8 bits and
+    without zero points, scores and weights are multiplied by it in f32, and
+    elements are not rounded. Weights of f16 on tensor cores are not scaled:
+    values are.
+
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
       the sizes of heads and elements are static.

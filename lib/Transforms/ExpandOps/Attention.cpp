@@ -15,7 +15,6 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -114,7 +113,9 @@ Value AttentionBase::getFactor() {
 }
 
 Value AttentionBase::getFactor(Value factor, Value queryHead) {
-  Value scale = loadStaticScale(frame, op.getQueryScale(), queryHead);
+  if (Value scale = loadStaticScale(frame, op.getQueryScale(), queryHead))
+    factor = f.mul(factor, scale);
+  Value scale = loadStaticScale(frame, op.getKeyScale(), head);
   return scale ? f.mul(factor, scale) : factor;
 }
 
@@ -142,7 +143,11 @@ Value AttentionBase::getQuotient(const RowSum &sum, Value queryHead) {
   Value total = sum.total;
   if (Value scale = loadStaticScale(frame, op.getOutScale(), queryHead))
     total = f.mul(total, scale);
-  return f.select(f.isZero(sum.total), f.constant(0), f.div(sum.factor, total));
+  Value factor = sum.factor;
+  Value ofValues = op.getValueCache() ? op.getValueScale() : op.getKeyScale();
+  if (Value scale = loadStaticScale(frame, ofValues, head))
+    factor = f.mul(factor, scale);
+  return f.select(f.isZero(sum.total), f.constant(0), f.div(factor, total));
 }
 
 void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
@@ -159,14 +164,6 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
   });
 }
 
-Value AttentionBase::loadKeyScale(Value head) {
-  return loadStaticScale(frame, op.getKeyScale(), head);
-}
-
-Value AttentionBase::loadValueScale(Value head) {
-  return loadStaticScale(frame, op.getValueScale(), head);
-}
-
 Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
                             int64_t stride) {
   for (int64_t offset = stride; offset < size * stride; offset *= 2) {
@@ -177,16 +174,6 @@ Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
     value = isMax ? f.max(value, other) : f.add(value, other);
   }
   return value;
-}
-
-int64_t AttentionBase::getLanes(Value cache, int64_t size, int64_t most) {
-  auto type = cast<CacheTypeInterface>(cache.getType());
-  // Groups of one element do not limit loads.
-  int64_t granularity = type.isQuantized() && type.getGranularity() > 1
-                            ? type.getGranularity()
-                            : most;
-  return std::max(std::gcd(std::gcd(most, size), granularity),
-                  type.getLanesPerStored());
 }
 
 void kvcache::expand(AttentionOp op, const Frame &frame) {

@@ -70,27 +70,21 @@ protected:
   /// What queries are multiplied by: scores are in base 2, or with a soft cap
   /// arguments of the tanh.
   Value getFactor();
-  /// The factor, with the scale of the queries of a head.
+  /// The factor, with the static scales of the keys and the queries of a head.
   Value getFactor(Value factor, Value queryHead);
   /// Scores in base 2 of the products of queries and keys.
   Value bend(Value products);
 
   /// Adds the sink of a head, if there are sinks.
   RowSum addSink(const RowSum &sum, Value queryHead);
-  /// What the weighted values of a row are multiplied by; 0 without tokens.
+  /// What the weighted values of a row are multiplied by, with the static scale
+  /// of values; 0 without tokens.
   Value getQuotient(const RowSum &sum, Value queryHead);
   /// Stores the logarithm of a row, if there is room for it.
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
 
-  /// The static scales of a head, or null.
-  Value loadKeyScale(Value head);
-  Value loadValueScale(Value head);
-
   /// Sums, or maxima, over `size` lanes of a warp that are `stride` apart.
   Value reduce(Value value, bool isMax, int64_t size, int64_t stride);
-
-  /// The elements of a head that are read at once.
-  int64_t getLanes(Value cache, int64_t size, int64_t most);
 
   AttentionOp op;
   Frame frame;
@@ -98,6 +92,8 @@ protected:
   Location loc;
   DeviceMath f;
   int64_t heads, group, keySize, valueSize;
+  /// The head of the caches that is computed.
+  Value head;
 };
 
 void expandForCPU(AttentionOp op, const Frame &frame);

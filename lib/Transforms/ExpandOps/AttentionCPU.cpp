@@ -108,6 +108,14 @@ private:
     totals = allocate({chunk * block});
     keyTile = allocate({kTile, keySize});
     valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
+    auto allocateScales = [&](Value cache) {
+      return hasTokenScales(cast<CacheTypeInterface>(cache.getType()))
+                 ? allocate({kTile})
+                 : Value();
+    };
+    keyScales = allocateScales(op.getKeyCache());
+    valueScales =
+        op.getValueCache() ? allocateScales(op.getValueCache()) : keyScales;
     if (op.getRows())
       ids = memref::AllocaOp::create(
           builder, loc, MemRefType::get(kTile, builder.getI32Type()));
@@ -145,8 +153,6 @@ private:
     Value lastToken = frame.sub(to, one);
     frame.loop(from, to, frame.index(kTile), [&](Value tile) {
       forHeads([&] {
-        keyScale = loadKeyScale(head);
-        valueScale = loadValueScale(head);
         loadTiles(tile, lastToken);
         forRows(first, count, together, [&](const Row &row) {
           TokenRange seen = getSeen(rows, row.i);
@@ -181,6 +187,12 @@ private:
     vector::StoreOp::create(builder, loc, value, memref, ValueRange{row, d});
   }
 
+  /// The scales of the tokens of the tile.
+  Value loadScales(Value scales) {
+    return vector::LoadOp::create(builder, loc, f.vectorOf(kTile), scales,
+                                  frame.index(0));
+  }
+
   /// Runs `body` with the first element of each piece of a row.
   void forPieces(int64_t size, int64_t lanes, function_ref<void(Value)> body) {
     frame.loop(frame.index(0), frame.index(size), frame.index(lanes), body);
@@ -193,18 +205,14 @@ private:
   /// Converts tokens from `tile` on to f32. Those behind the last are copies of
   /// it, and those of negative ids zeros.
   void loadTiles(Value tile, Value lastToken) {
-    frame.loop(
-        frame.index(0), frame.index(kTile), frame.index(1), [&](Value j) {
-          prefetch(tile, j, lastToken);
-          Value token = frame.min(frame.add(tile, j), lastToken);
-          if (op.getRows())
-            return loadRowOfId(token, j);
-          Place place = getPlace(rows, token, Value());
-          loadToken(j, [&](Value cache, Value d, int64_t lanes, Value scale) {
-            return loadElements(frame, cache, place, head, d, lanes,
-                                builder.getF32Type(), scale);
-          });
-        });
+    frame.loop(frame.index(0), frame.index(kTile), frame.index(1),
+               [&](Value j) {
+                 prefetch(tile, j, lastToken);
+                 Value token = frame.min(frame.add(tile, j), lastToken);
+                 if (op.getRows())
+                   return loadRowOfId(token, j);
+                 loadToken(j, getPlace(rows, token, Value()));
+               });
     if (!op.getRows())
       return;
     Value given = vector::LoadOp::create(
@@ -240,35 +248,33 @@ private:
     scf::IfOp::create(
         builder, loc, frame.less(id, frame.index(0)),
         [&](OpBuilder &, Location) {
-          loadToken(j, [&](Value, Value, int64_t lanes, Value) {
-            return f.constant(f.vectorOf(lanes), 0);
-          });
+          loadToken(j, std::nullopt);
           scf::YieldOp::create(builder, loc);
         },
         [&](OpBuilder &, Location) {
-          Place place = getPlace(rows, column, id);
-          loadToken(j, [&](Value cache, Value d, int64_t lanes, Value scale) {
-            return loadElements(frame, cache, place, head, d, lanes,
-                                builder.getF32Type(), scale);
-          });
+          loadToken(j, getPlace(rows, column, id));
           scf::YieldOp::create(builder, loc);
         });
   }
 
-  /// Stores row `j` of the tiles.
-  void loadToken(
-      Value j,
-      function_ref<Value(Value cache, Value d, int64_t lanes, Value scale)>
-          load) {
-    forPieces(keySize, keyLanes, [&](Value d) {
-      storeVector(load(op.getKeyCache(), d, keyLanes, keyScale), keyTile, j, d);
-    });
-    if (!op.getValueCache())
-      return;
-    forPieces(valueSize, valueLanes, [&](Value d) {
-      storeVector(load(op.getValueCache(), d, valueLanes, valueScale),
-                  valueTile, j, d);
-    });
+  /// Stores row `j` of the tiles: a token, or zeros.
+  void loadToken(Value j, const std::optional<Place> &place) {
+    auto load = [&](Value cache, Value tile, Value scales, int64_t size,
+                    int64_t lanes) {
+      forPieces(size, lanes, [&](Value d) {
+        storeVector(place ? loadUnscaled(frame, cache, *place, head, d, lanes,
+                                         builder.getF32Type())
+                          : f.constant(f.vectorOf(lanes), 0),
+                    tile, j, d);
+      });
+      if (scales)
+        store(place ? loadTokenScale(frame, cache, *place, head)
+                    : f.constant(0),
+              scales, j);
+    };
+    load(op.getKeyCache(), keyTile, keyScales, keySize, keyLanes);
+    if (op.getValueCache())
+      load(op.getValueCache(), valueTile, valueScales, valueSize, valueLanes);
   }
 
   //===--------------------------------------------------------------------===//
@@ -307,6 +313,9 @@ private:
       Value total = f.fma(load(totals, inBlock), shrink, f.sumOf(weight));
       store(newMax, maxima, inBlock);
       store(total, totals, inBlock);
+      if (valueScales)
+        weight = f.select(isSeen, f.mul(weight, loadScales(valueScales)),
+                          f.constant(f.vectorOf(kTile), 0));
       weights.push_back(weight);
       shrinks.push_back(shrink);
     }
@@ -377,8 +386,12 @@ private:
     for (int64_t first = 0; first < kTile; first += columns)
       addProducts(row, first, products);
     SmallVector<Value> scores;
-    for (ArrayRef<Value> ofRow : products)
-      scores.push_back(bend(f.sumsOf(ofRow)));
+    for (ArrayRef<Value> ofRow : products) {
+      Value sums = f.sumsOf(ofRow);
+      if (keyScales)
+        sums = f.mul(sums, loadScales(keyScales));
+      scores.push_back(bend(sums));
+    }
     return scores;
   }
 
@@ -471,9 +484,10 @@ private:
   /// and rows of a block of each.
   int64_t chunk, block;
   Value queries, sums, maxima, totals, keyTile, valueTile;
-  Value factor, headsAtOnce, firstHead, head, firstOfHead;
+  /// The scales of the tokens of the tiles, or null.
+  Value keyScales, valueScales;
+  Value factor, headsAtOnce, firstHead, firstOfHead;
   QueryRows rows;
-  Value keyScale, valueScale;
   /// The ids of the columns of the tile, and which are not negative; null
   /// unless rows are sparse.
   Value ids, isGiven;

@@ -127,7 +127,6 @@ private:
         rows = getRowsOfSequence(frame.findSequence(op.getRowOffsets(), row));
         i = frame.sub(row, rows.first);
       }
-      loadScales();
       loadQueries();
       endRows(addRange(getSeen(rows, i), i));
     });
@@ -213,7 +212,6 @@ private:
     frame.runIf(frame.below(part, parts), [&] {
       Value from = frame.add(seen.from, frame.mul(part, size));
       Value to = frame.min(seen.to, frame.add(from, size));
-      loadScales();
       loadQueries();
       Sums sums = addRange({from, to}, i);
       Value isAlone = frame.equal(parts, one);
@@ -374,11 +372,6 @@ private:
                                        valuePieces);
   }
 
-  void loadScales() {
-    keyScale = loadKeyScale(head);
-    valueScale = loadValueScale(head);
-  }
-
   Value getElement(int64_t piece) {
     Value first = frame.mul(lane, plan.width);
     return frame.add(first, frame.index(piece * plan.lanes * plan.width));
@@ -411,9 +404,10 @@ private:
   // Tokens
   //===--------------------------------------------------------------------===//
 
-  /// A token of the lane, its pieces, and whether the row sees it.
+  /// A token of the lane, its pieces, whether the row sees it, and the scales
+  /// of the token, or null.
   struct Token {
-    Value isSeen;
+    Value isSeen, keyScale, valueScale;
     SmallVector<Value> key, value;
   };
 
@@ -442,18 +436,22 @@ private:
       restrict(isUnmasked(rows, i, number));
     Place place = getPlace(rows, number, id);
     Type f32 = builder.getF32Type();
-    auto load = [&](Value cache, int64_t pieces, Value scale) {
+    auto load = [&](Value cache, int64_t pieces, Value &scale) {
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
-        values.push_back(loadElements(frame, cache, place, head, getElement(p),
-                                      plan.width, f32, scale, isReadOnce()));
+        values.push_back(loadUnscaled(frame, cache, place, head, getElement(p),
+                                      plan.width, f32, isReadOnce()));
+      if (hasTokenScales(cast<CacheTypeInterface>(cache.getType())))
+        scale = loadTokenScale(frame, cache, place, head);
       return values;
     };
-    token.key = load(op.getKeyCache(), keyPieces, keyScale);
-    token.value =
-        op.getValueCache()
-            ? load(op.getValueCache(), valuePieces, valueScale)
-            : SmallVector<Value>(ArrayRef(token.key).take_front(valuePieces));
+    token.key = load(op.getKeyCache(), keyPieces, token.keyScale);
+    if (op.getValueCache()) {
+      token.value = load(op.getValueCache(), valuePieces, token.valueScale);
+    } else {
+      token.value.append(token.key.begin(), token.key.begin() + valuePieces);
+      token.valueScale = token.keyScale;
+    }
     return token;
   }
 
@@ -475,6 +473,8 @@ private:
           products ? f.fma(q, token.key[p], products) : f.mul(q, token.key[p]);
     }
     Value sum = reduce(f.sumOf(products), /*isMax=*/false, plan.lanes, 1);
+    if (token.keyScale)
+      sum = f.mul(sum, token.keyScale);
     return f.select(token.isSeen, bend(sum), f.constant(kLowest));
   }
 
@@ -522,6 +522,9 @@ private:
       Value weight =
           f.select(token.isSeen, f.exp2(f.sub(score, next[g])), f.constant(0));
       total = f.add(total, weight);
+      if (token.valueScale)
+        weight = f.select(token.isSeen, f.mul(weight, token.valueScale),
+                          f.constant(0));
       // What an id of -1 stands for may be no number.
       Value none = f.constant(f.vectorOf(plan.width), 0);
       for (auto [piece, value] : llvm::zip_equal(pieces, token.value))
@@ -566,7 +569,7 @@ private:
   Value splitUnits;
   /// The lane among those of a token, and the token of the warp.
   Value thread, lane, ofWarp;
-  Value row, head, firstHead, keyScale, valueScale;
+  Value row, firstHead;
   QueryRows rows;
   /// Pieces of the query of each head of the warp.
   SmallVector<Value> queries;

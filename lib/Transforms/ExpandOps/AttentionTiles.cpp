@@ -8,8 +8,7 @@
 
 #include "Attention.h"
 #include "TensorCores.h"
-#include "kvcache/IR/CopyOps.h"
-#include "kvcache/IR/PipeOps.h"
+#include "TiledCache.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,10 +24,8 @@ namespace {
 
 /// Query rows of a warp: those of a product.
 constexpr int64_t kRowsOfWarp = 16;
-/// Elements of 16 bits that a thread stores into a tile at once.
+/// Elements of 16 bits that a thread stores into the tile of queries at once.
 constexpr int64_t kUnit = 8;
-/// Loads of a thread that are under way at once, of elements that it converts.
-constexpr int64_t kLoads = 4;
 /// Bytes of tiles that every chip from sm_80 on has room for.
 constexpr int64_t kMostBytes = 96 << 10;
 /// Elements of a key up to which a warp keeps its queries in registers.
@@ -55,8 +52,9 @@ public:
       : AttentionBase(op, frame), blockRows(blockRows), plan(makePlan()),
         packed(getDivisorUpTo(group, blockRows)), perBlock(blockRows / packed),
         parts(valueSize > kMostSums ? 2 : 1), partSize(valueSize / parts),
-        keys{op.getKeyCache(), op.getTileElement(op.getKeyCache()), keySize},
-        values{op.getValues(), op.getTileElement(op.getValues()), valueSize} {}
+        keys(makeTiles(op.getKeyCache(), keySize,
+                       /*isWeighed=*/!op.getValueCache())),
+        values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)) {}
 
   void expand() {
     // The tiles of a sequence begin at `first row / perBlock + its number`.
@@ -81,21 +79,6 @@ public:
   }
 
 private:
-  /// Keys or values.
-  struct Side {
-    Value cache;
-    /// What elements are in tiles.
-    Type lane;
-    int64_t size;
-    /// A pipe of tiles that copies fill, or a tile that threads fill.
-    Value pipe = {}, tile = {};
-    /// The static scale, or null.
-    Value scale = {};
-  };
-  /// Elements of a row of a tile, from `d` on.
-  struct Unit {
-    Value row, d, elements;
-  };
   /// One of the two rows of a lane.
   struct Row {
     /// Among those of the sequence, and among all.
@@ -116,10 +99,19 @@ private:
 
   int64_t getThreads() const { return blockRows / kRowsOfWarp * parts * kWarp; }
 
-  /// The caches that have tiles.
-  SmallVector<Side *> getSides() {
-    return op.getValueCache() ? SmallVector<Side *>{&keys, &values}
-                              : SmallVector<Side *>{&keys};
+  TiledCache makeTiles(Value cache, int64_t size, bool isWeighed) {
+    FloatType lane = op.getTileElement(cache);
+    // Scales may make weights of f16 infinite.
+    bool unscaled = hasTokenScales(cast<CacheTypeInterface>(cache.getType())) &&
+                    !(isWeighed && lane.isF16());
+    return TiledCache(frame, cache, lane, size, plan.tokens, plan.stages,
+                      getThreads(), unscaled);
+  }
+
+  /// The caches that have tiles: latent rows are keys and values.
+  SmallVector<TiledCache *> getSides() {
+    return op.getValueCache() ? SmallVector<TiledCache *>{&keys, &values}
+                              : SmallVector<TiledCache *>{&keys};
   }
 
   //===--------------------------------------------------------------------===//
@@ -175,11 +167,7 @@ private:
     firstRow = frame.mul(frame.div(warp, parts), kRowsOfWarp);
     firstSum = frame.mul(frame.rem(warp, parts), partSize);
     column = frame.mul(frame.rem(lane, 4), 2);
-    keys.scale = loadKeyScale(head);
-    values.scale = op.getValueCache() ? loadValueScale(head) : keys.scale;
     Value factor = getFactor();
-    if (keys.scale)
-      factor = f.mul(factor, keys.scale);
     Value ofWarp = frame.add(firstRow, frame.div(lane, 4));
     lanes = {makeRow(ofWarp, factor),
              makeRow(frame.add(ofWarp, frame.index(8)), factor)};
@@ -193,18 +181,19 @@ private:
   /// Stores the queries of the block in their tile, and loads fragments.
   void loadQueries() {
     int64_t units = keySize / kUnit;
-    frame.loop(
-        thread, frame.index(blockRows * units), frame.index(getThreads()),
-        [&](Value unit) {
-          Value ofBlock = frame.div(unit, units);
-          Value d = frame.mul(frame.rem(unit, units), kUnit);
-          auto [i, queryHead] = getRow(ofBlock);
-          Value row = frame.add(rows.first, i);
-          checkRow(row);
-          Value q = loadDense(frame, op.getQ(), {row, queryHead}, d, kUnit);
-          TileStoreOp::create(builder, loc, convertLanes(frame, q, keys.lane),
-                              queryTile, ofBlock, d);
-        });
+    frame.loop(thread, frame.index(blockRows * units),
+               frame.index(getThreads()), [&](Value unit) {
+                 Value ofBlock = frame.div(unit, units);
+                 Value d = frame.mul(frame.rem(unit, units), kUnit);
+                 auto [i, queryHead] = getRow(ofBlock);
+                 Value row = frame.add(rows.first, i);
+                 checkRow(row);
+                 Value q =
+                     loadDense(frame, op.getQ(), {row, queryHead}, d, kUnit);
+                 TileStoreOp::create(builder, loc,
+                                     convertLanes(frame, q, keys.getLane()),
+                                     queryTile, ofBlock, d);
+               });
     gpu::BarrierOp::create(builder, loc);
     queries.clear();
     if (keySize <= kMostKept)
@@ -223,56 +212,41 @@ private:
   // Tiles
   //===--------------------------------------------------------------------===//
 
-  /// Whether elements are in tiles as they are in the cache, in whole rows.
-  static bool isCopied(const Side &side) {
-    auto type = cast<CacheTypeInterface>(side.cache.getType());
-    return type.getElementType() == side.lane && !type.isQuantized() &&
-           !type.getLayout();
-  }
-
   void allocate() {
-    auto allocateTile = [&](TileType type) {
-      return AllocTileOp::create(builder, loc, type, IntegerAttr());
-    };
-    queryTile =
-        allocateTile(TensorCores::getTile(keys.lane, blockRows, keys.size));
-    for (Side *side : getSides()) {
-      TileType type = TensorCores::getTile(side->lane, plan.tokens, side->size);
-      if (isCopied(*side))
-        side->pipe = PipeOp::create(
-            builder, loc,
-            PipeType::get(builder.getContext(), plan.stages, {type}, 0));
-      else
-        side->tile = allocateTile(type);
-    }
+    queryTile = AllocTileOp::create(
+        builder, loc, TensorCores::getTile(keys.getLane(), blockRows, keySize),
+        IntegerAttr());
+    for (TiledCache *side : getSides())
+      side->allocate();
   }
 
   /// Finds the tiles of tokens that rows of the block see.
   void findTokens() {
     Value last = frame.sub(frame.add(first, count), frame.index(1));
     TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
-    all = {ofFirst.from, ofLast.to};
+    TokenRange all{ofFirst.from, ofLast.to};
     seenByAll = {ofLast.from, ofFirst.to};
-    alignment = plan.tokens;
+    int64_t alignment = plan.tokens;
     if (op.getWindow() || op.getChunk()) {
       // A tile may begin in front of what rows see, but not in another page.
       int64_t pageSize =
           cast<CacheTypeInterface>(op.getKeyCache().getType()).getPageSize();
       int64_t ofValues =
-          cast<CacheTypeInterface>(values.cache.getType()).getPageSize();
+          cast<CacheTypeInterface>(op.getValues().getType()).getPageSize();
       bool isKnown =
           !ShapedType::isDynamic(pageSize) && !ShapedType::isDynamic(ofValues);
       alignment =
           isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
       all.from = frame.sub(all.from, frame.rem(all.from, alignment));
     }
-    Value tokens = frame.max(frame.sub(all.to, all.from), frame.index(0));
+    Value count = frame.max(frame.sub(all.to, all.from), frame.index(0));
     tiles =
-        frame.div(frame.add(tokens, frame.index(plan.tokens - 1)), plan.tokens);
+        frame.div(frame.add(count, frame.index(plan.tokens - 1)), plan.tokens);
+    tokens = {rows.batch, head, all, alignment};
   }
 
   Value getToken(Value tile) {
-    return frame.add(all.from, frame.mul(tile, plan.tokens));
+    return frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
   }
 
   void startCopies() {
@@ -282,96 +256,12 @@ private:
 
   /// Copies a tile of keys and one of values, if there is such a tile.
   void produce(Value tile) {
-    if (!keys.pipe && !values.pipe)
+    if (!llvm::any_of(getSides(), [](auto *side) { return side->isCopied(); }))
       return;
     frame.runIf(frame.below(tile, tiles), [&] {
-      Value token = getToken(tile);
-      Value valid = frame.sub(all.to, token);
-      for (const Side *side : getSides()) {
-        if (!side->pipe)
-          continue;
-        auto op = ProduceOp::create(builder, loc, side->pipe, tile);
-        OpBuilder::InsertionGuard guard(builder);
-        auto pipe = cast<PipeType>(side->pipe.getType());
-        Block *body =
-            builder.createBlock(&op.getBody(), {}, pipe.getTiles()[0], {loc});
-        AsyncLoadTileOp::create(
-            builder, loc, side->cache, rows.batch, head, token, frame.index(0),
-            valid, body->getArgument(0), /*descriptor=*/Value(),
-            builder.getI64IntegerAttr(alignment), CopyKindAttr());
-        YieldOp::create(builder, loc);
-      }
+      for (const TiledCache *side : getSides())
+        side->copy(tile, getToken(tile), tokens);
     });
-  }
-
-  /// Stores a tile of a cache whose elements threads convert. Behind the last
-  /// token, it has the last again.
-  void fill(const Side &side, Value tile) {
-    if (side.pipe)
-      return;
-    auto type = cast<CacheTypeInterface>(side.cache.getType());
-    int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-    int64_t width = getLanes(side.cache, side.size,
-                             std::min<int64_t>(2 * kUnit, 128 / bits));
-    int64_t units = side.size / width, all = plan.tokens * units;
-    int64_t loads = std::clamp<int64_t>(all / getThreads(), 1, kLoads);
-    int64_t step = loads * getThreads();
-    Value firstToken = getToken(tile);
-    frame.loop(
-        frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
-          SmallVector<Unit> loaded;
-          for (int64_t i = 0; i < loads; ++i) {
-            Value ofStep = frame.add(thread, frame.index(i * getThreads()));
-            loaded.push_back(
-                loadUnit(side, firstToken, width, frame.add(base, ofStep)));
-          }
-          for (const Unit &unit : loaded) {
-            Value isInTile;
-            if (all % step)
-              isInTile = frame.below(unit.row, frame.index(plan.tokens));
-            runIfGiven(frame, isInTile, [&] { storeUnit(side, unit); });
-          }
-        });
-  }
-
-  Unit loadUnit(const Side &side, Value firstToken, int64_t width,
-                Value number) {
-    int64_t units = side.size / width;
-    Value row = frame.div(number, units);
-    Value d = frame.mul(frame.rem(number, units), width);
-    Value last = frame.sub(all.to, frame.index(1));
-    Value token = frame.min(frame.add(firstToken, row), last);
-    Place place = getPlace(rows, token, Value());
-    return {row, d,
-            loadElements(frame, side.cache, place, head, d, width, side.lane)};
-  }
-
-  void storeUnit(const Side &side, const Unit &unit) {
-    int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
-    for (int64_t i = 0; i < width; i += kUnit) {
-      Value elements = unit.elements;
-      if (width > kUnit)
-        elements = vector::ExtractStridedSliceOp::create(
-            builder, loc, elements, ArrayRef<int64_t>{i},
-            ArrayRef<int64_t>{kUnit}, ArrayRef<int64_t>{1});
-      TileStoreOp::create(builder, loc, elements, side.tile, unit.row,
-                          frame.add(unit.d, frame.index(i)));
-    }
-  }
-
-  /// Runs `body` with a tile of keys or values.
-  State use(const Side &side, Value tile, size_t numResults,
-            function_ref<State(Value)> body) {
-    if (!side.pipe)
-      return body(side.tile);
-    SmallVector<Type> types(numResults, builder.getF32Type());
-    auto consume = ConsumeOp::create(builder, loc, types, side.pipe, tile);
-    OpBuilder::InsertionGuard guard(builder);
-    auto pipe = cast<PipeType>(side.pipe.getType());
-    Block *block =
-        builder.createBlock(&consume.getBody(), {}, pipe.getTiles()[0], {loc});
-    YieldOp::create(builder, loc, body(block->getArgument(0)));
-    return State(consume.getResults());
   }
 
   //===--------------------------------------------------------------------===//
@@ -388,7 +278,7 @@ private:
             cores->load(tile, frame.index(token), frame.index(d), false);
         for (int64_t half = 0; half < 2; ++half)
           accumulate(scores, token / 2 + 4 * half, query, key[half],
-                     key[half + 2], keys.lane);
+                     key[half + 2], keys.getLane());
       }
     }
     return scores;
@@ -465,7 +355,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   Value getReference(Value max) {
-    return values.lane.isF16() ? f.sub(max, f.constant(kHalfBias)) : max;
+    return values.getLane().isF16() ? f.sub(max, f.constant(kHalfBias)) : max;
   }
 
   State addTokens() {
@@ -481,22 +371,23 @@ private:
 
   State addTile(Value tile, State state) {
     produce(frame.add(tile, frame.index(plan.stages - 1)));
-    SmallVector<Side *> sides = getSides();
-    if (llvm::any_of(sides, [](Side *side) { return !side->pipe; })) {
+    SmallVector<TiledCache *> sides = getSides();
+    if (!llvm::all_of(sides, [](auto *side) { return side->isCopied(); })) {
       gpu::BarrierOp::create(builder, loc);
-      for (const Side *side : sides)
-        fill(*side, tile);
+      for (const TiledCache *side : sides)
+        side->fill(thread, getToken(tile), tokens);
       gpu::BarrierOp::create(builder, loc);
     }
     if (!op.getValueCache())
-      return use(keys, tile, state.size(), [&](Value keyTile) {
+      return keys.use(tile, state.size(), [&](Value keyTile) {
         auto weights = weigh(computeScores(keyTile), tile, state);
         return addValues(keyTile, weights, state);
       });
-    State scores = use(keys, tile, plan.tokens / 2,
-                       [&](Value keyTile) { return computeScores(keyTile); });
+    State scores = keys.use(tile, plan.tokens / 2, [&](Value keyTile) {
+      return computeScores(keyTile);
+    });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
-    return use(values, tile, state.size(), [&](Value valueTile) {
+    return values.use(tile, state.size(), [&](Value valueTile) {
       return addValues(valueTile, weights, state);
     });
   }
@@ -504,6 +395,8 @@ private:
   /// The weights of the scores of a tile, as left operands. Updates maxima and
   /// totals, and scales the sums.
   SmallVector<Fragment> weigh(State scores, Value tile, State &state) {
+    if (keys.isUnscaled())
+      scale(scores, keys);
     for (auto [i, score] : llvm::enumerate(scores))
       score = bend(f.mul(score, lanes[i / 2 % 2].factor));
     scores = mask(scores, getToken(tile));
@@ -526,14 +419,30 @@ private:
         for (int64_t e = 0; e < 2; ++e)
           state[i + e] = f.mul(state[i + e], shrink);
     }
+    // Those of values that are keys are beside these.
+    const TiledCache &ofValues = op.getValueCache() ? values : keys;
+    if (ofValues.isUnscaled())
+      scale(scores, ofValues);
     SmallVector<Fragment> weights;
     for (int64_t i = 0; i < plan.tokens / 2; i += 8) {
       Fragment &fragment = weights.emplace_back();
       for (auto [p, pair] : llvm::enumerate(fragment))
-        pair =
-            cores->pack(scores[i + 2 * p], scores[i + 2 * p + 1], values.lane);
+        pair = cores->pack(scores[i + 2 * p], scores[i + 2 * p + 1],
+                           values.getLane());
     }
     return weights;
+  }
+
+  /// Multiplies scores or weights by the scales of their tokens.
+  void scale(State &scores, const TiledCache &tiles) {
+    for (int64_t i = 0; i < plan.tokens / 2; i += 4) {
+      Value scales = tiles.getScales(frame.add(column, frame.index(2 * i)));
+      for (int64_t e = 0; e < 2; ++e) {
+        Value scale = vector::ExtractOp::create(builder, loc, scales, e);
+        for (int64_t r = 0; r < 2; ++r)
+          scores[i + 2 * r + e] = f.mul(scores[i + 2 * r + e], scale);
+      }
+    }
   }
 
   State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
@@ -543,7 +452,7 @@ private:
                                      frame.add(firstSum, frame.index(d)), true);
         for (int64_t half = 0; half < 2; ++half)
           accumulate(state, 4 + d / 2 + 4 * half, weight, value[2 * half],
-                     value[2 * half + 1], values.lane);
+                     value[2 * half + 1], values.getLane());
       }
     return state;
   }
@@ -555,8 +464,6 @@ private:
         RowSum sum = addSink({getReference(state[r]), total, f.constant(1)},
                              row.queryHead);
         Value quotient = getQuotient(sum, row.queryHead);
-        if (values.scale)
-          quotient = f.mul(quotient, values.scale);
         Value firstColumn = frame.add(firstSum, column);
         for (int64_t d = 0; d < partSize; d += 8) {
           int64_t i = 4 + d / 2 + 2 * r;
@@ -580,9 +487,9 @@ private:
   /// Warps that share the sums of their rows, and elements of which each has
   /// them.
   int64_t parts, partSize;
-  Side keys, values;
+  TiledCache keys, values;
   std::optional<TensorCores> cores;
-  Value thread, lane, head, firstHead;
+  Value thread, lane, firstHead;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
@@ -592,11 +499,10 @@ private:
   std::array<Row, 2> lanes;
   Value queryTile;
   SmallVector<Fragment> queries;
-  /// Tokens of tiles, those that all rows see, and what tiles begin at
-  /// multiples of.
-  TokenRange all, seenByAll;
+  /// Tokens of tiles, those that all rows see, and the number of tiles.
+  TiledTokens tokens;
+  TokenRange seenByAll;
   Value tiles;
-  int64_t alignment = 1;
 };
 
 } // namespace

@@ -15,6 +15,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -113,6 +115,51 @@ Value kvcache::loadElements(const Frame &frame, Value cache, const Place &place,
   return LoadOp::create(frame.builder, frame.loc, vector, cache, place.batch,
                         head, place.token, d, place.page,
                         getScalePage(cache, place), factor, nontemporal);
+}
+
+int64_t kvcache::getLanes(Value cache, int64_t size, int64_t most) {
+  CacheTypeInterface type = getCacheType(cache);
+  // Groups of one element do not limit loads.
+  int64_t granularity = type.isQuantized() && type.getGranularity() > 1
+                            ? type.getGranularity()
+                            : most;
+  return std::max(std::gcd(std::gcd(most, size), granularity),
+                  type.getLanesPerStored());
+}
+
+bool kvcache::hasTokenScales(CacheTypeInterface cache) {
+  if (!cache.isQuantized() || cache.getNumGroups() != 1 ||
+      cache.hasZeroPoints())
+    return false;
+  unsigned bits = getWidth(cache.getScale());
+  return bits == 32 || bits == 8;
+}
+
+Value kvcache::loadTokenScale(const Frame &frame, Value cache,
+                              const Place &place, Value head) {
+  Value scale = LoadScaleOp::create(frame.builder, frame.loc,
+                                    getCacheType(cache).getScale(), cache,
+                                    place.batch, head, place.token,
+                                    frame.index(0), getScalePage(cache, place),
+                                    /*zero_point=*/false);
+  return convertLanes(frame, scale, frame.builder.getF32Type());
+}
+
+Value kvcache::loadUnscaled(const Frame &frame, Value cache, const Place &place,
+                            Value head, Value d, int64_t count, Type lane,
+                            bool nontemporal) {
+  CacheTypeInterface type = getCacheType(cache);
+  if (!hasTokenScales(type))
+    return loadElements(frame, cache, place, head, d, count, lane, Value(),
+                        nontemporal);
+  OpBuilder &builder = frame.builder;
+  Value elements = LoadQuantizedOp::create(
+      builder, frame.loc, VectorType::get(count, type.getElementType()), cache,
+      place.batch, head, place.token, d, place.page, nontemporal);
+  Value one =
+      arith::ConstantOp::create(builder, frame.loc, builder.getF32FloatAttr(1));
+  return DequantizeOp::create(builder, frame.loc, VectorType::get(count, lane),
+                              elements, one, /*tensor_scale=*/Value());
 }
 
 void kvcache::prefetchElements(const Frame &frame, Value cache,

@@ -45,8 +45,24 @@ Value loadElements(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,
                    Value factor = {}, bool nontemporal = false);
 
-/// Prefetches the first `count` elements of a head on a CPU, if those of a token
-/// lie beside each other.
+/// The elements of `size` of a head that are loaded at once, at most `most`:
+/// those of one group.
+int64_t getLanes(Value cache, int64_t size, int64_t most);
+
+/// Whether all elements of a head of a token have one scale, which is
+/// multiplied with in f32: sums of products with the elements may be scaled
+/// instead.
+bool hasTokenScales(CacheTypeInterface cache);
+/// Loads such a scale as f32.
+Value loadTokenScale(const Frame &frame, Value cache, const Place &place,
+                     Value head);
+/// Loads elements as `loadElements` does, but without scales of tokens.
+Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
+                   Value head, Value d, int64_t count, Type lane,
+                   bool nontemporal = false);
+
+/// Prefetches the first `count` elements of a head on a CPU, if those of a
+/// token lie beside each other.
 void prefetchElements(const Frame &frame, Value cache, const Place &place,
                       Value head, int64_t count);
 

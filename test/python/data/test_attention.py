@@ -23,8 +23,11 @@ FORMATS = {
     "int4": ("i4", 16, "bf16"),
     "nvfp4": ("f4E2M1FN", 16, "bf16"),
     "mxfp4": ("f4E2M1FN", 32, "f32"),
+    # A scale for each head of a token.
+    "fp8-token": ("f8E4M3FN", 640, "bf16"),
+    "int8-token": ("i8", 640, "f32"),
 }
-SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU"}  # of other formats: f32
+SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU", "fp8-token": "f8E8M0FNU"}  # of other formats: f32
 ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
 
 
@@ -195,7 +198,13 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
     if params.dtype not in ("f32", "bf16", "f16") and (lane := tile_type(params, dtype, target, options)):
-        roles = roles.astype(lane).astype(np.float64)
+        config = params.kvcache_quant_config
+        has_token_scales = config and config.quantization_granularity >= params.head_dim
+        for number, role in enumerate(roles):
+            # Scales of tokens are multiplied by scores, and by weights unless these are of f16.
+            is_weighed = number or params.is_mla
+            if not has_token_scales or (is_weighed and lane == np.float16):
+                role[...] = role.astype(lane)
     roles *= np.array([np.broadcast_to(each, roles.shape[3]) for each in statics])[
         : len(roles), None, None, :, None
     ]
@@ -404,6 +413,7 @@ def test_rows_that_see_nothing(options):
 
 @pytest.mark.parametrize("format_, options", [
     ("f32", {}), ("f32", {"soft_cap": 4.0, "sinks": True}), ("fp8-scaled", {}), ("int8", {"value_dim": 32}),
+    ("int8-token", {}),
 ])
 @pytest.mark.parametrize(
     "mla, target, splits",
@@ -430,8 +440,8 @@ def test_sparse_rows(format_, options, mla, target, splits):
         t = tokens[row]
         ids[row] = np.where(t < 0, t, inputs.lut[b, np.maximum(t, 0) // 4].astype(int) * 4 + t % 4)
     for page in set(range(manager.blocks[0].shape[0])) - set(inputs.lut.flat):
-        if format_ == "f32":
-            manager.blocks[0][page] = np.nan
+        for tensor in manager.scales or manager.blocks:
+            tensor[page] = np.nan
     q, out, lse, sinks = run(params, dtype, inputs, group, options, 0.125, rows=ids)
     size = options.get("value_dim") or 64
     for row, b in enumerate(batch):

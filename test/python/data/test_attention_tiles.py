@@ -54,6 +54,9 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[0], "int4", 80, 32, {"chunk": 50}),
         (CHIPS[2], "fp8-scaled", 256, 16, {"static_scales": True, "soft_cap": 9.0}),
         (CHIPS[1], "fp8", 48, 5, {"dtype": "f16", "value_dim": 16, "static_scales": True, "sinks": True}),
+        (CHIPS[0], "fp8-token", 128, 16, {"static_scales": True}),
+        (CHIPS[1], "int8-token", 64, 64, {"dtype": "bf16", "window": 33, "tile_rows": 128}),
+        (CHIPS[2], "int8-token", 80, 3, {"dtype": "f16", "value_dim": 32, "tile_rows": 16}),
     ],
 )
 def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
@@ -72,6 +75,8 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "f16", 3, 640, 288, {"window": 30}),
         (CHIPS[1], "fp8", 16, 576, 512, {"dtype": "bf16", "static_scales": True}),
         (CHIPS[0], "fp8-scaled", 20, 112, 96, {"chunk": 40, "soft_cap": 9.0}),
+        (CHIPS[2], "fp8-token", 16, 576, 512, {}),
+        (CHIPS[0], "int8-token", 16, 64, 32, {"dtype": "f16"}),
         (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
     ],
 )

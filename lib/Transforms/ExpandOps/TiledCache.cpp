@@ -1,0 +1,175 @@
+//===- TiledCache.cpp - Tiles of the tokens of a cache --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TiledCache.h"
+#include "TensorCores.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Elements of 16 bits that a thread stores into a tile at once.
+constexpr int64_t kUnit = 8;
+/// Loads of a thread that are under way at once, of elements that it converts.
+constexpr int64_t kLoads = 4;
+
+TiledCache::TiledCache(const Frame &frame, Value cache, FloatType lane,
+                       int64_t size, int64_t tokens, int64_t stages,
+                       int64_t threads, bool unscaled)
+    : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
+      lane(lane), size(size), tokensOfTile(tokens), stages(stages),
+      threads(threads), unscaled(unscaled) {}
+
+CacheTypeInterface TiledCache::getType() const {
+  return cast<CacheTypeInterface>(cache.getType());
+}
+
+bool TiledCache::isCopied() const {
+  return getType().getElementType() == lane && !getType().isQuantized() &&
+         !getType().getLayout();
+}
+
+void TiledCache::allocate() {
+  TileType type = TensorCores::getTile(lane, tokensOfTile, size);
+  if (isCopied()) {
+    pipe = PipeOp::create(
+        builder, loc, PipeType::get(builder.getContext(), stages, {type}, 0));
+    return;
+  }
+  auto allocateTile = [&](TileType type) {
+    return AllocTileOp::create(builder, loc, type, IntegerAttr());
+  };
+  tile = allocateTile(type);
+  if (unscaled)
+    scales = allocateTile(TileType::get(builder.getContext(), 1, tokensOfTile,
+                                        builder.getF32Type(), Swizzle::None));
+}
+
+void TiledCache::copy(Value tile, Value token,
+                      const TiledTokens &tokens) const {
+  if (!pipe)
+    return;
+  auto produce = ProduceOp::create(builder, loc, pipe, tile);
+  OpBuilder::InsertionGuard guard(builder);
+  Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
+  Block *body = builder.createBlock(&produce.getBody(), {}, type, {loc});
+  AsyncLoadTileOp::create(builder, loc, cache, tokens.batch, tokens.head, token,
+                          frame.index(0), frame.sub(tokens.all.to, token),
+                          body->getArgument(0), /*descriptor=*/Value(),
+                          builder.getI64IntegerAttr(tokens.alignment),
+                          CopyKindAttr());
+  YieldOp::create(builder, loc);
+}
+
+void TiledCache::fill(Value thread, Value token,
+                      const TiledTokens &tokens) const {
+  if (pipe)
+    return;
+  int64_t bits = getType().getElementType().getIntOrFloatBitWidth();
+  int64_t width =
+      getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
+  int64_t all = tokensOfTile * (size / width);
+  int64_t loads = std::clamp<int64_t>(all / threads, 1, kLoads);
+  int64_t step = loads * threads;
+  std::function<void()> storeScales;
+  if (scales)
+    storeScales = loadScales(thread, token, tokens);
+  frame.loop(frame.index(0), frame.index(all), frame.index(step),
+             [&](Value base) {
+               SmallVector<Unit> loaded;
+               for (int64_t i = 0; i < loads; ++i) {
+                 Value ofStep = frame.add(thread, frame.index(i * threads));
+                 loaded.push_back(
+                     loadUnit(token, width, frame.add(base, ofStep), tokens));
+               }
+               for (const Unit &unit : loaded) {
+                 Value isInTile;
+                 if (all % step)
+                   isInTile = frame.below(unit.row, frame.index(tokensOfTile));
+                 runIfGiven(frame, isInTile, [&] { storeUnit(unit); });
+               }
+             });
+  if (storeScales)
+    storeScales();
+}
+
+Value TiledCache::getToken(Value first, Value row,
+                           const TiledTokens &tokens) const {
+  Value last = frame.sub(tokens.all.to, frame.index(1));
+  return frame.min(frame.add(first, row), last);
+}
+
+TiledCache::Unit TiledCache::loadUnit(Value first, int64_t width, Value number,
+                                      const TiledTokens &tokens) const {
+  int64_t units = size / width;
+  Value row = frame.div(number, units);
+  Value d = frame.mul(frame.rem(number, units), width);
+  Place place{tokens.batch, getToken(first, row, tokens), Value()};
+  Value elements =
+      unscaled ? loadUnscaled(frame, cache, place, tokens.head, d, width, lane)
+               : loadElements(frame, cache, place, tokens.head, d, width, lane);
+  return {row, d, elements};
+}
+
+void TiledCache::storeUnit(const Unit &unit) const {
+  int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
+  for (int64_t i = 0; i < width; i += kUnit) {
+    Value elements = unit.elements;
+    if (width > kUnit)
+      elements = vector::ExtractStridedSliceOp::create(
+          builder, loc, elements, ArrayRef<int64_t>{i},
+          ArrayRef<int64_t>{kUnit}, ArrayRef<int64_t>{1});
+    TileStoreOp::create(builder, loc, elements, tile, unit.row,
+                        frame.add(unit.d, frame.index(i)));
+  }
+}
+
+std::function<void()> TiledCache::loadScales(Value thread, Value first,
+                                             const TiledTokens &tokens) const {
+  SmallVector<std::pair<Value, Value>> loaded;
+  for (int64_t i = 0; i < tokensOfTile; i += threads) {
+    Value row = frame.add(thread, frame.index(i));
+    Place place{tokens.batch, getToken(first, row, tokens), Value()};
+    loaded.emplace_back(row, loadTokenScale(frame, cache, place, tokens.head));
+  }
+  return [this, loaded] {
+    for (auto [row, scale] : loaded) {
+      Value isInTile;
+      if (tokensOfTile % threads)
+        isInTile = frame.below(row, frame.index(tokensOfTile));
+      runIfGiven(frame, isInTile, [&, row = row, scale = scale] {
+        TileStoreOp::create(builder, loc, scale, scales, frame.index(0), row);
+      });
+    }
+  };
+}
+
+SmallVector<Value>
+TiledCache::use(Value number, size_t numResults,
+                function_ref<SmallVector<Value>(Value)> body) const {
+  if (!pipe)
+    return body(tile);
+  SmallVector<Type> types(numResults, builder.getF32Type());
+  auto consume = ConsumeOp::create(builder, loc, types, pipe, number);
+  OpBuilder::InsertionGuard guard(builder);
+  Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
+  Block *block = builder.createBlock(&consume.getBody(), {}, type, {loc});
+  YieldOp::create(builder, loc, body(block->getArgument(0)));
+  return SmallVector<Value>(consume.getResults());
+}
+
+Value TiledCache::getScales(Value row) const {
+  auto pair = VectorType::get(2, builder.getF32Type());
+  return TileLoadOp::create(builder, loc, pair, scales, frame.index(0), row);
+}

@@ -1,0 +1,81 @@
+//===- TiledCache.h - Tiles of the tokens of a cache ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
+
+#include "Attention.h"
+
+namespace mlir::kvcache {
+
+/// Tokens of which a block reads tiles.
+struct TiledTokens {
+  /// The sequence, and the head of its caches.
+  Value batch, head;
+  TokenRange all;
+  /// What the first tokens of tiles are multiples of.
+  int64_t alignment = 1;
+};
+
+/// Tiles of the keys or values of a head in shared memory, a row for each
+/// token. Copies bring them through a pipe if the tile has the elements of the
+/// cache in whole rows. Otherwise, threads convert elements.
+class TiledCache {
+public:
+  /// Tiles of `tokens` rows, with `size` elements of type `lane`; copies have
+  /// so many stages. `threads` threads of a block convert. With `unscaled`,
+  /// tiles have elements without the scales of their tokens.
+  TiledCache(const Frame &frame, Value cache, FloatType lane, int64_t size,
+             int64_t tokens, int64_t stages, int64_t threads, bool unscaled);
+
+  FloatType getLane() const { return lane; }
+  bool isCopied() const;
+  bool isUnscaled() const { return unscaled; }
+
+  void allocate();
+  /// Starts copies of the tile that begins at a token.
+  void copy(Value tile, Value token, const TiledTokens &tokens) const;
+  /// Stores a tile that is not copied. Behind the last token, it has the last
+  /// again. Barriers around it are the caller's.
+  void fill(Value thread, Value token, const TiledTokens &tokens) const;
+  /// Runs `body` with a tile.
+  SmallVector<Value> use(Value tile, size_t numResults,
+                         function_ref<SmallVector<Value>(Value)> body) const;
+  /// The scales of two tokens, as a vector, from an even row of the tile on.
+  Value getScales(Value row) const;
+
+private:
+  /// Elements of a row of a tile, from `d` on.
+  struct Unit {
+    Value row, d, elements;
+  };
+
+  CacheTypeInterface getType() const;
+  Value getToken(Value first, Value row, const TiledTokens &tokens) const;
+  Unit loadUnit(Value first, int64_t width, Value number,
+                const TiledTokens &tokens) const;
+  void storeUnit(const Unit &unit) const;
+  /// Loads the scales of the tokens, and returns a function that stores them.
+  std::function<void()> loadScales(Value thread, Value first,
+                                   const TiledTokens &tokens) const;
+
+  Frame frame;
+  OpBuilder &builder;
+  Location loc;
+  Value cache;
+  FloatType lane;
+  int64_t size, tokensOfTile, stages, threads;
+  bool unscaled;
+  /// A pipe of tiles that copies fill, or a tile that threads fill and the
+  /// scales of its tokens.
+  Value pipe, tile, scales;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
