@@ -372,7 +372,7 @@ struct TruncateToPower : OpRewritePattern<arith::TruncFOp> {
                                 PatternRewriter &rewriter) const override {
     Value in = op.getIn();
     FloatType from = getFloatLane(in.getType());
-    if (!isa<Float8E8M0FNUType>(getFloatLane(op.getType())))
+    if (!isa_and_present<Float8E8M0FNUType>(getFloatLane(op.getType())))
       return rewriter.notifyMatchFailure(op, "not to f8E8M0FNU");
     if (!isWide(from))
       return rewriter.notifyMatchFailure(op, "not from f16, bf16, f32 or f64");
