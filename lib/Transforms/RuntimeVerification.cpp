@@ -330,11 +330,15 @@ private:
       checkStaysInPage(token, tokens, cache);
 
     Value limitOfPages = extent(Extent::Pages, cache);
-    if (page && !page->empty())
+    if (page && !page->empty()) {
       below((*page)[0].get(), limitOfPages,
             describe("page id", cache.getType()));
-    else
-      checkPages(op, token, cache, limitOfPages);
+      return;
+    }
+    Value checked = checkPages(op, token, cache, limitOfPages);
+    // The op does not look up again what the check has looked up.
+    if (page && checked)
+      page->assign(checked);
   }
 
   /// The tokens from a multiple of their number on, which divides the page
@@ -413,15 +417,17 @@ private:
            (pageSize % rows == 0 && alignment % rows == 0);
   }
 
-  /// Looks up and checks the page of every token that the op accesses.
-  void checkPages(AccessOpInterface op, Value token,
-                  TypedValue<CacheTypeInterface> cache, Value limit) {
+  /// Looks up and checks the page of every token that the op accesses. Returns
+  /// the page if there is one for all.
+  Value checkPages(AccessOpInterface op, Value token,
+                   TypedValue<CacheTypeInterface> cache, Value limit) {
     CacheTypeInterface type = cache.getType();
     int64_t tokens = op.getAccessedTokens();
-    auto checkPage = [&](Value token) {
+    auto checkPage = [&](Value token) -> Value {
       Value page = PageIdOp::create(builder, loc, builder.getIndexType(), cache,
                                     op.getAccessedBatch(), token);
       below(page, limit, describe("page id", cache.getType()));
+      return page;
     };
     // Tokens of pages whose size is not known yet lie in one of them.
     if (!type.hasStaticPageSize() || tokens <= type.getPageSize())
@@ -433,6 +439,7 @@ private:
     builder.setInsertionPointToStart(loop.getBody());
     checkPage(
         arith::AddIOp::create(builder, loc, token, loop.getInductionVar()));
+    return {};
   }
 
   OpBuilder &builder;

@@ -28,7 +28,7 @@
 // CHECK:         %[[SCALE_PAGE:.*]] = kvcache.page_id %[[S]][%[[B]], %[[T]]]
 // CHECK:         kvcache.check %[[SCALE_PAGE]] below %[[SCALE_PAGES]], "'kvcache.load' op page id of the scales"
 // CHECK-NOT:     kvcache.check
-// CHECK:         kvcache.load
+// CHECK:         kvcache.load {{.*}} page %[[PAGE]] scale_page %[[SCALE_PAGE]]
 func.func @everything_of_a_dequantizing_load(%k: !cache, %b: index, %h: index, %t: index, %d: index)
     -> vector<16xbf16> {
   %v = kvcache.load %k[%b, %h, %t, %d] : !cache -> vector<16xbf16>
@@ -99,7 +99,7 @@ func.func @load_quantized(%k: !cache, %i: index) -> f8E4M3FN {
 // CHECK:         %[[PAGE:.*]] = kvcache.page_id %[[S]][%[[B]], %[[T]]]
 // CHECK:         kvcache.check %[[PAGE]] below %[[PAGES]], "'kvcache.load_scale' op page id of the scales"
 // CHECK-NOT:     kvcache.check
-// CHECK:         kvcache.load_scale
+// CHECK:         kvcache.load_scale {{.*}} scale_page %[[PAGE]]
 func.func @load_scale(%k: !cache, %b: index, %h: index, %t: index, %d: index) -> vector<2xf32> {
   %s = kvcache.load_scale %k[%b, %h, %t, %d] : !cache -> vector<2xf32>
   return %s : vector<2xf32>

@@ -34,7 +34,7 @@ func.func @layer_of_a_view(%c: !collection, %layer: index) -> !cache {
 // CHECK-NEXT:    %[[PAGES:.*]] = kvcache.extent pages %[[K]]
 // CHECK-NEXT:    %[[PAGE:.*]] = kvcache.page_id %[[K]][%[[B]], %[[T]]]
 // CHECK-NEXT:    kvcache.check %[[PAGE]] below %[[PAGES]], "'kvcache.load' op page id"
-// CHECK-NEXT:    kvcache.load %[[K]][%[[B]], %[[H]], %[[T]], %[[D]]]
+// CHECK-NEXT:    kvcache.load %[[K]][%[[B]], %[[H]], %[[T]], %[[D]]] page %[[PAGE]]
 func.func @everything_of_a_load(%k: !cache, %b: index, %h: index, %t: index, %d: index) -> vector<8xbf16> {
   %v = kvcache.load %k[%b, %h, %t, %d] : !cache -> vector<8xbf16>
   return %v : vector<8xbf16>
