@@ -89,19 +89,34 @@ private:
     callee.getBody().cloneInto(before->getParent(), after->getIterator(),
                                mapping);
     call.erase();
+    SmallVector<LLVM::ReturnOp> ends;
     for (Block &block : callee.getBody()) {
       Block *copy = mapping.lookup(&block);
       for (Operation &op : *copy)
         op.setLoc(loc);
-      if (auto end = dyn_cast<LLVM::ReturnOp>(copy->getTerminator())) {
-        OpBuilder builder(end);
-        LLVM::BrOp::create(builder, loc, after);
-        end.erase();
-      }
+      if (auto end = dyn_cast<LLVM::ReturnOp>(copy->getTerminator()))
+        ends.push_back(end);
     }
+    continueAt(after, ends);
     Block *entry = mapping.lookup(&callee.getBody().front());
     before->getOperations().splice(before->end(), entry->getOperations());
     entry->erase();
+  }
+
+  /// The block follows what returns: without a branch, if that is one block.
+  static void continueAt(Block *after, ArrayRef<LLVM::ReturnOp> ends) {
+    if (ends.size() == 1) {
+      LLVM::ReturnOp end = ends.front();
+      Block *last = end->getBlock();
+      end->erase();
+      last->getOperations().splice(last->end(), after->getOperations());
+      return after->erase();
+    }
+    for (LLVM::ReturnOp end : ends) {
+      OpBuilder builder(end);
+      LLVM::BrOp::create(builder, end->getLoc(), after);
+      end->erase();
+    }
   }
 };
 

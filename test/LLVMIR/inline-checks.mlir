@@ -9,7 +9,7 @@
 // CHECK-NEXT:    llvm.call @fail(%[[A]])
 // CHECK-NEXT:    llvm.unreachable
 // CHECK:       ^[[PASSED]]:
-// CHECK:         %[[SECOND:.*]] = llvm.icmp "ult" %[[B]], %[[A]]
+// CHECK-NEXT:    %[[SECOND:.*]] = llvm.icmp "ult" %[[B]], %[[A]]
 // CHECK:         llvm.cond_br %[[SECOND]]
 // CHECK:         llvm.return %[[A]]
 llvm.func @fail(i64)
