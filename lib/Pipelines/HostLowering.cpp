@@ -49,12 +49,9 @@ void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   ExpandForLLVMOptions expand;
   expand.gpuMath = false;
   pm.addPass(createExpandForLLVM(expand));
-  pm.addPass(createConvertMathToFuncs());
+  pm.addPass(createLowerMath());
   pm.addPass(createLowerParallelLoops({threads}));
   pm.addPass(createLowerControlFlow());
-  // What LLVM has intrinsics for goes first; the math library has the rest.
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());

@@ -274,6 +274,15 @@ def LowerControlFlow : Pass<"kvcache-lower-control-flow"> {
   let dependentDialects = ["::mlir::cf::ControlFlowDialect"];
 }
 
+def LowerMath : Pass<"kvcache-lower-math", "::mlir::ModuleOp"> {
+  let summary = "Lower math to functions, LLVM's intrinsics and the math library";
+  let description = [{
+    Runs upstream's `convert-math-to-funcs`, `convert-math-to-llvm` and
+    `convert-math-to-libm` on a module that has ops of `math`. Without this pass,
+    each of them would visit all ops of a module that has none.
+  }];
+}
+
 def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",
                          "::mlir::gpu::GPUModuleOp"> {
   let summary = "Convert a module of kernels to NVVM";

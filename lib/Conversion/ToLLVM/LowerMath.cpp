@@ -1,0 +1,55 @@
+//===- LowerMath.cpp - Lower math, where there is some --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Conversion/Passes.h"
+
+#include "mlir/Conversion/MathToFuncs/MathToFuncs.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_LOWERMATH
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+
+namespace {
+
+struct LowerMath : kvcache::impl::LowerMathBase<LowerMath> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    makePasses().getDependentDialects(registry);
+  }
+
+  void runOnOperation() override {
+    WalkResult found = getOperation().walk([](Operation *op) {
+      return isa_and_present<math::MathDialect>(op->getDialect())
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (!found.wasInterrupted())
+      return markAllAnalysesPreserved();
+    OpPassManager passes = makePasses();
+    if (failed(runPipeline(passes, getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  static OpPassManager makePasses() {
+    OpPassManager passes(ModuleOp::getOperationName());
+    passes.addPass(createConvertMathToFuncs());
+    // What LLVM has intrinsics for goes first; the math library has the rest.
+    passes.addPass(createConvertMathToLLVMPass());
+    passes.addPass(createConvertMathToLibmPass());
+    return passes;
+  }
+};
+
+} // namespace
