@@ -31,17 +31,21 @@ struct ShareWithHost : kvcache::impl::ShareWithHostBase<ShareWithHost> {
         });
     if (dynamic.wasInterrupted())
       return signalPassFailure();
+    bool changed = false;
     AttrTypeReplacer replacer;
-    replacer.addReplacement([](MemRefType type) -> std::optional<Type> {
+    replacer.addReplacement([&](MemRefType type) -> std::optional<Type> {
       auto space =
           dyn_cast_if_present<gpu::AddressSpaceAttr>(type.getMemorySpace());
       if (!space || space.getValue() == gpu::AddressSpace::Private)
         return std::nullopt;
+      changed = true;
       return MemRefType(MemRefType::Builder(type).setMemorySpace({}));
     });
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
                                           /*replaceLocs=*/false,
                                           /*replaceTypes=*/true);
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 };
 

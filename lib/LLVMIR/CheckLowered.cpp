@@ -44,6 +44,7 @@ struct CheckLowered : kvcache::impl::CheckLoweredBase<CheckLowered> {
     });
     if (result.wasInterrupted())
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

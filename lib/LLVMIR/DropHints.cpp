@@ -37,14 +37,22 @@ bool storesRegisters(LLVM::StoreOp op) {
 
 struct DropHints : kvcache::impl::DropHintsBase<DropHints> {
   void runOnOperation() override {
-    getOperation()->walk([](Operation *op) {
+    bool changed = false;
+    auto drop = [&](auto op) {
+      changed |= op.getNontemporal();
+      op.setNontemporal(false);
+    };
+    getOperation()->walk([&](Operation *op) {
       if (auto load = dyn_cast<LLVM::LoadOp>(op))
-        load.setNontemporal(false);
+        drop(load);
       else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
-        load.setNontemporal(false);
-      else if (auto store = dyn_cast<LLVM::StoreOp>(op))
-        store.setNontemporal(store.getNontemporal() && storesRegisters(store));
+        drop(load);
+      else if (auto store = dyn_cast<LLVM::StoreOp>(op);
+               store && !storesRegisters(store))
+        drop(store);
     });
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 };
 

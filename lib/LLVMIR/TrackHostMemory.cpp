@@ -28,7 +28,7 @@ struct TrackHostMemory : kvcache::impl::TrackHostMemoryBase<TrackHostMemory> {
     SymbolTable symbols(getOperation());
     // Others may run without libkvcache_runtime.
     if (!symbols.lookup("kvcacheCallTVMFFI"))
-      return;
+      return markAllAnalysesPreserved();
     if (failed(checkNestedModules(getOperation())))
       return signalPassFailure();
     for (auto [name, tracked] : {std::pair("malloc", "kvcacheHostAlloc"),

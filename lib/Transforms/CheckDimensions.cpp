@@ -33,6 +33,7 @@ struct CheckDimensions : kvcache::impl::CheckDimensionsBase<CheckDimensions> {
     });
     if (result.wasInterrupted())
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

@@ -167,9 +167,14 @@ struct HoistLookups : kvcache::impl::HoistLookupsBase<HoistLookups> {
     SmallVector<AccessOpInterface> accesses;
     getOperation()->walk(
         [&](AccessOpInterface access) { accesses.push_back(access); });
+    bool changed = false;
     for (AccessOpInterface access : accesses)
-      if (hoistLookupOf(access))
+      if (hoistLookupOf(access)) {
         ++numHoisted;
+        changed = true;
+      }
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:

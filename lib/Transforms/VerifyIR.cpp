@@ -23,6 +23,7 @@ struct VerifyIR : kvcache::impl::VerifyIRBase<VerifyIR> {
   void runOnOperation() override {
     if (failed(verify(getOperation())))
       signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 

@@ -35,15 +35,18 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
   void runOnOperation() override {
     if (failed(checkOnlyMoved()))
       return signalPassFailure();
+    bool changed = false;
     AttrTypeReplacer replacer;
     replacer.addReplacement([&](FloatType type) -> std::optional<Type> {
       if (!isMoved(type))
         return std::nullopt;
+      changed = true;
       return getBits(type);
     });
     replacer.addReplacement([&](FloatAttr attr) -> std::optional<Attribute> {
       if (!isMoved(attr.getType()))
         return std::nullopt;
+      changed = true;
       return IntegerAttr::get(getBits(attr.getType()),
                               attr.getValue().bitcastToAPInt());
     });
@@ -51,6 +54,7 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
         [&](DenseElementsAttr attr) -> std::optional<Attribute> {
           if (!isMoved(attr.getElementType()))
             return std::nullopt;
+          changed = true;
           return attr.bitcast(getBits(attr.getElementType()));
         });
     getOperation()->walk([&](Operation *op) {
@@ -59,6 +63,8 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
       replacer.replaceElementsIn(op, /*replaceAttrs=*/!namesFormat,
                                  /*replaceLocs=*/false, /*replaceTypes=*/true);
     });
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:

@@ -38,9 +38,12 @@ struct NarrowFloatsPass : kvcache::impl::NarrowFloatsBase<NarrowFloatsPass> {
     }
     RewritePatternSet patterns(&getContext());
     populateNarrowFloatsPatterns(patterns, fallback);
+    bool changed = false;
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
-                                     getGreedyRewriteConfig())))
+                                     getGreedyRewriteConfig(), &changed)))
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 };
 

@@ -74,9 +74,12 @@ struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
     populateVectorPatterns(patterns);
     if (gpuMath)
       populateGPUMathPatterns(patterns);
+    bool changed = false;
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
-                                     getGreedyRewriteConfig())))
+                                     getGreedyRewriteConfig(), &changed)))
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 };
 

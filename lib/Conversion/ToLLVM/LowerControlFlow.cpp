@@ -33,12 +33,15 @@ struct LowerControlFlow
     FrozenRewritePatternSet frozen(std::move(patterns));
     PatternApplicator applicator(frozen);
     applicator.applyDefaultCostModel();
+    changed = false;
     // These become other loops, whose bodies have one block.
     if (failed(lowerAll<scf::ForallOp>(applicator)) ||
         failed(lowerAll<scf::ParallelOp>(applicator)) ||
         failed(lowerAll<scf::ExecuteRegionOp, scf::ForOp, scf::IfOp,
                         scf::IndexSwitchOp, scf::WhileOp>(applicator)))
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:
@@ -54,6 +57,7 @@ private:
     for (Operation *op : ops)
       if (failed(kvcache::checkInFunction(op)))
         return failure();
+    changed |= !ops.empty();
     PatternRewriter rewriter(&getContext());
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
@@ -61,6 +65,8 @@ private:
     }
     return success();
   }
+
+  bool changed = false;
 };
 
 } // namespace

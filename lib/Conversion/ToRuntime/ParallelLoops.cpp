@@ -301,7 +301,7 @@ struct LowerParallelLoops
       return signalPassFailure();
     }
     if (threads == 1)
-      return;
+      return markAllAnalysesPreserved();
     SmallVector<scf::ParallelOp> loops;
     getOperation().walk([&](scf::ParallelOp loop) {
       if (loop->getParentOfType<ModuleOp>() == getOperation() &&

@@ -30,15 +30,20 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
   using ExpandOpsBase::ExpandOpsBase;
 
   void runOnOperation() override {
+    bool changed = false;
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)
           .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-                MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
-              [&](auto known) { return expandOne(known); })
+                MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>([&](auto known) {
+            changed = true;
+            return expandOne(known);
+          })
           .Default(WalkResult::advance());
     });
     if (result.wasInterrupted())
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:

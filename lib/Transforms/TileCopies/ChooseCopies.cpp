@@ -46,19 +46,22 @@ void remarkChosen(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {
 struct ChooseCopies : kvcache::impl::ChooseCopiesBase<ChooseCopies> {
   void runOnOperation() override {
     KernelLaunches launches(getOperation());
-    bool hasFailed = false;
+    bool hasFailed = false, changed = false;
     getOperation().walk([&](FunctionOpInterface function) {
       CopySite site(function);
       ArrayRef<gpu::LaunchFuncOp> launchesOfKernel;
       if (site.kernel)
         launchesOfKernel = launches.lookup(site.kernel);
       function.walk([&](TileCopyOpInterface copy) {
+        changed = true;
         if (failed(choose(copy, site, launchesOfKernel)))
           hasFailed = true;
       });
     });
     if (hasFailed)
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:

@@ -455,20 +455,24 @@ LogicalResult checkCopies(PipeOp pipe, const CopySite &site,
 
 struct LowerPipes : kvcache::impl::LowerPipesBase<LowerPipes> {
   void runOnOperation() override {
+    bool changed = false;
     WalkResult result =
         getOperation()->walk([&](FunctionOpInterface function) -> WalkResult {
-          return lower(function);
+          return lower(function, changed);
         });
     if (result.wasInterrupted())
       signalPassFailure();
+    if (!changed)
+      markAllAnalysesPreserved();
   }
 
 private:
-  LogicalResult lower(FunctionOpInterface function) {
+  LogicalResult lower(FunctionOpInterface function, bool &changed) {
     SmallVector<PipeOp> pipes;
     function.walk([&](PipeOp pipe) { pipes.push_back(pipe); });
     if (pipes.empty())
       return success();
+    changed = true;
     CopySite site(function);
     CacheStores stores(function, getOperation());
     std::optional<KernelSetup> setup;

@@ -235,6 +235,8 @@ struct MaterializeDescriptors
     });
     if (hasFailed)
       return signalPassFailure();
+    if (kernels.empty())
+      markAllAnalysesPreserved();
     for (auto &[name, descriptors] : kernels) {
       descriptors.materialize();
       numDescriptors += descriptors.getNumDescriptors();
