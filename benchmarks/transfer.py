@@ -2,8 +2,8 @@
 """Compares fetching a sequence with NIXL reading the same bytes without us: GB/s, medians of turns (and the best).
 
 A process offers a sequence, and another one reads its pages, again and again. Ours is all of kvcache.transfer.fetch, until
-the sequence is in the cache; NIXL alone reads the same addresses with an agent of its own. Both poll all the time, over
-TCP and over shared memory of one machine.
+the sequence is in the cache; NIXL alone reads the same addresses with an agent of its own. Both poll all the time, and so
+have no thread that does; over TCP and over shared memory of one machine.
 
 examples:
   scripts/bench transfer
@@ -80,7 +80,8 @@ class Plain:
         tables = transfer.pair(offer.describe(pages), cache.descriptors(pages))
         self.descriptors = len(tables[0])
         self._source, self._target = (table.astype(np.uint64) for table in tables)
-        self._agent = api.nixl_agent("plain", api.nixl_agent_config(backends=["UCX"]))
+        config = api.nixl_agent_config(enable_prog_thread=False, backends=["UCX"])
+        self._agent = api.nixl_agent("plain", config)
         rows = [(region.address, region.size, region.device, "") for region in cache.regions()]
         self._agent.register_memory(rows, "DRAM")
         self._peer = self._agent.add_remote_agent(offer.address)
@@ -109,7 +110,7 @@ def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]
         lines = (line for line in sender.stdout if line.startswith(MARK))  # the others are NIXL's
         message = base64.b64decode(next(lines).removeprefix(MARK))
         ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
-        transport = transfer.NIXLTransport("receiver")
+        transport = transfer.NIXLTransport("receiver", progress_thread=False)
         plain = Plain(other, message, _import())
         fetch(ours, message, transport)
         plain.read()

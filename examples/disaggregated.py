@@ -295,7 +295,7 @@ class Router:
 
 
 def damage(message: bytes, how: str) -> bytes:
-    """An offer as it must not be: a digest of 16 bytes, and JSON."""
+    """An offer as it must not be: a digest of 16 bytes, and JSON first."""
     if how == "cut off":
         return message[:-1]
     text = message[16:].replace(b'"version": ', b'"version": 9')

@@ -104,15 +104,14 @@ class Reception:
         self.first = self.found // groups[0].page_size
         pages = _list_pages(sequence)
         self.num_pages = len(pages)
-        is_filled, is_needed = [], []
+        before, filled, is_needed = 0, [], []
         for group, own in zip(groups, sequence.pages, strict=True):
-            first = group.find_first(len(sequence.tokens))
-            sinks = group.list_sinks(first)
-            begin = self.found // group.page_size
-            is_filled += [i >= begin for i in range(len(own))]
-            is_needed += [i >= first or i in sinks for i in range(len(own))]
-        self.numbers = np.flatnonzero(is_filled)
-        self.is_needed = np.array(is_needed)[self.numbers]
+            numbers = np.arange(self.found // group.page_size, len(own))
+            filled.append(before + numbers)
+            is_needed.append(group.find_needed(numbers, len(sequence.tokens)))
+            before += len(own)
+        self.numbers = np.concatenate(filled)
+        self.is_needed = np.concatenate(is_needed)
         self.pages = pages[self.numbers]
         self._is_open = True
         self._end = end

@@ -172,9 +172,8 @@ def describe_all(
     heads: np.ndarray | None = None,
 ) -> np.ndarray:
     """The bytes of some pages in all regions, as ``Region.describe`` gives them."""
-    return merge(
-        np.concatenate([each.describe(pages, layers, heads) for each in regions])
-    )
+    tables = [each.describe(pages, layers, heads) for each in regions]
+    return tables[0] if len(tables) == 1 else merge(np.concatenate(tables))
 
 
 def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
@@ -235,25 +234,34 @@ def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray
     Raises:
         ValueError: The ends differ in their bytes.
     """
-    if np.array_equal(source[:, 1], target[:, 1]):
+    lengths = source[:, 1], target[:, 1]
+    if len(source) == len(target) and (lengths[0] == lengths[1]).all():
         return source, target
-    ends = [np.cumsum(side[:, 1]) for side in (source, target)]
+    ends = [each.cumsum() for each in lengths]
     totals = [int(end[-1]) if len(end) else 0 for end in ends]
     if totals[0] != totals[1]:
         raise ValueError(
             f"expects as many bytes at both ends, got {totals[0]} and {totals[1]}"
         )
-    stops = np.union1d(*ends)
-    starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))[: len(stops)]
-    return _split(source, ends[0], starts, stops), _split(
-        target, ends[1], starts, stops
+    stops = np.concatenate(ends)
+    stops.sort()
+    is_last = np.ones(len(stops), np.bool_)
+    is_last[:-1] = stops[1:] != stops[:-1]
+    stops = stops[is_last]
+    starts = np.zeros_like(stops)
+    starts[1:] = stops[:-1]
+    return (
+        _split(source, ends[0], starts, stops),
+        _split(target, ends[1], starts, stops),
     )
 
 
 def _split(
     side: np.ndarray, ends: np.ndarray, starts: np.ndarray, stops: np.ndarray
 ) -> np.ndarray:
-    rows = np.searchsorted(ends, starts, side="right")
+    if len(stops) == len(side):
+        return side
+    rows = ends.searchsorted(starts, side="right")
     parts = side[rows]
     parts[:, 0] += starts - (ends[rows] - parts[:, 1])
     parts[:, 1] = stops - starts

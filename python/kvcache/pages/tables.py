@@ -111,6 +111,12 @@ class GroupTable:
             return np.maximum(lengths - (tokens - 1), 0) // self.page_size
         return lengths // tokens * tokens // self.page_size
 
+    def find_needed(self, numbers: np.ndarray, length: int) -> np.ndarray:
+        """For each of some pages, whether tokens from ``length`` on reach it."""
+        if self.reach.is_full:
+            return np.ones(len(numbers), np.bool_)
+        return (numbers >= self.find_first(length)) | (numbers < self._sinks)
+
     def list_sinks(self, first: int) -> range:
         """The pages in front of page ``first`` that are always reached."""
         return range(min(self._sinks, first))

@@ -12,10 +12,16 @@ import numpy as np
 from ..checks import check_instance
 from ..pages.leases import Reception
 from ..pages.manager import PagedKVCacheManager
-from ..pages.regions import Region, pair
+from ..pages.regions import Region, describe_all, pair
 from .offers import Offer
 from .staging import Staging
-from .transport import TransferError, TransferFailed, TransferRefused, Transport
+from .transport import (
+    TransferError,
+    TransferFailed,
+    TransferRefused,
+    Transport,
+    check_transport,
+)
 
 
 class Transfer:
@@ -144,7 +150,7 @@ def fetch(
         OutOfPagesError: As for ``receive``.
     """
     check_instance(PagedKVCacheManager, cache=cache)
-    check_instance(Transport, transport=transport)
+    check_transport(transport)
     offer = Offer.from_bytes(message)
     own = cache.regions()
     is_equal = offer.fingerprint == own[0].fingerprint
@@ -154,7 +160,7 @@ def fetch(
             _check_lent(offer, reception)
             wanted = reception.is_needed
             numbers = reception.numbers[wanted]
-            target = cache.descriptors(reception.pages[wanted])
+            target = describe_all(own, reception.pages[wanted])
         else:
             staging = Staging(cache, offer, reception, convert)
             own = staging.regions

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_string
+from ..checks import check_flag, check_string
 from ..pages.regions import Region
 from .transport import TransferFailed, TransferRefused
 
@@ -23,6 +23,9 @@ class NIXLTransport:
         backends: Of NIXL. UCX takes shared memory, InfiniBand or TCP, as its own
             environment variables say.
         memory: ``"DRAM"`` for host memory, ``"VRAM"`` for a GPU's.
+        progress_thread: Whether a thread of NIXL's, which takes a processor where it has
+            one, drives transfers on. Without it ``poll`` does; what others read by TCP
+            waits for it then.
 
     Raises:
         ModuleNotFoundError: NIXL is not installed: ``pip install kvcache[nixl]``.
@@ -30,15 +33,23 @@ class NIXLTransport:
     """
 
     def __init__(
-        self, name: str, *, backends: tuple[str, ...] = ("UCX",), memory: str = "DRAM"
+        self,
+        name: str,
+        *,
+        backends: tuple[str, ...] = ("UCX",),
+        memory: str = "DRAM",
+        progress_thread: bool = True,
     ) -> None:
         check_string(name=name)
+        check_flag(progress_thread=progress_thread)
         if memory not in ("DRAM", "VRAM"):
             raise ValueError(f"expects 'memory' to be 'DRAM' or 'VRAM', got {memory!r}")
         api = _import()
         self.name = name
         self._memory = memory
-        config = api.nixl_agent_config(backends=list(backends))
+        config = api.nixl_agent_config(
+            enable_prog_thread=bool(progress_thread), backends=list(backends)
+        )
         try:
             self._agent = api.nixl_agent(name, config)
         except Exception as error:

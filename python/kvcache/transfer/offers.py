@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 from collections.abc import Callable
@@ -19,12 +20,14 @@ from ..checks import check_instance, check_integer
 from ..pages.exchange import PageExchange
 from ..pages.leases import Lease
 from ..pages.regions import Region, describe_all
-from .transport import TransferRefused, Transport
+from .transport import TransferRefused, Transport, check_transport
 
-VERSION = 2
+VERSION = 3
 """Of the messages; machines of different ones do not understand each other."""
 
 _DIGEST_BYTES = 16
+_TOKEN = np.dtype("<i8")
+_PAGE = np.dtype("<i4")
 
 
 @dataclass(frozen=True)
@@ -63,21 +66,21 @@ class Offer:
         return describe_all(self.regions, self.pages[numbers])
 
     def to_bytes(self) -> bytes:
-        """The message: a digest, and the fields as JSON."""
-        text = json.dumps(
-            {
-                "version": VERSION,
-                "peer": self.peer,
-                "request": self.request,
-                "tokens": self.tokens.tolist(),
-                "pages": self.pages.tolist(),
-                "regions": [asdict(region) for region in self.regions],
-                "address": base64.b64encode(self.address).decode(),
-                "type": self.type,
-                "heads": self.heads,
-                "layers": self.layers,
-            }
-        ).encode()
+        """The message: a digest, two lines of JSON, and the bytes of tokens and pages.
+
+        The second line is the same in all offers of a cache.
+        """
+        own = {
+            "version": VERSION,
+            "peer": self.peer,
+            "request": self.request,
+            "tokens": len(self.tokens),
+            "pages": len(self.pages),
+        }
+        common = self.regions, self.address, self.type, self.heads, self.layers
+        lines = json.dumps(own).encode(), _write_common(*common)
+        arrays = self.tokens.astype(_TOKEN), self.pages.astype(_PAGE)
+        text = b"\n".join([*lines, b"".join(each.tobytes() for each in arrays)])
         return _digest(text) + text
 
     @classmethod
@@ -92,15 +95,57 @@ class Offer:
         text = message[_DIGEST_BYTES:]
         if len(message) <= _DIGEST_BYTES or message[:_DIGEST_BYTES] != _digest(text):
             raise TransferRefused("the offer is damaged or cut off")
-        fields = _parse_object(text)
-        if fields.pop("version", None) != VERSION:
-            raise TransferRefused(
-                f"the offer has another version than {VERSION}, which is spoken here",
-                *_find_sender(fields),
-            )
-        return cls(
-            **{name: _take(fields, name, read) for name, read in _READERS.items()}
+        first, second, numbers = [*text.split(b"\n", 2), b"", b""][:3]
+        fields = _parse_object(first)
+        try:
+            if fields.get("version") != VERSION:
+                raise TransferRefused(
+                    f"the offer has another version than {VERSION}, which is spoken here"
+                )
+            own = {name: _take(fields, name, read) for name, read in _READERS.items()}
+            own |= _read_common(second)
+            own |= _read_arrays(numbers, own["tokens"], own["pages"])
+            return cls(**own)
+        except TransferRefused as error:
+            raise TransferRefused(error.reason, *_find_sender(fields)) from None
+
+
+def _read_arrays(numbers: bytes, tokens: int, pages: int) -> dict[str, np.ndarray]:
+    size = tokens * _TOKEN.itemsize
+    expected = size + pages * _PAGE.itemsize
+    if min(tokens, pages) < 0 or len(numbers) != expected:
+        raise TransferRefused(
+            f"the offer of {tokens} tokens and {pages} pages has {len(numbers)} bytes of them"
         )
+    return {
+        "tokens": np.frombuffer(numbers, _TOKEN, tokens).astype(np.int64),
+        "pages": np.frombuffer(numbers, _PAGE, pages, size).astype(np.int32),
+    }
+
+
+# Many offers are of one cache.
+@functools.lru_cache(maxsize=256)
+def _write_common(
+    regions: tuple[Region, ...],
+    address: bytes,
+    type_: str,
+    heads: int,
+    layers: tuple[int, ...],
+) -> bytes:
+    fields = {
+        "regions": [asdict(region) for region in regions],
+        "address": base64.b64encode(address).decode(),
+        "type": type_,
+        "heads": heads,
+        "layers": layers,
+    }
+    return json.dumps(fields).encode()
+
+
+@functools.lru_cache(maxsize=256)
+def _read_common(text: bytes) -> dict[str, Any]:
+    fields = _parse_object(text)
+    return {name: _take(fields, name, read) for name, read in _COMMON_READERS.items()}
 
 
 def _parse_object(text: bytes) -> dict[str, Any]:
@@ -120,15 +165,12 @@ def _find_sender(fields: dict[str, Any]) -> tuple[str, str | None]:
 
 
 def _take(fields: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
-    sender = _find_sender(fields)
     if name not in fields:
-        raise TransferRefused(f"the offer lacks {name!r}", *sender)
+        raise TransferRefused(f"the offer lacks {name!r}")
     try:
         return read(fields[name])
     except (TypeError, ValueError, OverflowError) as error:
-        raise TransferRefused(
-            f"the offer has no valid {name!r}: {error}", *sender
-        ) from None
+        raise TransferRefused(f"the offer has no valid {name!r}: {error}") from None
 
 
 def _read_text(value: Any) -> str:
@@ -141,17 +183,9 @@ def _read_number(value: Any) -> int:
     return int(value)
 
 
-def _read_ids(dtype: type[np.integer]) -> Callable[[Any], np.ndarray]:
-    def read(value: Any) -> np.ndarray:
-        given = np.array(value)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise ValueError("expects a list of integers")
-        ids = given.astype(dtype)
-        if not np.array_equal(ids, given):
-            raise OverflowError(f"expects integers of {8 * ids.itemsize} bits")
-        return ids
-
-    return read
+def _read_layers(value: Any) -> tuple[int, ...]:
+    check_instance(list, value=value)
+    return tuple(map(_read_number, value))
 
 
 def _read_regions(value: Any) -> tuple[Region, ...]:
@@ -189,13 +223,15 @@ def _parse_region(fields: Any) -> Region:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "peer": _read_text,
     "request": _read_text,
-    "tokens": _read_ids(np.int64),
-    "pages": _read_ids(np.int32),
+    "tokens": _read_number,
+    "pages": _read_number,
+}
+_COMMON_READERS: dict[str, Callable[[Any], Any]] = {
     "regions": _read_regions,
     "address": lambda value: base64.b64decode(value, validate=True),
     "type": _read_text,
     "heads": _read_number,
-    "layers": lambda value: tuple(_read_ids(np.int64)(value).tolist()),
+    "layers": _read_layers,
 }
 
 
@@ -216,7 +252,7 @@ def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
     """
     check_instance(PageExchange, cache=cache)
     check_instance(Lease, lease=lease)
-    check_instance(Transport, transport=transport)
+    check_transport(transport)
     if not lease.is_held:
         raise ValueError(f"the lease of {lease.request!r} has ended")
     regions = cache.regions()

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any, Protocol, runtime_checkable
+from weakref import WeakSet
 
 import numpy as np
 
+from ..checks import check_instance
 from ..errors import Error
 from ..pages.regions import Region
 
@@ -86,3 +88,13 @@ class Transport(Protocol):
 
     def cancel(self, handle: Any) -> None:
         """Ends a transfer, done or not."""
+
+
+_checked: WeakSet[type] = WeakSet()
+
+
+def check_transport(transport: object) -> None:
+    """Raises ``TypeError`` for what is no transport; looks at each class once."""
+    if type(transport) not in _checked:
+        check_instance(Transport, transport=transport)
+        _checked.add(type(transport))

@@ -79,10 +79,11 @@ def sender(request, monkeypatch):
     started.process.wait()
 
 
-def test_a_sequence_comes_from_another_process(sender):
+@pytest.mark.parametrize("progress_thread", [True, False])
+def test_a_sequence_comes_from_another_process(sender, progress_thread):
     message, wanted = map(base64.b64decode, sender.read())
     cache = make_cache(5)
-    transport = transfer.NIXLTransport("receiver")
+    transport = transfer.NIXLTransport("receiver", progress_thread=progress_thread)
     moved = transfer.fetch(cache, message, transport, request="r")
     deadline = time.monotonic() + 60
     while not moved.poll():

@@ -6,6 +6,7 @@ import json
 import random
 
 import kvcache
+import numpy as np
 import pytest
 from kvcache import transfer
 from support.failing_transport import FailingTransport
@@ -112,10 +113,10 @@ def test_damaged_offers_are_refused(pair_of_caches):
 def test_another_version_is_refused(pair_of_caches, monkeypatch):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
-    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 3)
+    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 4)
     newer = fields.to_bytes()
     monkeypatch.undo()
-    with pytest.raises(transfer.TransferRefused, match="another version than 2") as error:
+    with pytest.raises(transfer.TransferRefused, match="another version than 3") as error:
         transfer.fetch(there, newer, transport, request="r")
     assert (error.value.peer, error.value.request) == (transport.name, "r")
 
@@ -134,18 +135,35 @@ def test_memory_that_nobody_registered_is_refused(pair_of_caches):
     assert there.num_free_pages == 8
 
 
-def test_the_messages_are_json_behind_a_digest(pair_of_caches):
+def test_the_messages_are_json_and_numbers_behind_a_digest(pair_of_caches):
     _, message, transport = pair_of_caches
-    fields = json.loads(message[16:])
+    fields, common, numbers = split(message)
     assert fields["version"] == transfer.VERSION and fields["peer"] == transport.name
-    assert fields["tokens"] == list(range(11)) and len(fields["pages"]) == 3
+    assert set(common) == {"regions", "address", "type", "heads", "layers"}
+    assert (fields["tokens"], fields["pages"]) == (11, 3)
+    assert np.frombuffer(numbers[: 11 * 8], "<i8").tolist() == list(range(11))
+    assert len(numbers) == 11 * 8 + 3 * 4
+
+
+def split(message):
+    """The two lines of an offer, and what is behind them."""
+    *lines, numbers = message[16:].split(b"\n", 2)
+    return *map(json.loads, lines), numbers
+
+
+def join(*parts):
+    """An offer of such parts, with the digest that they have."""
+    *lines, numbers = parts
+    text = b"\n".join([*(json.dumps(line).encode() for line in lines), numbers])
+    return hashlib.sha256(text).digest()[:16] + text
 
 
 def without(*path):
     """A change of a message: a field is missing."""
 
-    def change(fields):
+    def change(lines):
         *outer, last = path
+        fields = find_line(lines, path[0])
         for name in outer:
             fields = fields[name]
         del fields[last]
@@ -154,11 +172,16 @@ def without(*path):
 
 
 def with_value(name, value):
-    return lambda fields: fields.update({name: value})
+    return lambda lines: find_line(lines, name).update({name: value})
 
 
 def with_region(**values):
-    return lambda fields: fields["regions"][0].update(values)
+    return lambda lines: lines[1]["regions"][0].update(values)
+
+
+def find_line(lines, name):
+    """The one of both lines that has a field."""
+    return next(fields for fields in lines if name in fields)
 
 
 WRONG_FIELDS = [
@@ -166,15 +189,15 @@ WRONG_FIELDS = [
         (without(name), f"the offer lacks '{name}'")
         for name in ("peer", "request", "tokens", "pages", "regions", "address")
     ),
-    (without("version"), "another version than 2"),
+    (without("version"), "another version than 3"),
     (without("regions", 0, "order"), "no valid 'regions': a region lacks 'order'"),
     (with_value("peer", 3), "no valid 'peer': expects"),
-    (with_value("tokens", "abc"), "no valid 'tokens': expects a list of integers"),
-    (with_value("tokens", [[1]]), "no valid 'tokens': expects a list of integers"),
-    (with_value("tokens", [1.5]), "no valid 'tokens': expects a list of integers"),
-    (with_value("tokens", [2**70]), "no valid 'tokens': expects"),
-    (with_value("pages", [2**31]), "no valid 'pages': expects integers of 32 bits"),
-    (with_value("pages", [[1], [2, 3]]), "no valid 'pages': "),
+    (with_value("tokens", "abc"), "no valid 'tokens': expects 'value' to be an integer"),
+    (with_value("pages", 1.5), "no valid 'pages': expects 'value' to be an integer"),
+    (with_value("tokens", 12), "the offer of 12 tokens and 3 pages has 100 bytes of them"),
+    (with_value("pages", -19), "the offer of 11 tokens and -19 pages has 100 bytes"),
+    (with_value("layers", 3), "no valid 'layers': expects 'value' to be a list"),
+    (with_value("layers", [True]), "no valid 'layers': expects 'value' to be an integer"),
     (with_value("regions", []), "no valid 'regions': expects at least one region"),
     (with_value("regions", [3]), "no valid 'regions': expects 'region' to be a dict"),
     (with_value("regions", None), "no valid 'regions': expects 'value' to be a list"),
@@ -185,7 +208,10 @@ WRONG_FIELDS = [
     (with_region(strides=[1.5] * 6), "expects 'strides' to be a int"),
     (with_region(order=["page"] * 6), "expects a region of the dimensions page, role"),
     (with_region(shape=[17, 2, 3]), "expects a region of the dimensions page, role"),
-    (with_region(shape=[17, 2, 3, 4, 2, 2**40]), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
+    (
+        with_region(shape=[17, 2, 3, 4, 2, 2**40]),
+        "expects tensors of .*'blocks', .2, 3, 4, 2, 16",
+    ),
     (with_region(itemsize=2**40), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
     (with_value("address", "?"), "no valid 'address': "),
 ]
@@ -195,21 +221,25 @@ WRONG_FIELDS = [
 def test_fields_that_are_missing_or_wrong_are_named(pair_of_caches, change, message):
     """A peer may have an error of its own: the digest fits what it has sent."""
     there, sent, transport = pair_of_caches
-    fields = json.loads(sent[16:])
-    change(fields)
-    text = json.dumps(fields).encode()
-    forged = hashlib.sha256(text).digest()[:16] + text
+    *lines, numbers = split(sent)
+    change(lines)
+    forged = join(*lines, numbers)
     with pytest.raises(transfer.TransferRefused, match=message) as error:
         transfer.fetch(there, forged, transport, request="r")
-    assert error.value.request == fields.get("request")
+    assert error.value.request == lines[0].get("request")
     assert there.num_free_pages == 8
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b"3"])
-def test_offers_are_objects_of_json(text):
-    message = hashlib.sha256(text).digest()[:16] + text
-    with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
-        transfer.Offer.from_bytes(message)
+@pytest.mark.parametrize("line", [0, 1])
+def test_offers_are_objects_of_json(pair_of_caches, text, line):
+    parts = pair_of_caches[1][16:].split(b"\n", 2)
+    parts[line] = text
+    forged = b"\n".join(parts)
+    for each in (forged, forged.rpartition(text)[0] + text):
+        message = hashlib.sha256(each).digest()[:16] + each
+        with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
+            transfer.Offer.from_bytes(message)
 
 
 @pytest.mark.parametrize("method", ["register", "connect", "post", "poll"])
