@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .. import dtypes
@@ -229,8 +229,3 @@ def unite(params: KVCacheParams | MultiKVCacheParams) -> tuple[LayerGroup, ...]:
     if isinstance(params, MultiKVCacheParams):
         return params.groups
     return (make_group(params),)
-
-
-def list_layers(layers: Iterable[int]) -> list[int]:
-    """The layers of a cache in JSON."""
-    return [layers.start, layers.stop] if isinstance(layers, range) else list(layers)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cache.groups import MultiKVCacheParams, list_layers
+from ..cache.groups import LayerGroup, MultiKVCacheParams, unite
 from ..cache.layouts import DIMS
 from ..cache.params import KVCacheParams
 
@@ -189,29 +189,31 @@ def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
 
 def make_fingerprint(params: KVCacheParams | MultiKVCacheParams) -> str:
     """A name of all that gives the bytes of a page their meaning."""
-    if isinstance(params, MultiKVCacheParams):
-        groups = [[*_describe(g.params), repr(g.reach), g.split] for g in params.groups]
-        fields = [params.bytes_per_page, *groups]
-    else:
-        fields = _describe(params)
-        if not params.reach.is_full:
-            fields.append(repr(params.reach))
+    fields = describe_groups(params)
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
 
 
-def _describe(params: KVCacheParams) -> list[Any]:
-    fields = [
-        params.collection_type,
-        params.shape_per_block,
-        str(params.storage_dtype),
-        params.n_devices_per_stage,
-        list_layers(params.layers),
-        params.order_of(params.layout, params.shape_per_block),
-    ]
+def describe_groups(params: KVCacheParams | MultiKVCacheParams) -> tuple[str, ...]:
+    """What gives the bytes of a page their meaning, of each group, in parts between ``; ``."""
+    return tuple(map(_describe, unite(params)))
+
+
+def _describe(group: LayerGroup) -> str:
+    params = group.params
+    fields: dict[str, Any] = {
+        "layers": list(params.layers),
+        "reach": group.reach,
+        "type": params.collection_type,
+        "block": params.shape_per_block,
+        "storage": params.storage_dtype,
+        "order": params.order_of(params.layout, params.shape_per_block),
+        "devices": params.n_devices_per_stage,
+        "pages in one": group.split,
+    }
     if params.kvcache_quant_config:
         shape = params.shape_per_scale_block
-        fields += [shape, params.order_of(params.scale_layout, shape)]
-    return fields
+        fields["scales"] = shape, params.order_of(params.scale_layout, shape)
+    return "; ".join(f"{name} {value}" for name, value in fields.items())
 
 
 def merge(descriptors: np.ndarray) -> np.ndarray:

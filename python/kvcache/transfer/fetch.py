@@ -164,8 +164,7 @@ def fetch(
         else:
             staging = Staging(cache, offer, reception, convert)
             own = staging.regions
-            numbers = np.arange(staging.first, len(offer.pages))
-            target = staging.describe()
+            numbers, target = staging.numbers, staging.describe()
         _check_sizes(offer, own)
         source, target = pair(offer.describe(numbers), target)
         transport.register(own)

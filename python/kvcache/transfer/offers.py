@@ -19,7 +19,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..pages.exchange import PageExchange
 from ..pages.leases import Lease
-from ..pages.regions import Region, describe_all
+from ..pages.regions import Region, describe_all, describe_groups
 from .transport import TransferRefused, Transport, check_transport
 
 VERSION = 3
@@ -44,6 +44,7 @@ class Offer:
         type: That of the collection of a device; empty for several groups of layers.
         heads: Of keys and values, over all devices.
         layers: Those of the model that are in the pages.
+        groups: What describes the format of each group of layers.
     """
 
     peer: str
@@ -55,6 +56,7 @@ class Offer:
     type: str = ""
     heads: int = 0
     layers: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -77,7 +79,8 @@ class Offer:
             "tokens": len(self.tokens),
             "pages": len(self.pages),
         }
-        common = self.regions, self.address, self.type, self.heads, self.layers
+        model = self.type, self.heads, self.layers, self.groups
+        common = self.regions, self.address, *model
         lines = json.dumps(own).encode(), _write_common(*common)
         arrays = self.tokens.astype(_TOKEN), self.pages.astype(_PAGE)
         text = b"\n".join([*lines, b"".join(each.tobytes() for each in arrays)])
@@ -131,6 +134,7 @@ def _write_common(
     type_: str,
     heads: int,
     layers: tuple[int, ...],
+    groups: tuple[str, ...],
 ) -> bytes:
     fields = {
         "regions": [asdict(region) for region in regions],
@@ -138,6 +142,7 @@ def _write_common(
         "type": type_,
         "heads": heads,
         "layers": layers,
+        "groups": groups,
     }
     return json.dumps(fields).encode()
 
@@ -188,6 +193,11 @@ def _read_layers(value: Any) -> tuple[int, ...]:
     return tuple(map(_read_number, value))
 
 
+def _read_groups(value: Any) -> tuple[str, ...]:
+    check_instance(list, value=value)
+    return tuple(map(_read_text, value))
+
+
 def _read_regions(value: Any) -> tuple[Region, ...]:
     check_instance(list, value=value)
     if not value:
@@ -232,6 +242,7 @@ _COMMON_READERS: dict[str, Callable[[Any], Any]] = {
     "type": _read_text,
     "heads": _read_number,
     "layers": _read_layers,
+    "groups": _read_groups,
 }
 
 
@@ -269,4 +280,5 @@ def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
         regions,
         transport.address,
         *described,
+        describe_groups(params),
     ).to_bytes()

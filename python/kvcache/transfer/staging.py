@@ -11,10 +11,11 @@ import numpy as np
 from ..cache.groups import MultiKVCacheParams
 from ..cache.layouts import DIMS, Layout
 from ..cache.params import KVCacheParams
+from ..cache.reach import Reach
 from ..execution.runtime import JitModule, jit
 from ..pages.leases import Reception
 from ..pages.manager import PagedKVCacheManager
-from ..pages.regions import Region
+from ..pages.regions import Region, describe_groups
 from .offers import Offer
 
 _PADDING = 16  # columns of a table behind those of its sequence, as the ops want
@@ -45,7 +46,10 @@ class Staging:
     ) -> None:
         params = cache.params
         if isinstance(params, MultiKVCacheParams) or not offer.type:
-            raise ValueError("caches of several groups of layers are not converted")
+            raise ValueError(
+                "pages of several groups of layers are not converted, and "
+                + _find_difference(offer.groups, describe_groups(params))
+            )
         self._params = params
         self._source = read_params(offer)
         _check_convertible(self._source, params)
@@ -53,18 +57,32 @@ class Staging:
         self._cache = cache
         self._target = target
         self._total = len(offer.tokens)
-        # The first page with a token that is missing here.
-        size = self._source.page_size
-        assert size is not None
-        self.first = reception.found // size
+        self.numbers = self._choose_pages(offer, params.reach)
         self._staged = PagedKVCacheManager(
             self._source,
             max_batch_size=1,
             max_seq_len=self._total,
-            num_pages=len(offer.pages) - self.first,
+            num_pages=len(self.numbers),
             memory=cache.memory,
         )
         self._programs = self._compile()
+
+    def _choose_pages(self, offer: Offer, reach: Reach) -> np.ndarray:
+        """The numbers of the pages to read: those lent, with a token that is missing here."""
+        size = self._source.page_size
+        assert size is not None
+        expected = -(-self._total // size)
+        if len(offer.pages) != expected:
+            raise ValueError(
+                f"expects {expected} pages for its tokens, got {len(offer.pages)}"
+            )
+        numbers = np.arange(self._reception.found // size, expected)
+        is_lent = offer.pages[numbers] >= 0
+        is_reached = numbers >= reach.first(self._total) // size
+        is_reached |= numbers < -(-reach.sinks // size)
+        if not is_lent[is_reached].all():
+            raise ValueError("it lacks pages that later tokens reach")
+        return numbers[is_lent]
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -80,10 +98,10 @@ class Staging:
         begin = upload(np.array([self._reception.found], np.int32))
         end = upload(np.array([self._total], np.int32))
         tables = [
-            upload(_make_table(first, pages, manager.null_page))
-            for first, pages, manager in (
-                (self.first, np.arange(self._staged.num_pages), self._staged),
-                (self._reception.first, self._reception.pages, cache),
+            upload(_make_table(numbers, pages, manager.null_page))
+            for numbers, pages, manager in (
+                (self.numbers, np.arange(self._staged.num_pages), self._staged),
+                (self._reception.numbers, self._reception.pages, cache),
             )
         ]
         lengths = upload(np.array([self._total], np.uint32))
@@ -151,6 +169,19 @@ def _check_convertible(source: KVCacheParams, target: KVCacheParams) -> None:
             raise ValueError("tokens that share their scales are not converted")
 
 
+def _find_difference(theirs: tuple[str, ...], own: tuple[str, ...]) -> str:
+    """What differs between the groups of two caches."""
+    if len(theirs) != len(own):
+        return f"it has {len(theirs)} of them, and {len(own)} here"
+    pairs = enumerate(zip(theirs, own, strict=True))
+    number, pair = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+    parts = [text.split("; ") for text in pair]
+    one, other = (
+        ", ".join(part for part in parts[i] if part not in parts[1 - i]) for i in (0, 1)
+    )
+    return f"its group {number} has {one}, and {other} here"
+
+
 def _list_heads(params: KVCacheParams, device: int) -> range:
     """The heads of a device among those of the model."""
     first = 0
@@ -159,11 +190,11 @@ def _list_heads(params: KVCacheParams, device: int) -> range:
     return range(first, first + params.n_kv_heads_per_device)
 
 
-def _make_table(first: int, pages: np.ndarray, null_page: int) -> np.ndarray:
-    """The table of one sequence that has pages from number ``first`` on."""
-    columns = -(-(first + len(pages)) // 8) * 8 + _PADDING
+def _make_table(numbers: np.ndarray, pages: np.ndarray, null_page: int) -> np.ndarray:
+    """The table of one sequence that has some of its pages."""
+    columns = -(-(int(numbers[-1]) + 1) // 8) * 8 + _PADDING
     table = np.full((1, columns), null_page, np.uint32)
-    table[0, first : first + len(pages)] = pages
+    table[0, numbers] = pages
     return table
 
 

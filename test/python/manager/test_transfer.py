@@ -139,7 +139,7 @@ def test_the_messages_are_json_and_numbers_behind_a_digest(pair_of_caches):
     _, message, transport = pair_of_caches
     fields, common, numbers = split(message)
     assert fields["version"] == transfer.VERSION and fields["peer"] == transport.name
-    assert set(common) == {"regions", "address", "type", "heads", "layers"}
+    assert set(common) == {"regions", "address", "type", "heads", "layers", "groups"}
     assert (fields["tokens"], fields["pages"]) == (11, 3)
     assert np.frombuffer(numbers[: 11 * 8], "<i8").tolist() == list(range(11))
     assert len(numbers) == 11 * 8 + 3 * 4
@@ -196,6 +196,7 @@ WRONG_FIELDS = [
     (with_value("pages", 1.5), "no valid 'pages': expects 'value' to be an integer"),
     (with_value("tokens", 12), "the offer of 12 tokens and 3 pages has 100 bytes of them"),
     (with_value("pages", -19), "the offer of 11 tokens and -19 pages has 100 bytes"),
+    (with_value("groups", [3]), "no valid 'groups': expects 'value' to be a str"),
     (with_value("layers", 3), "no valid 'layers': expects 'value' to be a list"),
     (with_value("layers", [True]), "no valid 'layers': expects 'value' to be an integer"),
     (with_value("regions", []), "no valid 'regions': expects at least one region"),

@@ -137,6 +137,83 @@ def test_other_models_are_refused(fields, message):
     assert target.num_free_pages == 12
 
 
+WINDOW = kvcache.reach.window(4, sinks=2)
+
+
+def test_what_no_token_reaches_is_not_converted():
+    """Of 11 tokens, the first two and those from 8 on are reached, in pages of 3."""
+    source, target = make({"page_size": 3, "reach": WINDOW}), make({"reach": WINDOW})
+    moved, lease, _ = begin(source, target)
+    assert moved.bytes == 3 * source.params.bytes_per_block
+    moved.finish(lease.end())
+    assert target.num_free_pages == 12 - 2 and source.num_free_pages == 12 - 3 - 2
+    found, expected = (read_reached(each) for each in (target, source))
+    assert np.array_equal(found, expected)
+
+
+def read_reached(cache):
+    """The values of tokens 0, 1 and 8 to 10 of a sequence with a window."""
+    (state,) = (s for s in cache.snapshot().sequences if s.request == "r")
+    pages = np.array([page.index if page else -1 for page in state.groups[0]])
+    tokens = np.array([0, 1, 8, 9, 10])
+    size = cache.params.page_size
+    assert (pages[tokens // size] >= 0).all()
+    return cache.blocks[0][pages[tokens // size], :, :, tokens % size]
+
+
+def test_pages_that_only_this_end_reaches_are_missed():
+    target = make({"page_size": 3})
+    with pytest.raises(transfer.TransferRefused, match="lacks pages that later tokens"):
+        begin(make({"reach": WINDOW}), target)
+    assert target.num_free_pages == 12
+
+
+def make_groups(*fields):
+    groups = [dataclasses.replace(BASE, total_num_layers=None, **each) for each in fields]
+    return kvcache.PagedKVCacheManager(
+        kvcache.MultiKVCacheParams(groups), max_batch_size=4, max_seq_len=64, num_pages=12
+    )
+
+
+FULL, BEHIND = {"layer_ids": [0]}, {"layer_ids": [1], "reach": WINDOW}
+
+
+@pytest.mark.parametrize(
+    "other, message",
+    [
+        (
+            [FULL, BEHIND | {"page_size": 8}],
+            "its group 0 has pages in one 1, and pages in one 2 here",
+        ),
+        (
+            [FULL, BEHIND | {"dtype": "bf16"}],
+            "its group 1 has type .*f32.*, storage float32.*, and type .*bf16.* here",
+        ),
+        (
+            [FULL, BEHIND | {"reach": kvcache.reach.chunk(4)}],
+            r"its group 1 has reach kvcache.reach.window\(4, sinks=2\), and reach "
+            r"kvcache.reach.chunk\(4\) here",
+        ),
+        ([FULL], "it has 2 of them, and 1 here"),
+    ],
+)
+def test_pages_of_several_groups_are_not_converted(other, message):
+    target = make_groups(*other)
+    with pytest.raises(transfer.TransferRefused, match=message) as error:
+        begin(make_groups(FULL, BEHIND), target)
+    assert "pages of several groups of layers are not converted" in str(error.value)
+    assert target.num_free_pages == 12
+
+
+def test_the_layers_are_part_of_the_format():
+    """Two layers from 0 on are not layers 0 and 2."""
+    target = make({"layer_ids": [0, 2]})
+    with pytest.raises(
+        transfer.TransferRefused, match=r"layers are \[0, 1\], and \[0, 2\]"
+    ):
+        begin(make({}), target)
+
+
 def test_a_conversion_that_fails_gives_the_pages_back(monkeypatch):
     target = make({"page_size": 2})
     moved, lease, _ = begin(make({}), target)
