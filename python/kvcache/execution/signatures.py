@@ -150,8 +150,8 @@ class _Adapter:
             raise TypeError(self._expects(wanted, got))
         if not (array.flags.writeable or self.argument.readonly):
             got = (
-                "a read-only one: pass a copy, or mark the function's argument "
-                "{llvm.readonly}"
+                "a read-only one; an argument that the function only reads can be "
+                "marked {llvm.readonly}"
             )
             raise ValueError(self._expects("a writeable array", got))
         if not array.flags.c_contiguous and any(

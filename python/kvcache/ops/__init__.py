@@ -294,4 +294,4 @@ def _make(
 
 @functools.lru_cache(maxsize=None)
 def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
-    return kind(kind.write(subject, dtype), build, subject)
+    return kind(kind.write(subject, dtype, kind.mutates), build, subject)

@@ -241,15 +241,12 @@ def make_splits(
 
 def attention_arguments(
     spec: AttentionSpec, params: KVCacheParams, scales: dict[str, str]
-) -> str:
-    """The arguments behind those of the collection and the layer."""
+) -> dict[str, str]:
+    """The types of the arguments behind the collection's and the layer, by name."""
     q, out, lse = _types(spec, params)
+    types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
     more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
-    extra = "".join(f", %{name}: {type_}" for name, type_ in more.items())
-    return (
-        f"%q: {q}, %row_offsets: memref<?xi32>,\n"
-        f"    %out: {out}, %lse: {lse}, %scale: f32{extra}"
-    )
+    return {**types, "scale": "f32", **more}
 
 
 def attention_op(

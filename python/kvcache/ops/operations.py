@@ -85,7 +85,7 @@ class Operation:
         mutates: The arguments that it writes to.
         bounds_checks: Whether it is compiled with checks, as in ``jit``.
         threads: How many threads share a call, as in ``jit``.
-        write: Makes the source, of what is compiled and the dtype of rows.
+        write: Makes the source, of what is compiled, the dtype of rows and ``mutates``.
     """
 
     functions: tuple[str, ...]

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The sources of whole-cache operations: modules with one function each."""
+"""The sources of whole-cache operations: modules with one function each.
+
+``mutates`` are the arguments that the operation changes, by name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
@@ -49,7 +53,7 @@ class _Operands:
         return self.text.format(", ".join(f"%{name}" for name in self.names))
 
 
-def append_source(spec: LayerSpec, dtype: str) -> str:
+def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
     params = spec.params
     extra = spec.options.extra(params.head_dim, dtype)
     latent = extra.pop("latent_rope", "")
@@ -61,10 +65,10 @@ def append_source(spec: LayerSpec, dtype: str) -> str:
         _Operands("rows {}", ("rows",), _NUMBERS),
         *(_Operands(f"{name} {{}}", (name,), type_) for name, type_ in extra.items()),
     ]
-    return _layer_source("append", spec, operands, spec.options.attributes)
+    return _layer_source("append", spec, operands, mutates, spec.options.attributes)
 
 
-def gather_source(spec: LayerSpec, dtype: str) -> str:
+def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
     dense = _dense_type(spec.params, dtype, "?" if spec.ragged else "?x?")
     offsets = ("output_offsets",) if spec.ragged else ()
     operands = [
@@ -73,11 +77,15 @@ def gather_source(spec: LayerSpec, dtype: str) -> str:
         _Operands("outs({})", spec.dense, dense),
         _Operands("output_offsets {}", offsets, _NUMBERS),
     ]
-    return _layer_source("gather", spec, operands)
+    return _layer_source("gather", spec, operands, mutates)
 
 
 def _layer_source(
-    name: str, spec: LayerSpec, operands: list[_Operands], attributes: str = ""
+    name: str,
+    spec: LayerSpec,
+    operands: list[_Operands],
+    mutates: Sequence[str],
+    attributes: str = "",
 ) -> str:
     """A function of an op with these operands, in their order, and static scales.
 
@@ -91,10 +99,10 @@ def _layer_source(
     types = [(name, each.type) for each in given for name in each.names]
     arguments = [(name, type_) for name, type_ in types if name not in views]
     arguments.sort(key=lambda argument: argument[0] not in spec.dense)
-    text = ", ".join(f"%{name}: {type_}" for name, type_ in arguments)
     body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes}
       : {', '.join(type_ for _, type_ in types)}"""
-    return _function(name, params, f"%layer: index, {text}", body, views=True)
+    behind = {"layer": "index", **dict(arguments)}
+    return _function(name, params, behind, mutates, body, views=True)
 
 
 def _view_operands(params: KVCacheParams, text: str) -> _Operands:
@@ -102,50 +110,82 @@ def _view_operands(params: KVCacheParams, text: str) -> _Operands:
     return _Operands(text, names, params.cache_type)
 
 
-def copy_pages_source(params: KVCacheParams, dtype: str) -> str:
+def copy_pages_source(params: KVCacheParams, dtype: str, mutates: Sequence[str]) -> str:
     body = (
         "kvcache.copy_pages %cache pairs %pairs : "
         f"{params.collection_type}, memref<?x2xi32>"
     )
-    return _function("copy_pages", params, "%pairs: memref<?x2xi32>", body, views=False)
+    pairs = {"pairs": "memref<?x2xi32>"}
+    return _function("copy_pages", params, pairs, mutates, body, views=False)
 
 
-def merge_states_source(sizes: tuple[int, int], dtype: str) -> str:
+def merge_states_source(
+    sizes: tuple[int, int], dtype: str, mutates: Sequence[str]
+) -> str:
     heads, head_dim = sizes
     parts = rows_type("?x?", heads, head_dim, dtype)
     out = rows_type("?", heads, head_dim, dtype)
     lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
     lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
-    return f"""func.func @merge_states(%parts: {parts}, %lses: {lses}, %out: {out}, %lse: {lse}) {{
+    types = {"parts": parts, "lses": lses, "out": out, "lse": lse}
+    return f"""func.func @merge_states({_arguments(types, mutates)}) {{
   kvcache.merge_states %parts, %lses outs(%out, %lse) : {parts}, {lses}, {out}, {lse}
   return
 }}
 """
 
 
-def attention_source(subject: tuple[KVCacheParams, AttentionSpec], dtype: str) -> str:
+def attention_source(
+    subject: tuple[KVCacheParams, AttentionSpec], dtype: str, mutates: Sequence[str]
+) -> str:
     params, spec = subject
     names = LayerSpec(params, static_scales=spec.static_scales).scales
     scales = dict.fromkeys(names, f"memref<{params.n_kv_heads_per_device}xf32>")
-    arguments = f"%layer: index, {attention_arguments(spec, params, scales)}"
+    behind = {"layer": "index", **attention_arguments(spec, params, scales)}
     views = [view for _, view in _views(params)]
     body = attention_op(spec, params, views, scales)
-    return _function("attention", params, arguments, body, views=True)
+    return _function("attention", params, behind, mutates, body, views=True)
+
+
+def _arguments(types: dict[str, str], mutates: Sequence[str]) -> str:
+    """Arguments by name. Arrays that the function does not change are marked."""
+    marks = {
+        name: " {llvm.readonly}"
+        for name, type_ in types.items()
+        if type_.startswith("memref") and name not in mutates
+    }
+    return ",\n    ".join(
+        f"%{name}: {type_}{marks.get(name, '')}" for name, type_ in types.items()
+    )
 
 
 def _function(
-    name: str, params: KVCacheParams, arguments: str, body: str, *, views: bool
+    name: str,
+    params: KVCacheParams,
+    behind: dict[str, str],
+    mutates: Sequence[str],
+    body: str,
+    *,
+    views: bool,
 ) -> str:
-    """A function whose first arguments are those of ``StepInputs.collection``."""
-    types = [params.blocks_type, "memref<?xi32>", "memref<?x?xi32>"]
-    scales = ["", "", ""]
+    """A function whose first arguments are those of ``StepInputs.collection``.
+
+    ``behind`` are the types of the others by name.
+    """
+    arrays = {
+        "blocks": params.blocks_type,
+        "lengths": _NUMBERS,
+        "lut": "memref<?x?xi32>",
+    }
+    scales = {}
     if params.kvcache_quant_config is not None:
-        types.append(params.scales_type)
-        scales = [f", %scales: {params.scales_type}", " scales %scales", ""]
+        scales["scales"] = params.scales_type
+    types = {**arrays, "max_seq": "i32", "max_cache": "i32", **scales, **behind}
     lines = [
-        f"%cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache"
-        f"{scales[1]}",
-        f"    : {', '.join(types)} -> {params.collection_type}",
+        "%cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache"
+        + "".join(f" {name} %{name}" for name in scales),
+        f"    : {', '.join([*arrays.values(), *scales.values()])} -> "
+        f"{params.collection_type}",
     ]
     if views:
         lines += [
@@ -153,8 +193,8 @@ def _function(
             for role, view in _views(params)
         ]
     text = "\n  ".join([*lines, body])
-    return f"""func.func @{name}(%blocks: {params.blocks_type}, %lengths: memref<?xi32>,
-    %lut: memref<?x?xi32>, %max_seq: i32, %max_cache: i32{scales[0]}, {arguments}) {{
+    return f"""func.func @{name}(
+    {_arguments(types, mutates)}) {{
   {text}
   return
 }}

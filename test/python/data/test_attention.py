@@ -461,7 +461,7 @@ def test_lengths(target, splits):
     params = make_params()
     _, inputs = fill(params, "f32", (40, 30), (1, 2))
     attend = kvcache.ops.attention(params, 4, target=target, **splits)
-    source = attend.source.replace(", %scale: f32", ", %scale: f32, %tokens: memref<?xi32>")
+    source = attend.source.replace("%scale: f32", "%scale: f32, %tokens: memref<?xi32>")
     head, types = source.rsplit("\n      : ", 1)
     types = types.replace("\n  return", ", memref<?xi32>\n  return", 1)
     program = kvcache.jit(f"{head} lengths %tokens\n      : {types}", target=target)
