@@ -157,9 +157,7 @@ class Router:
         self._plan = plan
         self.faults = list(faults)
         self._told: tuple[Process, tuple[object, ...]] | None = None
-        self._stop: dict[str, float] = (
-            {}
-        )  # seconds, by the kind of the worker told next
+        self._stop: dict[str, float] = {}  # seconds, by the kind of worker told next
         self._numbers = itertools.count()
         self._requests = {request.name: request for request in requests}
         self.counts: Counter[str] = Counter()
@@ -220,7 +218,7 @@ class Router:
         getattr(self, f"_on_{kind}")(request, *rest)
         if end in ends:
             victim = getattr(request, end) or ends[end]
-            if victim is None or request.is_done:
+            if victim not in self.processes or request.is_done:
                 return  # the next such message has it
             if how == "killed":
                 self._kill(victim)
@@ -235,8 +233,8 @@ class Router:
         self.faults.remove((kind, fault))
 
     def _tell(self, process: Process, *message: object) -> None:
-        if seconds := self._stop.pop(process.kind, None):
-            process.stop(seconds)  # before it hears
+        if process in self.processes and process.kind in self._stop:
+            process.stop(self._stop.pop(process.kind))  # before it hears
         process.tell(*message)
         self._told = process, message
 
