@@ -126,13 +126,13 @@ VARIANTS = [
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=SPLIT),
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512, "tile_rows": 0}),
-    Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
 TILED = [
     Variant("32 over 8 heads of 128, bf16"),
     Variant("the same, 128 rows", options={"tile_rows": 128}),
     Variant("the same, 16 rows", options={"tile_rows": 16}),
+    Variant("the same, in parts", options={"tile_rows": 16, **SPLIT}),
     Variant("heads of 64", size=64),
     Variant("heads of 256", size=256),
     Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
@@ -140,6 +140,7 @@ TILED = [
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16")),
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),
+    Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("the same, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512}),
 ]
 TILED_TITLES = "on tensor cores", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"

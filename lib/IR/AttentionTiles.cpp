@@ -66,7 +66,9 @@ std::string AttentionOp::getTileObstacle() {
 int64_t AttentionOp::chooseTileRows() {
   if (std::optional<uint64_t> given = getTileRows())
     return *given;
-  if (getWorkspace() || !getTileObstacle().empty())
+  if (!getTileObstacle().empty())
     return 0;
-  return getValueCache() ? kTileRows : kLatentTileRows;
+  if (!getValueCache())
+    return kLatentTileRows;
+  return getWorkspace() ? 0 : kTileRows;
 }

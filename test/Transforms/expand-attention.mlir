@@ -204,3 +204,27 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+// Latent rows are split on tensor cores. A layer of the grid has whole rows, and 32 layers have parts, which the last block
+// of a row merges.
+// GPU-LABEL: func.func @split_latent_rows(
+// GPU:         scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%{{.*}}, %c33
+// GPU:         kvcache.alloc_tile : !kvcache.tile<32x576xbf16
+// GPU:         %[[COUNTED:.*]] = kvcache.alloc_tile : !kvcache.tile<1x4xi32>
+// GPU:         nvvm.mma.sync
+// GPU:         gpu.barrier
+// GPU:         %[[BEFORE:.*]] = llvm.atomicrmw add {{.*}} syncscope("device") monotonic
+// GPU:         kvcache.tile_store %[[BEFORE]], %[[COUNTED]]
+// GPU:         gpu.barrier
+// GPU:         kvcache.tile_load %[[COUNTED]]
+func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
+                             %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
+  return
+}

@@ -354,7 +354,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     With `workspace`, kernels split what a row sees into parts, which blocks
     compute side by side; the last one merges them. Only rows of sequences of at
     most `split_rows` rows are split. A part has `split_tokens` tokens, or more
-    where there would be more than `max_splits` parts. So the parts of a row
+    where there would be more than `max_splits` parts, on tensor cores a multiple
+    of a tile. So the parts of a row
     depend only on what the row sees, and its result has the same bits alone and
     in any batch. The workspace has the bytes that `workspace_size` computes, or
     more, and its address is a multiple of 16. It is zeroed once, and each op
@@ -364,9 +365,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     On a GPU, `tile_rows` is the number of query rows of a block that computes on
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
-    it is 64, or 32 for latent caches, if (C10) allows that and there is no
-    workspace, and otherwise 0. With
-    a workspace, rows that are split take another kernel. On tensor cores, a weight
+    it is 64 without a workspace, and 32 for latent caches, if (C10) allows that,
+    and otherwise 0. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
     value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are

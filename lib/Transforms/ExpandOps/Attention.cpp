@@ -8,16 +8,21 @@
 
 #include "Attention.h"
 
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+/// Layers of a grid that have parts, of 65,535.
+constexpr int64_t kMostLayers = 1 << 15;
 
 static int64_t getSize(Value memref, int64_t position) {
   return cast<MemRefType>(memref.getType()).getDimSize(position);
@@ -164,6 +169,74 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
   });
 }
 
+void AttentionBase::makeWorkspace() {
+  WorkspaceShape shape{heads * group, valueSize,
+                       static_cast<int64_t>(op.getMaxSplits()),
+                       static_cast<int64_t>(op.getSplitRows())};
+  Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+  slots = frame.mul(batch, shape.rows);
+  if (frame.hasChecks)
+    CheckOp::create(
+        builder, loc, frame.mul(slots, shape.getSlotBytes()),
+        frame.add(frame.dim(op.getWorkspace(), 0), frame.index(1)),
+        builder.getStringAttr("number of bytes that attention needs of "
+                              "'workspace'"));
+  workspace.emplace(frame, op.getWorkspace(), slots, shape);
+}
+
+int64_t AttentionBase::countPartsOfLayer() {
+  return llvm::divideCeil(op.getMaxSplits(), kMostLayers);
+}
+
+int64_t AttentionBase::countLayersOfParts() {
+  return llvm::divideCeil(op.getMaxSplits(), countPartsOfLayer());
+}
+
+Value AttentionBase::getPartSize(Value isWhole, Value count, int64_t multiple) {
+  Value size = frame.div(frame.add(count, frame.index(op.getMaxSplits() - 1)),
+                         op.getMaxSplits());
+  size = frame.max(size, frame.index(op.getSplitTokens()));
+  size = arith::SelectOp::create(builder, loc, isWhole,
+                                 frame.max(count, frame.index(1)), size);
+  Value last = frame.index(multiple - 1);
+  return frame.mul(frame.div(frame.add(size, last), multiple), multiple);
+}
+
+AttentionBase::Pair AttentionBase::selectPair(Value condition,
+                                              function_ref<Pair()> then,
+                                              function_ref<Pair()> otherwise) {
+  auto yield = [&](const Pair &pair) {
+    scf::YieldOp::create(builder, loc, ValueRange{pair.first, pair.second});
+  };
+  auto branch = scf::IfOp::create(
+      builder, loc, condition, [&](OpBuilder &, Location) { yield(then()); },
+      [&](OpBuilder &, Location) { yield(otherwise()); });
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
+std::pair<Value, SmallVector<Value>> AttentionBase::runOrKeep(
+    Value condition, const SmallVector<Value> &given,
+    function_ref<std::pair<Value, SmallVector<Value>>()> otherwise) {
+  auto yield = [&](Value isGiven, SmallVector<Value> values) {
+    values.push_back(isGiven);
+    scf::YieldOp::create(builder, loc, values);
+  };
+  auto branch = scf::IfOp::create(
+      builder, loc, condition,
+      [&](OpBuilder &, Location) {
+        yield(
+            arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true)),
+            given);
+      },
+      [&](OpBuilder &, Location) {
+        auto [isGiven, values] = otherwise();
+        yield(isGiven, values);
+      });
+  SmallVector<Value> values(branch.getResults());
+  Value isGiven = values.pop_back_val();
+  return {isGiven, values};
+}
+
 Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
                             int64_t stride) {
   for (int64_t offset = stride; offset < size * stride; offset *= 2) {
@@ -179,9 +252,8 @@ Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
-  int64_t tileRows = op.chooseTileRows();
-  if (!tileRows || op.getWorkspace())
-    expandForGPU(op, frame);
-  if (tileRows)
+  if (int64_t tileRows = op.chooseTileRows())
     expandForTensorCores(op, frame, tileRows);
+  else
+    expandForGPU(op, frame);
 }

@@ -12,6 +12,7 @@
 #include "DeviceMath.h"
 #include "ExpandOps.h"
 #include "Heads.h"
+#include "Workspace.h"
 
 namespace mlir::kvcache {
 
@@ -83,6 +84,27 @@ protected:
   /// Stores the logarithm of a row, if there is room for it.
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
 
+  /// Makes the workspace of rows that are split: `split_rows` slots for each
+  /// sequence.
+  void makeWorkspace();
+  /// Blocks with parts are in layers of a grid: the first parts of all slots,
+  /// the second parts and so on, so that blocks without work come last. A layer
+  /// has one part of a slot, unless there were too many layers.
+  int64_t countPartsOfLayer();
+  int64_t countLayersOfParts();
+  /// Tokens of a part of `count` tokens: a multiple of a number, and at
+  /// least 1.
+  Value getPartSize(Value isWhole, Value count, int64_t multiple);
+  /// Two values of one branch.
+  using Pair = std::pair<Value, Value>;
+  Pair selectPair(Value condition, function_ref<Pair()> then,
+                  function_ref<Pair()> otherwise);
+  /// `values` if the condition holds, or else what `otherwise` gives, and
+  /// whether there is something.
+  std::pair<Value, SmallVector<Value>>
+  runOrKeep(Value condition, const SmallVector<Value> &values,
+            function_ref<std::pair<Value, SmallVector<Value>>()> otherwise);
+
   /// Sums, or maxima, over `size` lanes of a warp that are `stride` apart.
   Value reduce(Value value, bool isMax, int64_t size, int64_t stride);
 
@@ -94,6 +116,9 @@ protected:
   int64_t heads, group, keySize, valueSize;
   /// The head of the caches that is computed.
   Value head;
+  std::optional<Workspace> workspace;
+  /// The number of slots of the workspace.
+  Value slots;
 };
 
 void expandForCPU(AttentionOp op, const Frame &frame);

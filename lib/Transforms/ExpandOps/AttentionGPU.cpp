@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
-#include "Workspace.h"
-#include "kvcache/IR/CheckOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -35,8 +33,8 @@ struct WarpPlan {
 
 /// The work of a warp: a row, or a part of the tokens that it sees.
 struct Work {
-  /// Whether it is in a slot of the workspace, where the row is split.
-  Value isSplit;
+  /// Whether the row is not split. Otherwise it has a slot in the workspace.
+  Value isWhole;
   Value batch, row, slot, part;
 };
 
@@ -46,8 +44,7 @@ struct Work {
 /// other rows.
 ///
 /// With a workspace, rows are split into parts. The warp that is the last to
-/// end a part of a row merges all of them, in their order. Rows that are not
-/// split are left to tensor cores if these are chosen.
+/// end a part of a row merges all of them, in their order.
 class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame)
@@ -57,30 +54,33 @@ public:
 
   void expand() {
     int64_t shares = group / plan.rows;
-    Value units = frame.dim(op.getQ(), 0);
+    // Blocks beside each other read the same tokens.
+    int64_t across = heads * shares;
+    Value units = frame.dim(op.getQ(), 0), layers = frame.index(1);
     if (op.getWorkspace()) {
       makeWorkspace();
-      units = op.chooseTileRows() ? splitUnits : frame.add(units, splitUnits);
+      Value parts = frame.mul(slots, countPartsOfLayer());
+      units = frame.max(units, parts);
+      layers = frame.index(1 + countLayersOfParts());
     }
-    // Blocks beside each other read the same tokens. A grid is large in its
-    // first dimension only.
-    int64_t across = heads * shares;
-    frame.forBlocks({frame.mul(units, across)}, {1}, [&](ValueRange block) {
-      frame.forThreads({kWarp}, [&](ValueRange ids) {
-        thread = ids[0];
-        lane = frame.rem(thread, plan.lanes);
-        ofWarp = frame.div(thread, plan.lanes);
-        Value share = frame.rem(block[0], across);
-        head = frame.div(share, shares);
-        firstHead = frame.add(frame.mul(head, group),
-                              frame.mul(frame.rem(share, shares), plan.rows));
-        Value unit = frame.div(block[0], across);
-        if (workspace)
-          attendUnit(unit);
-        else
-          attendRow(unit);
-      });
-    });
+    frame.forBlocks(
+        {frame.mul(units, across), layers}, {1, 1}, [&](ValueRange block) {
+          frame.forThreads({kWarp}, [&](ValueRange ids) {
+            thread = ids[0];
+            lane = frame.rem(thread, plan.lanes);
+            ofWarp = frame.div(thread, plan.lanes);
+            Value share = frame.rem(block[0], across);
+            head = frame.div(share, shares);
+            firstHead =
+                frame.add(frame.mul(head, group),
+                          frame.mul(frame.rem(share, shares), plan.rows));
+            Value unit = frame.div(block[0], across);
+            if (workspace)
+              attendUnit(unit, block[1]);
+            else
+              attendRow(unit);
+          });
+        });
   }
 
 private:
@@ -132,59 +132,43 @@ private:
     });
   }
 
-  void makeWorkspace() {
-    WorkspaceShape shape{heads * group, valueSize,
-                         static_cast<int64_t>(op.getMaxSplits()),
-                         static_cast<int64_t>(op.getSplitRows())};
-    Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
-    Value slots = frame.mul(batch, shape.rows);
-    if (frame.hasChecks)
-      CheckOp::create(
-          builder, loc, frame.mul(slots, shape.getSlotBytes()),
-          frame.add(frame.dim(op.getWorkspace(), 0), frame.index(1)),
-          builder.getStringAttr("number of bytes that attention needs of "
-                                "'workspace'"));
-    workspace.emplace(frame, op.getWorkspace(), slots, shape);
-    splitUnits = frame.mul(slots, shape.parts);
+  /// The first layer of the grid has whole rows, which take longest, and the
+  /// next ones have parts.
+  Work getWork(Value unit, Value layer) {
+    int64_t parts = countPartsOfLayer();
+    Value isWhole = frame.equal(layer, frame.index(0));
+    layer = frame.sub(layer, frame.index(1));
+    Value slot = frame.div(unit, parts);
+    Value part = frame.add(frame.mul(layer, parts), frame.rem(unit, parts));
+    Value isReal = arith::SelectOp::create(
+        builder, loc, isWhole,
+        frame.below(unit, frame.countRows(op.getRowOffsets())),
+        frame.below(slot, slots));
+    auto findWhole = [&]() -> Pair {
+      return {frame.findSequence(op.getRowOffsets(), unit), unit};
+    };
+    auto findSplit = [&]() -> Pair {
+      Value batch = frame.div(slot, op.getSplitRows());
+      Value first = frame.loadNumber(op.getRowOffsets(), batch);
+      return {batch, frame.add(first, frame.rem(slot, op.getSplitRows()))};
+    };
+    auto [batch, row] = selectPair(
+        isReal, [&] { return selectPair(isWhole, findWhole, findSplit); },
+        // The first sequence has no such row.
+        [&]() -> Pair { return {frame.index(0), frame.index(-1)}; });
+    return {isWhole, batch, row, slot, part};
   }
 
-  /// The first units are the parts of the slots, then come whole rows.
-  Work getWork(Value unit) {
-    Value isSplit = frame.below(unit, splitUnits);
-    Value slot = frame.div(unit, op.getMaxSplits());
-    Value number = frame.sub(unit, splitUnits);
-    auto branch = scf::IfOp::create(
-        builder, loc, isSplit,
-        [&](OpBuilder &, Location) {
-          Value batch = frame.div(slot, op.getSplitRows());
-          Value first = frame.loadNumber(op.getRowOffsets(), batch);
-          Value row = frame.add(first, frame.rem(slot, op.getSplitRows()));
-          scf::YieldOp::create(builder, loc, ValueRange{batch, row});
-        },
-        [&](OpBuilder &, Location) {
-          Value isReal =
-              frame.below(number, frame.countRows(op.getRowOffsets()));
-          // The first sequence has no row of padding.
-          Value batch = frame.selectIf(
-              isReal,
-              [&] { return frame.findSequence(op.getRowOffsets(), number); },
-              [&] { return frame.index(0); });
-          scf::YieldOp::create(builder, loc, ValueRange{batch, number});
-        });
-    return {isSplit, branch.getResult(0), branch.getResult(1), slot,
-            frame.rem(unit, op.getMaxSplits())};
-  }
-
-  void attendUnit(Value unit) {
-    Work work = getWork(unit);
+  void attendUnit(Value unit, Value layer) {
+    Work work = getWork(unit, layer);
     row = work.row;
     rows = getRows(work.batch);
     Value i = frame.sub(row, rows.first);
     Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
     Value isOurs = arith::AndIOp::create(
         builder, loc, frame.below(i, rows.count),
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, isSplit,
-                              work.isSplit));
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, isSplit,
+                              work.isWhole));
     frame.runIf(isOurs, [&] {
       if (op.getRows()) {
         rows = getSparseRow(row);
@@ -200,15 +184,11 @@ private:
     TokenRange seen = getSeen(rows, i);
     Value zero = frame.index(0), one = frame.index(1);
     Value count = frame.max(frame.sub(seen.to, seen.from), zero);
-    Value size = frame.div(frame.add(count, frame.index(op.getMaxSplits() - 1)),
-                           op.getMaxSplits());
-    size = frame.max(size, frame.index(op.getSplitTokens()));
-    size = arith::SelectOp::create(builder, loc, work.isSplit, size,
-                                   frame.max(count, one));
+    Value size = getPartSize(work.isWhole, count, /*multiple=*/1);
     Value parts = frame.div(frame.add(count, frame.sub(size, one)), size);
     parts = frame.max(parts, one);
     Value part =
-        arith::SelectOp::create(builder, loc, work.isSplit, work.part, zero);
+        arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
     frame.runIf(frame.below(part, parts), [&] {
       Value from = frame.add(seen.from, frame.mul(part, size));
       Value to = frame.min(seen.to, frame.add(from, size));
@@ -219,31 +199,6 @@ private:
           isAlone, sums, [&] { return publish(work.slot, part, parts, sums); });
       frame.runIf(ended.first, [&] { endRows(ended.second); });
     });
-  }
-
-  /// `sums` if the condition holds, or else what `otherwise` gives, and whether
-  /// there is something.
-  std::pair<Value, Sums>
-  runOrKeep(Value condition, const Sums &sums,
-            function_ref<std::pair<Value, Sums>()> otherwise) {
-    auto yield = [&](Value isGiven, Sums values) {
-      values.push_back(isGiven);
-      scf::YieldOp::create(builder, loc, values);
-    };
-    auto branch = scf::IfOp::create(
-        builder, loc, condition,
-        [&](OpBuilder &, Location) {
-          yield(arith::ConstantOp::create(builder, loc,
-                                          builder.getBoolAttr(true)),
-                sums);
-        },
-        [&](OpBuilder &, Location) {
-          auto [isGiven, values] = otherwise();
-          yield(isGiven, values);
-        });
-    Sums values(branch.getResults());
-    Value isGiven = values.pop_back_val();
-    return {isGiven, values};
   }
 
   //===--------------------------------------------------------------------===//
@@ -564,9 +519,6 @@ private:
 
   WarpPlan plan;
   int64_t keyPieces, valuePieces;
-  std::optional<Workspace> workspace;
-  /// Units that are parts of slots.
-  Value splitUnits;
   /// The lane among those of a token, and the token of the warp.
   Value thread, lane, ofWarp;
   Value row, firstHead;

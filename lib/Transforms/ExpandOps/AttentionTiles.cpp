@@ -8,11 +8,14 @@
 
 #include "Attention.h"
 #include "TensorCores.h"
+#include "TileParts.h"
 #include "TiledCache.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 #include <numeric>
@@ -32,6 +35,8 @@ constexpr int64_t kMostBytes = 96 << 10;
 constexpr int64_t kMostKept = 128;
 /// Elements of a value of which a warp keeps the sums.
 constexpr int64_t kMostSums = 256;
+/// Rows of a block up to which two warps share 16 rows if these are split.
+constexpr int64_t kMostMerged = 64;
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
 
@@ -44,14 +49,17 @@ struct TilePlan {
 /// heads of a group each. Each warp takes 16 of these rows, or a part of their
 /// values. Tiles of keys and values lie in shared memory, those of a latent
 /// cache once for both, and all warps read each of them. Softmax is online, and
-/// in base 2. A result does not depend on other sequences. Those whose rows are
-/// split are left to other kernels.
+/// in base 2. A result does not depend on other sequences.
+///
+/// With a workspace, the tokens of sequences of few rows are split into parts.
+/// The block that is the last to end a part of its rows merges all of them, in
+/// their order.
 class TiledAttention : AttentionBase {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
       : AttentionBase(op, frame), blockRows(blockRows), plan(makePlan()),
         packed(getDivisorUpTo(group, blockRows)), perBlock(blockRows / packed),
-        parts(valueSize > kMostSums ? 2 : 1), partSize(valueSize / parts),
+        parts(countParts()), partSize(valueSize / parts),
         keys(makeTiles(op.getKeyCache(), keySize,
                        /*isWeighed=*/!op.getValueCache())),
         values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)) {}
@@ -59,35 +67,46 @@ public:
   void expand() {
     // The tiles of a sequence begin at `first row / perBlock + its number`.
     int64_t shares = group / packed, across = heads * shares;
+    splitTiles = llvm::divideCeil(op.getSplitRows(), perBlock);
     Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
     Value whole = frame.div(frame.dim(op.getQ(), 0), perBlock);
     Value units =
         frame.add(frame.mul(whole, frame.min(batch, frame.index(1))), batch);
-    frame.forBlocks({frame.mul(units, across)}, {1}, [&](ValueRange block) {
-      frame.forThreads({getThreads()}, [&](ValueRange ids) {
-        thread = ids[0];
-        Value share = frame.rem(block[0], across);
-        head = frame.div(share, shares);
-        firstHead = frame.add(frame.mul(head, group),
-                              frame.mul(frame.rem(share, shares), packed));
-        // The last rows of a causal prompt see most, and begin first.
-        Value unit = frame.sub(frame.sub(units, frame.index(1)),
-                               frame.div(block[0], across));
-        attendUnit(unit, batch);
-      });
-    });
+    Value blocks = units, layers = frame.index(1);
+    if (op.getWorkspace()) {
+      makeWorkspace();
+      splitUnits = frame.mul(batch, splitTiles * countPartsOfLayer());
+      blocks = frame.max(units, splitUnits);
+      layers = frame.index(1 + countLayersOfParts());
+    }
+    frame.forBlocks(
+        {frame.mul(blocks, across), layers}, {1, 1}, [&](ValueRange block) {
+          frame.forThreads({getThreads()}, [&](ValueRange ids) {
+            thread = ids[0];
+            Value share = frame.rem(block[0], across);
+            head = frame.div(share, shares);
+            firstHead = frame.add(frame.mul(head, group),
+                                  frame.mul(frame.rem(share, shares), packed));
+            Value number = frame.div(block[0], across);
+            // The last rows of a causal prompt see most, and begin first.
+            Value unit = frame.sub(frame.sub(units, frame.index(1)), number);
+            if (workspace)
+              attendUnit(getWork(number, block[1], unit, units, batch));
+            else
+              attendUnit(getWholeRows(unit, batch));
+          });
+        });
   }
 
 private:
-  /// One of the two rows of a lane.
-  struct Row {
-    /// Among those of the sequence, and among all.
-    Value i, row;
-    Value queryHead, isReal, factor;
-    TokenRange seen;
+  /// The rows of a block: its tile of those of a sequence, and, where they are
+  /// split, its part of the tokens.
+  struct Work {
+    Value sequence, number;
+    /// Null without a workspace.
+    Value isWhole, part;
   };
-  /// For each row of the lane the maximum and the total, then the sums.
-  using State = SmallVector<Value>;
+  using State = TileState;
 
   TilePlan makePlan() {
     int64_t size = std::max(keySize, valueSize);
@@ -95,6 +114,12 @@ private:
     int64_t elements = op.getValueCache() ? keySize + valueSize : keySize;
     int64_t bytes = 2 * (blockRows * keySize + 2 * tokens * elements);
     return {tokens, bytes <= kMostBytes ? 2 : 1};
+  }
+
+  /// Warps that share the sums of values. Merging takes registers, too.
+  int64_t countParts() {
+    bool isMerged = op.getWorkspace() && blockRows <= kMostMerged;
+    return valueSize > (isMerged ? kMostSums / 2 : kMostSums) ? 2 : 1;
   }
 
   int64_t getThreads() const { return blockRows / kRowsOfWarp * parts * kWarp; }
@@ -123,22 +148,56 @@ private:
     return frame.add(frame.div(first, perBlock), batch);
   }
 
-  void attendUnit(Value unit, Value batch) {
+  Work getWholeRows(Value unit, Value batch) {
     Value sequence = frame.findLast(batch, [&](Value candidate) {
       return frame.below(unit, getFirstUnit(candidate));
     });
-    Value number = frame.sub(unit, getFirstUnit(sequence));
-    first = frame.mul(number, perBlock);
-    rows = getRows(sequence);
+    return {sequence, frame.sub(unit, getFirstUnit(sequence)), Value(),
+            Value()};
+  }
+
+  /// The first layer of the grid has whole rows, and the next ones have parts.
+  Work getWork(Value number, Value layer, Value unit, Value units,
+               Value batch) {
+    Work work;
+    work.isWhole = frame.equal(layer, frame.index(0));
+    int64_t parts = countPartsOfLayer();
+    work.part = frame.add(frame.mul(frame.sub(layer, frame.index(1)), parts),
+                          frame.rem(number, parts));
+    Value isReal =
+        frame.below(number, arith::SelectOp::create(builder, loc, work.isWhole,
+                                                    units, splitUnits));
+    auto findWhole = [&]() -> Pair {
+      Work whole = getWholeRows(unit, batch);
+      return {whole.sequence, whole.number};
+    };
+    auto findSplit = [&]() -> Pair {
+      Value tile = frame.div(number, parts);
+      return {frame.div(tile, splitTiles), frame.rem(tile, splitTiles)};
+    };
+    std::tie(work.sequence, work.number) = selectPair(
+        isReal, [&] { return selectPair(work.isWhole, findWhole, findSplit); },
+        // No sequence has as many rows.
+        [&]() -> Pair { return {frame.index(0), frame.index(1u << 31)}; });
+    return work;
+  }
+
+  void attendUnit(const Work &work) {
+    first = frame.mul(work.number, perBlock);
+    rows = getRows(work.sequence);
     Value isOurs = frame.below(first, rows.count);
-    if (op.getWorkspace())
+    if (workspace) {
+      Value isSplit =
+          frame.below(rows.count, frame.index(op.getSplitRows() + 1));
       isOurs = arith::AndIOp::create(
           builder, loc, isOurs,
-          frame.below(frame.index(op.getSplitRows()), rows.count));
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, isSplit,
+                                work.isWhole));
+    }
     frame.runIf(isOurs, [&] {
-      rows = getRowsOfSequence(sequence);
+      rows = getRowsOfSequence(work.sequence);
       count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
-      attendBlock();
+      attendBlock(work);
     });
   }
 
@@ -150,8 +209,8 @@ private:
     return {i, frame.add(firstHead, frame.rem(ofBlock, packed))};
   }
 
-  Row makeRow(Value ofBlock, Value factor) {
-    Row row;
+  TileRow makeRow(Value ofBlock, Value factor) {
+    TileRow row;
     std::tie(row.i, row.queryHead) = getRow(ofBlock);
     row.row = frame.add(rows.first, row.i);
     row.isReal = frame.below(ofBlock, frame.mul(count, packed));
@@ -160,7 +219,7 @@ private:
     return row;
   }
 
-  void attendBlock() {
+  void attendBlock(const Work &work) {
     lane = frame.rem(thread, kWarp);
     cores.emplace(frame, lane);
     Value warp = frame.div(thread, kWarp);
@@ -169,13 +228,47 @@ private:
     column = frame.mul(frame.rem(lane, 4), 2);
     Value factor = getFactor();
     Value ofWarp = frame.add(firstRow, frame.div(lane, 4));
-    lanes = {makeRow(ofWarp, factor),
-             makeRow(frame.add(ofWarp, frame.index(8)), factor)};
+    ofLane = {{makeRow(ofWarp, factor),
+               makeRow(frame.add(ofWarp, frame.index(8)), factor)},
+              frame.add(firstSum, column),
+              partSize};
     allocate();
     findTokens();
+    if (!workspace)
+      return endRows(attendTokens());
+    Value zero = frame.index(0), one = frame.index(1);
+    Value count = countTokens();
+    Value size = getPartSize(work.isWhole, count, plan.tokens);
+    Value parts = frame.div(frame.add(count, frame.sub(size, one)), size);
+    parts = frame.max(parts, one);
+    Value part =
+        arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
+    frame.runIf(frame.below(part, parts), [&] {
+      TokenRange &all = tokens.all;
+      all.from = frame.add(all.from, frame.mul(part, size));
+      all.to = frame.min(all.to, frame.add(all.from, size));
+      State sums = attendTokens();
+      Value slot = frame.mul(rows.batch, op.getSplitRows());
+      TileParts merged(frame, *workspace, ofLane, thread, slot, first,
+                       firstHead, counted);
+      auto ended = runOrKeep(frame.equal(parts, one), sums,
+                             [&] { return merged.publish(part, parts, sums); });
+      frame.runIf(ended.first, [&] { endRows(ended.second); });
+    });
+  }
+
+  /// The sums of the block's tokens, with totals of whole rows.
+  State attendTokens() {
+    tiles = frame.div(frame.add(countTokens(), frame.index(plan.tokens - 1)),
+                      plan.tokens);
     startCopies();
     loadQueries();
-    endRows(addTokens());
+    State sums = addTokens();
+    for (int64_t r = 0; r < 2; ++r) {
+      sums[r] = getReference(sums[r]);
+      sums[2 + r] = reduce(sums[2 + r], /*isMax=*/false, 4, 1);
+    }
+    return sums;
   }
 
   /// Stores the queries of the block in their tile, and loads fragments.
@@ -218,6 +311,8 @@ private:
         IntegerAttr());
     for (TiledCache *side : getSides())
       side->allocate();
+    if (workspace)
+      counted = TileParts::allocate(frame);
   }
 
   /// Finds the tiles of tokens that rows of the block see.
@@ -239,10 +334,11 @@ private:
           isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
       all.from = frame.sub(all.from, frame.rem(all.from, alignment));
     }
-    Value count = frame.max(frame.sub(all.to, all.from), frame.index(0));
-    tiles =
-        frame.div(frame.add(count, frame.index(plan.tokens - 1)), plan.tokens);
     tokens = {rows.batch, head, all, alignment};
+  }
+
+  Value countTokens() {
+    return frame.max(frame.sub(tokens.all.to, tokens.all.from), frame.index(0));
   }
 
   Value getToken(Value tile) {
@@ -326,7 +422,7 @@ private:
     };
     Value none = f.constant(-std::numeric_limits<float>::infinity());
     State masked(scores);
-    for (auto [r, row] : llvm::enumerate(lanes)) {
+    for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
       Value to = getBound(row.seen.to);
       Value from = hasBegin() ? getBound(row.seen.from) : Value();
       for (int64_t t = 0; t < plan.tokens / 8; ++t)
@@ -396,9 +492,9 @@ private:
   /// totals, and scales the sums.
   SmallVector<Fragment> weigh(State scores, Value tile, State &state) {
     if (keys.isUnscaled())
-      scale(scores, keys);
+      keys.scale(scores, column);
     for (auto [i, score] : llvm::enumerate(scores))
-      score = bend(f.mul(score, lanes[i / 2 % 2].factor));
+      score = bend(f.mul(score, ofLane.rows[i / 2 % 2].factor));
     scores = mask(scores, getToken(tile));
     for (int64_t r = 0; r < 2; ++r) {
       Value most = state[r];
@@ -422,7 +518,7 @@ private:
     // Those of values that are keys are beside these.
     const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (ofValues.isUnscaled())
-      scale(scores, ofValues);
+      ofValues.scale(scores, column);
     SmallVector<Fragment> weights;
     for (int64_t i = 0; i < plan.tokens / 2; i += 8) {
       Fragment &fragment = weights.emplace_back();
@@ -431,18 +527,6 @@ private:
                            values.getLane());
     }
     return weights;
-  }
-
-  /// Multiplies scores or weights by the scales of their tokens.
-  void scale(State &scores, const TiledCache &tiles) {
-    for (int64_t i = 0; i < plan.tokens / 2; i += 4) {
-      Value scales = tiles.getScales(frame.add(column, frame.index(2 * i)));
-      for (int64_t e = 0; e < 2; ++e) {
-        Value scale = vector::ExtractOp::create(builder, loc, scales, e);
-        for (int64_t r = 0; r < 2; ++r)
-          scores[i + 2 * r + e] = f.mul(scores[i + 2 * r + e], scale);
-      }
-    }
   }
 
   State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
@@ -458,23 +542,19 @@ private:
   }
 
   void endRows(const State &state) {
-    for (auto [r, row] : llvm::enumerate(lanes)) {
-      Value total = reduce(state[2 + r], /*isMax=*/false, 4, 1);
+    for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
       frame.runIf(row.isReal, [&, r = r, &row = row] {
-        RowSum sum = addSink({getReference(state[r]), total, f.constant(1)},
-                             row.queryHead);
+        RowSum sum =
+            addSink({state[r], state[2 + r], f.constant(1)}, row.queryHead);
         Value quotient = getQuotient(sum, row.queryHead);
-        Value firstColumn = frame.add(firstSum, column);
-        for (int64_t d = 0; d < partSize; d += 8) {
-          int64_t i = 4 + d / 2 + 2 * r;
+        forPairs(frame, ofLane, r, [&](Value d, int64_t i) {
           Value pair = vector::FromElementsOp::create(
               builder, loc, f.vectorOf(2),
               ValueRange{f.mul(state[i], quotient),
                          f.mul(state[i + 1], quotient)});
-          storeDense(frame, pair, op.getOut(), {row.row, row.queryHead},
-                     frame.add(firstColumn, frame.index(d)));
-        }
-        frame.runIf(frame.equal(firstColumn, frame.index(0)),
+          storeDense(frame, pair, op.getOut(), {row.row, row.queryHead}, d);
+        });
+        frame.runIf(frame.equal(ofLane.first, frame.index(0)),
                     [&] { storeLogarithm(sum, row.row, row.queryHead); });
       });
     }
@@ -489,6 +569,10 @@ private:
   int64_t parts, partSize;
   TiledCache keys, values;
   std::optional<TensorCores> cores;
+  /// Tiles of rows of a sequence that may be split, and blocks of a layer that
+  /// have parts.
+  int64_t splitTiles = 0;
+  Value splitUnits;
   Value thread, lane, firstHead;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
@@ -496,8 +580,9 @@ private:
   /// The warp's first row in the block, and its first element of values; the
   /// lane's first column.
   Value firstRow, firstSum, column;
-  std::array<Row, 2> lanes;
-  Value queryTile;
+  TileLane ofLane;
+  /// The tile of queries, and a place for the number of parts that are stored.
+  Value queryTile, counted;
   SmallVector<Fragment> queries;
   /// Tokens of tiles, those that all rows see, and the number of tiles.
   TiledTokens tokens;

@@ -14,7 +14,7 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <numeric>
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -23,6 +23,9 @@ using namespace mlir::kvcache;
 constexpr int64_t kUnit = 8;
 /// Loads of a thread that are under way at once, of elements that it converts.
 constexpr int64_t kLoads = 4;
+/// Elements of a row above which it is latent, and sums leave registers for
+/// half of these loads.
+constexpr int64_t kLongRow = 256;
 
 TiledCache::TiledCache(const Frame &frame, Value cache, FloatType lane,
                        int64_t size, int64_t tokens, int64_t stages,
@@ -80,7 +83,8 @@ void TiledCache::fill(Value thread, Value token,
   int64_t width =
       getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
   int64_t all = tokensOfTile * (size / width);
-  int64_t loads = std::clamp<int64_t>(all / threads, 1, kLoads);
+  int64_t most = size > kLongRow ? kLoads / 2 : kLoads;
+  int64_t loads = std::clamp<int64_t>(all / threads, 1, most);
   int64_t step = loads * threads;
   std::function<void()> storeScales;
   if (scales)
@@ -169,7 +173,16 @@ TiledCache::use(Value number, size_t numResults,
   return SmallVector<Value>(consume.getResults());
 }
 
-Value TiledCache::getScales(Value row) const {
-  auto pair = VectorType::get(2, builder.getF32Type());
-  return TileLoadOp::create(builder, loc, pair, scales, frame.index(0), row);
+void TiledCache::scale(MutableArrayRef<Value> scores, Value column) const {
+  DeviceMath f(frame);
+  for (size_t i = 0; i < scores.size(); i += 4) {
+    Value pair =
+        TileLoadOp::create(builder, loc, f.vectorOf(2), scales, frame.index(0),
+                           frame.add(column, frame.index(2 * i)));
+    for (int64_t e = 0; e < 2; ++e) {
+      Value scale = vector::ExtractOp::create(builder, loc, pair, e);
+      for (int64_t r = 0; r < 2; ++r)
+        scores[i + 2 * r + e] = f.mul(scores[i + 2 * r + e], scale);
+    }
+  }
 }

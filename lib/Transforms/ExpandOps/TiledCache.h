@@ -46,8 +46,9 @@ public:
   /// Runs `body` with a tile.
   SmallVector<Value> use(Value tile, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;
-  /// The scales of two tokens, as a vector, from an even row of the tile on.
-  Value getScales(Value row) const;
+  /// Multiplies scores or weights of a lane by the scales of their tokens: for
+  /// each 8 tokens, those of `column` and the next one for each of two rows.
+  void scale(MutableArrayRef<Value> scores, Value column) const;
 
 private:
   /// Elements of a row of a tile, from `d` on.

@@ -234,8 +234,8 @@ def attention(
         out_dtype: Of outputs, as for queries. Unless given, that of the queries, and
             bf16 if they are of fp8.
         tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
-            32, 64 or 128, or 0 for none. Unless given, the operation chooses: none with
-            ``split_tokens``. With both, a second kernel takes what is not split.
+            32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
+            ``split_tokens``, none but for latent caches.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 

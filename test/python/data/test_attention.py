@@ -171,7 +171,7 @@ def tile_type(params, dtype, target, options):
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
     if target == "cpu" or dtype == "f32" or options.get("rows"):
         return None
-    if options.get("split_tokens") and not options.get("tile_rows"):
+    if options.get("split_tokens") and not options.get("tile_rows") and not params.is_mla:
         return None
     most = (640, 512) if params.is_mla else (256, 256)
     is_possible = options.get("tile_rows") != 0 and all(

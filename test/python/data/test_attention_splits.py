@@ -41,14 +41,25 @@ def test_formats_of_splits(number, format_):
     check(make_params(format_), dtype, FEW, FEW_NEW, 4, CHIPS[number % 3], **SPLITS)
 
 
+@pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])
 @pytest.mark.parametrize("target", CHIPS)
-def test_edges_of_splits(target):
+def test_edges_of_splits(target, format_, more):
     """Whole parts, one token less or more, and longer parts where there are too many."""
-    options = {"split_tokens": 16, "max_splits": 3}
-    tokens = 15, 16, 17, 32, 33, 48, 49, 97
+    part = 64 if more else 16  # on tensor cores, a tile
+    options = {"split_tokens": part, "max_splits": 3, **more}
+    tokens = (
+        part - 1,
+        part,
+        part + 1,
+        2 * part,
+        2 * part + 1,
+        3 * part,
+        3 * part + 1,
+        6 * part + 1,
+    )
     check(
-        make_params(),
-        "f32",
+        make_params(format_),
+        format_,
         [n - 1 for n in tokens],
         [1] * len(tokens),
         2,
@@ -153,3 +164,10 @@ def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
     (kernel,) = attend.compile("sm_90a").kernels.values()
     assert ("ld.global.cs.nc.v" in kernel.ptx) == is_once
     assert "ld.global.cs.nc.b32" not in kernel.ptx
+
+
+@pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])
+def test_more_parts_than_layers_of_a_grid(format_, more):
+    """A layer has several parts of each row."""
+    options = {"split_tokens": 7, "max_splits": 2**15 + 3, **more}
+    check(make_params(format_, 1, 16), format_, (80,), (1,), 1, CHIPS[1], **options)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import CHIPS, FORMATS, LAYER, SPLITS, check, fill, make_params
+from test_attention import CHIPS, FORMATS, LAYER, SPLITS, check, close, fill, make_params
 
 import kvcache
 
@@ -36,6 +36,8 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
         (CHIPS[0], "f16", 1, 3, 128, 64, {"mask": True, "window": 70, "sinks": True, "tile_rows": 128}),
         (CHIPS[0], "bf16", 1, 4, 64, 16, {**SPLITS, "tile_rows": 64}),
         (CHIPS[2], "f16", 2, 2, 32, 16, {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True}),
+        (CHIPS[1], "bf16", 1, 4, 256, 64, {**SPLITS, "tile_rows": 32, "causal": False}),
+        (CHIPS[0], "bf16", 1, 8, 64, 16, {**SPLITS, "split_rows": 5, "tile_rows": 16}),
     ],
 )
 def test_tiles(target, format_, heads, group, head_dim, page_size, options):
@@ -78,6 +80,8 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "fp8-token", 16, 576, 512, {}),
         (CHIPS[0], "int8-token", 16, 64, 32, {"dtype": "f16"}),
         (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
+        (CHIPS[0], "f16", 40, 576, 512, {**SPLITS, "window": 60}),
+        (CHIPS[1], "fp8-token", 16, 576, 512, SPLITS),
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
@@ -87,12 +91,59 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     check(make_params(format_, 1, head_dim, mla=True), dtype, (30, 0, 63), (9, 1, 2), group, target, **options)
 
 
-@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("kind", ["open", "continuous"])
+@pytest.mark.parametrize(
+    "target, format_, options",
+    [
+        (CHIPS[0], "bf16", {}),
+        (CHIPS[1], "bf16", {"window": 40}),
+        (CHIPS[2], "fp8", {"tile_rows": 16}),
+        (CHIPS[1], "f16", {**SPLITS, "tile_rows": 32}),
+    ],
+)
+def test_tiles_of_other_caches(target, format_, options, kind):
+    """Open page sizes and continuous caches, as a cache of static pages.
+
+    Behind a window, tiles begin at other tokens.
+    """
+    page = 128 if kind == "continuous" else 16
+    params = make_params(format_, 2, 64, page)
+    dtype = "bf16" if format_ == "fp8" else format_
+    manager, inputs = fill(params, dtype, (30, 70), (20, 1))
+    attend = kvcache.ops.attention(params, 8, dtype=dtype, target=target, **options)
+    q = np.random.default_rng(3).standard_normal((21, 8, 64)).astype(kvcache.dtypes.dtype(dtype))
+    (expected, out), lse = np.zeros((2, *q.shape), q.dtype), np.zeros((2, 21, 8), np.float32)
+    attend(inputs, LAYER, q, out=expected, lse=lse[0], scale=0.1)
+    source = attend.source.replace(f"x2x?x{page}x", "x2x?x?x")
+    blocks, lengths, table, *sizes = inputs.collection(0)
+    if kind == "open":
+        source = source.replace(f"page_size = {page}", "page_size = ?")
+    else:
+        source = source.replace(f", page_size = {page}", "").replace("kvcache.paged", "kvcache.continuous")
+        source = source.replace("memref<?x?xi32>", "memref<?xi32>")
+        table = np.ascontiguousarray(table[:, 0])
+    more = [np.zeros(attend.workspace_size(2), np.int8)] if "split_tokens" in options else []
+    offsets = inputs.row_offsets.view(np.int32)
+    program = kvcache.jit(source, target=target)
+    program.call(
+        "attention", blocks, lengths, table, *sizes, LAYER, q, offsets, out, lse[1], 0.1, *more
+    )
+    assert expected.any()
+    bound = 2**-8 if "window" in options else 0
+    assert close(out, expected.astype(np.float64), bound)
+    np.testing.assert_allclose(lse[1], lse[0], rtol=0, atol=1e-5 if bound else 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tile_rows": 16}, {"tile_rows": 64}, {"tile_rows": 16, **SPLITS, "split_rows": 40}],
+    ids=["16", "64", "split"],
+)
 @pytest.mark.parametrize("target", CHIPS)
-def test_a_sequence_alone_and_in_a_batch(target, rows):
+def test_a_sequence_alone_and_in_a_batch(target, options):
     """Its tiles begin at its own first row, wherever that is in the batch."""
     params = make_params("bf16")
-    attend = kvcache.ops.attention(params, 8, target=target, tile_rows=rows)
+    attend = kvcache.ops.attention(params, 8, target=target, **options)
     results = []
     for lengths, new in [((33,), (37,)), ((33, 7, 1), (37, 3, 30))]:
         manager, inputs = fill(params, "bf16", lengths, new)
@@ -182,6 +233,9 @@ def test_kernels_have_no_spills(chip):
         (make_params("bf16", 8, 128), 4, {}),
         (make_params("bf16", 8, 128), 4, {"mask": True, "window": 64}),
         (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
+        (make_params("bf16", 8, 128), 8, {"split_tokens": 256, "tile_rows": 16}),
+        (make_params("f16", 8, 256), 8, {"split_tokens": 256, "tile_rows": 64, "window": 64}),
+        (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
         (
             make_params("bf16", 1, 576, mla=True),
             128,
@@ -191,6 +245,7 @@ def test_kernels_have_no_spills(chip):
         (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
         (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512}),
         (make_params("fp8", 1, 576, mla=True), 128, {"value_dim": 512, "tile_rows": 16}),
+        (make_params("fp8-token", 1, 576, mla=True), 128, {"value_dim": 512, "split_tokens": 64}),
     ]:
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options

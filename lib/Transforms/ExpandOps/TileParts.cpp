@@ -1,0 +1,155 @@
+//===- TileParts.cpp - Parts of rows that tiles compute -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileParts.h"
+
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void kvcache::forPairs(const Frame &frame, const TileLane &lane, int64_t r,
+                       function_ref<void(Value d, int64_t i)> body) {
+  for (int64_t d = 0; d < lane.size; d += 8)
+    body(frame.add(lane.first, frame.index(d)), 4 + d / 2 + 2 * r);
+}
+
+TileParts::TileParts(const Frame &frame, const Workspace &workspace,
+                     const TileLane &lane, Value thread, Value firstSlot,
+                     Value first, Value firstHead, Value counted)
+    : frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
+      workspace(workspace), lane(lane), thread(thread), firstSlot(firstSlot),
+      first(first), firstHead(firstHead), counted(counted) {}
+
+Value TileParts::allocate(const Frame &frame) {
+  OpBuilder &builder = frame.builder;
+  auto type = TileType::get(builder.getContext(), 1, 4, builder.getI32Type(),
+                            Swizzle::None);
+  return AllocTileOp::create(builder, frame.loc, type, IntegerAttr());
+}
+
+std::pair<Value, TileState> TileParts::publish(Value part, Value parts,
+                                               const TileState &state) const {
+  store(part, state);
+  gpu::BarrierOp::create(builder, loc);
+  Value zero = frame.index(0);
+  frame.runIf(frame.equal(thread, zero), [&] {
+    Value slot = frame.add(firstSlot, first);
+    TileStoreOp::create(builder, loc, workspace.count(slot, firstHead), counted,
+                        zero, zero);
+  });
+  gpu::BarrierOp::create(builder, loc);
+  Value before = TileLoadOp::create(builder, loc, builder.getI32Type(), counted,
+                                    zero, zero);
+  Value isLast =
+      frame.equal(frame.add(frame.fromI32(before), frame.index(1)), parts);
+  auto merged = scf::IfOp::create(
+      builder, loc, isLast,
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(builder, loc, merge(parts));
+      },
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(builder, loc, state);
+      });
+  return {isLast, TileState(merged.getResults())};
+}
+
+Value TileParts::getPart(const TileRow &row, Value part) const {
+  return frame.add(
+      workspace.getPart(frame.add(firstSlot, row.i), frame.index(0)), part);
+}
+
+/// Whether the lane has the first element of its rows.
+static Value hasFirst(const Frame &frame, const TileLane &lane) {
+  return frame.equal(lane.first, frame.index(0));
+}
+
+void TileParts::store(Value part, const TileState &state) const {
+  for (auto [r, row] : llvm::enumerate(lane.rows))
+    frame.runIf(row.isReal, [&, r = r, &row = row] {
+      Value number = getPart(row, part);
+      forPairs(frame, lane, r, [&](Value d, int64_t i) {
+        Value pair = vector::FromElementsOp::create(
+            builder, loc, f.vectorOf(2), ValueRange{state[i], state[i + 1]});
+        workspace.storeSums(pair, number, row.queryHead, d);
+      });
+      frame.runIf(hasFirst(frame, lane), [&] {
+        workspace.storeState(state[r], state[2 + r], number, row.queryHead);
+      });
+    });
+}
+
+TileState TileParts::merge(Value parts) const {
+  Value zero = frame.index(0), one = frame.index(1);
+  TileState none(2, f.constant(kLowest));
+  auto maxima = scf::ForOp::create(
+      builder, loc, zero, parts, one, none,
+      [&](OpBuilder &, Location, Value part, ValueRange carried) {
+        TileState next;
+        for (auto [row, most] : llvm::zip_equal(lane.rows, carried)) {
+          auto [max, total] =
+              workspace.loadState(getPart(row, part), row.queryHead);
+          next.push_back(f.max(most, max));
+        }
+        scf::YieldOp::create(builder, loc, next);
+      });
+  TileState sums(maxima.getResults());
+  TileState zeros(2 + lane.size / 2, f.constant(0));
+  auto loop = scf::ForOp::create(
+      builder, loc, zero, parts, one, zeros,
+      [&](OpBuilder &, Location, Value part, ValueRange carried) {
+        TileState next(sums);
+        next.append(carried.begin(), carried.end());
+        for (int64_t r = 0; r < 2; ++r)
+          addPart(r, part, next);
+        scf::YieldOp::create(builder, loc, ArrayRef(next).drop_front(2));
+      });
+  gpu::BarrierOp::create(builder, loc);
+  clear(parts);
+  sums.append(loop.getResults().begin(), loop.getResults().end());
+  return sums;
+}
+
+void TileParts::addPart(int64_t r, Value part, TileState &sums) const {
+  const TileRow &row = lane.rows[r];
+  Value number = getPart(row, part);
+  auto [max, total] = workspace.loadState(number, row.queryHead);
+  Value weight = f.exp2(f.sub(max, sums[r]));
+  sums[2 + r] = f.fma(weight, total, sums[2 + r]);
+  forPairs(frame, lane, r, [&](Value d, int64_t i) {
+    Value pair = workspace.loadSums(number, row.queryHead, d, 2);
+    for (int64_t e = 0; e < 2; ++e)
+      sums[i + e] =
+          f.fma(weight, vector::ExtractOp::create(builder, loc, pair, e),
+                sums[i + e]);
+  });
+}
+
+/// Sets the parts and the counter to 0. Rows that are not real repeat others.
+void TileParts::clear(Value parts) const {
+  Value none = f.constant(0), nonePair = f.constant(f.vectorOf(2), 0);
+  for (auto [r, row] : llvm::enumerate(lane.rows))
+    frame.runIf(row.isReal, [&, r = r, &row = row] {
+      frame.loop(frame.index(0), parts, frame.index(1), [&](Value part) {
+        Value number = getPart(row, part);
+        forPairs(frame, lane, r, [&](Value d, int64_t) {
+          workspace.storeSums(nonePair, number, row.queryHead, d);
+        });
+        frame.runIf(hasFirst(frame, lane), [&] {
+          workspace.storeState(none, none, number, row.queryHead);
+        });
+      });
+    });
+  frame.runIf(frame.equal(thread, frame.index(0)), [&] {
+    workspace.clearCounter(frame.add(firstSlot, first), firstHead);
+  });
+}
