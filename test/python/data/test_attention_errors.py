@@ -1,0 +1,95 @@
+"""What kvcache.ops.attention refuses."""
+
+import numpy as np
+import pytest
+from test_attention import fill, make_params
+
+import kvcache
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        (
+            {"query_heads": 3},
+            ValueError,
+            r"to be a multiple of the cache's heads \(2\), got 3",
+        ),
+        ({"query_heads": 0}, ValueError, "'query_heads' to be positive, got 0"),
+        ({"window": 0}, ValueError, "'window' to be positive, got 0"),
+        ({"soft_cap": -1.0}, ValueError, "'soft_cap' to be positive and finite, got -1.0"),
+        ({"causal": 1}, TypeError, "'causal' to be True or False, got 1"),
+        ({"value_dim": 65}, ValueError, r"at most 'head_dim' \(64\), got 65"),
+        (
+            {"rows": True, "window": 3},
+            ValueError,
+            "no 'window', 'chunk' or 'mask' with 'rows'",
+        ),
+        (
+            {"rows": True, "chunk": 3},
+            ValueError,
+            "no 'window', 'chunk' or 'mask' with 'rows'",
+        ),
+        ({"chunk": 0}, ValueError, "'chunk' to be positive, got 0"),
+        (
+            {"tile_rows": 48},
+            ValueError,
+            r"'tile_rows' to be one of \(0, 16, 32, 64, 128\), got 48",
+        ),
+        ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
+        ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
+        (
+            {"split_tokens": 4, "split_rows": -1},
+            ValueError,
+            "'split_rows' to be positive, got -1",
+        ),
+        ({"max_splits": 1.5}, TypeError, "'max_splits'"),
+        (
+            {"dtype": "f64"},
+            ValueError,
+            "'dtype' to be one of f32, f16, bf16, f8E4M3FN, f8E5M2, got f64",
+        ),
+    ],
+)
+def test_wrong_options(arguments, error, message):
+    with pytest.raises(error, match=message):
+        kvcache.ops.attention(make_params(), **{"query_heads": 4, **arguments})
+
+
+def test_wrong_calls():
+    params = make_params()
+    _, inputs = fill(params, "f32", (5,), (1,))
+    q = np.zeros((1, 4, 64), np.float32)
+    attend = kvcache.ops.attention(params, 4)
+    with pytest.raises(ValueError, match="made with sinks=False"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, sinks=np.zeros(4, np.float32))
+    with pytest.raises(ValueError, match="made with sinks=True"):
+        kvcache.ops.attention(params, 4, sinks=True)(inputs, 0, q, out=q.copy(), scale=1)
+    for name in ("mask", "rows"):
+        with pytest.raises(
+            ValueError, match=f"made with {name}=False: expects no '{name}'"
+        ):
+            attend(
+                inputs, 0, q, out=q.copy(), scale=1, **{name: np.zeros((1, 1), np.int32)}
+            )
+    workspace = np.zeros(99, np.int8)
+    with pytest.raises(ValueError, match="takes no 'workspace', as it was made"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
+    split = kvcache.ops.attention(params, 4, split_tokens=64)
+    assert split.workspace_size(3) == 3 * 4 * (32 * (64 + 2) + 1) * 4
+    message = f"at least {split.workspace_size(1)} bytes for 1 sequences, got 99"
+    with pytest.raises(ValueError, match=message):
+        split(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
+    with pytest.raises(ValueError, match="'out'"):
+        attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
+    with pytest.raises(ValueError, match="takes no 'key_scale', as it was made"):
+        attend(inputs, 0, q, out=q.copy(), scale=1, key_scale=2)
+    with pytest.raises(ValueError, match="or of fp8, for 'static_scales', got f32"):
+        kvcache.ops.attention(params, 4, static_scales=True)
+    for name in ("query_scale", "out_scale"):
+        with pytest.raises(ValueError, match=f"expects '{name}' only for fp8"):
+            attend(inputs, 0, q, out=q.copy(), scale=1, **{name: 2})
+    with pytest.raises(ValueError, match="'out_dtype' to be one of .*, got i8"):
+        kvcache.ops.attention(params, 4, out_dtype="i8")
+    with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):
+        kvcache.ops.attention(make_params(heads=1, mla=True), 4)
