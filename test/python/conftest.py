@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import kvcache
+
 # scripts/check --extras runs these, where the frameworks are.
 collect_ignore = [] if importlib.util.find_spec("torch") else ["extras"]
 
@@ -26,6 +28,21 @@ def packed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "find_nvcc", lambda: None)
         return pack.fill(tmp_path_factory.mktemp("pack"), list(WORKS), [CHIP])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unoptimized_operations():
+    """Kernels of operations are not optimized for the emulator, as in ``devices.jit``: that takes
+    twice as long as all else, and what is tested comes before it."""
+    from kvcache.ops import operations
+
+    def jit(source, target, **options):
+        level = {"opt_level": 0} if target.startswith("emulator") else {}
+        return kvcache.jit(source, target=target, **level, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operations, "jit", jit)
+        yield
 
 
 def pytest_collection_modifyitems(items):
