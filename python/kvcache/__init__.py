@@ -41,6 +41,7 @@ from .errors import (
     ToolchainError,
 )
 from .execution.runtime import JitModule, jit
+from .pages.cuda_memory import CUDAMemory
 from .pages.inputs import StepInputs
 from .pages.leases import Lease, Reception
 from .pages.manager import PagedKVCacheManager
@@ -61,6 +62,7 @@ __all__ = [
     "AsyncMemory",
     "ArtifactError",
     "BarrierMeter",
+    "CUDAMemory",
     "CacheSnapshot",
     "CacheStats",
     "CheckError",

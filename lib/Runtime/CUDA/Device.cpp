@@ -17,10 +17,6 @@ using namespace mlir::kvcache;
 using namespace mlir::kvcache::runtime;
 using namespace mlir::kvcache::runtime::cuda;
 
-static CUdeviceptr toAddress(const void *pointer) {
-  return reinterpret_cast<uintptr_t>(pointer);
-}
-
 //===----------------------------------------------------------------------===//
 // Modules and launches
 //===----------------------------------------------------------------------===//

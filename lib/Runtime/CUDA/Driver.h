@@ -25,9 +25,15 @@ using CUcontext = struct CUctx_st *;
 using CUmodule = struct CUmod_st *;
 using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
+
+inline CUdeviceptr toAddress(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,
+  CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_ILLEGAL_ADDRESS = 700,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_ASSERT = 710,
@@ -67,10 +73,15 @@ struct CUlaunchConfig {
   unsigned numAttributes;
 };
 enum CUmemhostregister_flags : unsigned {
+  CU_MEMHOSTREGISTER_PORTABLE = 1,
   CU_MEMHOSTREGISTER_DEVICEMAP = 2,
 };
 enum CUmemAttach_flags : unsigned { CU_MEM_ATTACH_GLOBAL = 1 };
-enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0 };
+enum CUstream_flags : unsigned {
+  CU_STREAM_DEFAULT = 0,
+  CU_STREAM_NON_BLOCKING = 1,
+};
+enum CUevent_flags : unsigned { CU_EVENT_DISABLE_TIMING = 2 };
 enum CUtensorMapDataType : int {
   CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
   CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,

@@ -200,7 +200,12 @@ class PagePool:
         Pages stay where they are until then. The caller keeps them from going.
         """
         unwritten = [None] * len(pages)
-        addresses = self._take_addresses(place, unwritten, {*kept, *pages})
+        taken = self._take_addresses(place, unwritten, {*kept, *pages})
+        # In order at both ends, so that a memory may copy neighbours as one.
+        ordered = sorted(pages, key=lambda page: page.address.index)
+        free = sorted(taken, key=lambda address: address.index)
+        places = dict(zip(ordered, free, strict=True))
+        addresses = [places[page] for page in pages]
         copies: list[Copy] = []
         try:
             if pages:
@@ -210,7 +215,7 @@ class PagePool:
                     copies.append(store.begin_copies(place, sources, targets))
         except BaseException:
             _drain(copies)
-            for address in reversed(addresses):
+            for address in reversed(taken):
                 self._add_free(address)
             raise
         return addresses, copies

@@ -252,52 +252,78 @@ EXPORT Result cuGraphExecDestroy(void *graph) { return cuGraphDestroy(graph); }
 // Events
 //===----------------------------------------------------------------------===//
 
+using EventHandle = std::shared_ptr<Event>;
+
+static const EventHandle &getEvent(void *event) {
+  return *static_cast<EventHandle *>(event);
+}
+
 EXPORT Result cuEventCreate(void **event, unsigned) {
-  *event = new Event;
+  if (Result result = getError("cuEventCreate"))
+    return result;
+  *event = new EventHandle(std::make_shared<Event>());
   return kSuccess;
 }
 
+/// Work that has the event is done all the same.
 EXPORT Result cuEventDestroy_v2(void *event) {
   Lock lock(mutex);
-  drainAll();
-  delete static_cast<Event *>(event);
+  delete static_cast<EventHandle *>(event);
   return kSuccess;
 }
 
 EXPORT Result cuEventRecord(void *event, void *stream) {
   Lock lock(mutex);
-  auto *recorded = static_cast<Event *>(event);
+  if (Result result = getError("cuEventRecord"))
+    return result;
+  EventHandle recorded = getEvent(event);
   recorded->stream = &getStream(stream);
   int number = ++recorded->recorded;
   return enqueue(stream, [=] { recorded->reached = number; });
 }
 
-/// Does the work before the last record of an event.
-static void reach(Event &event, int number) {
-  while (event.reached < number && !event.stream->queue.empty()) {
-    Work work = std::move(event.stream->queue.front());
-    event.stream->queue.pop_front();
-    work();
-  }
+static void runNext(Stream &stream) {
+  Work work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  work();
+}
+
+/// Does the work of a stream before a record of an event.
+static void reach(const Event &event, Stream &stream, int number) {
+  while (event.reached < number && !stream.queue.empty())
+    runNext(stream);
 }
 
 EXPORT Result cuStreamWaitEvent(void *stream, void *event, unsigned) {
   Lock lock(mutex);
-  auto *waited = static_cast<Event *>(event);
+  if (Result result = getError("cuStreamWaitEvent"))
+    return result;
+  EventHandle waited = getEvent(event);
+  // Later records of the event don't matter.
+  Stream *source = waited->stream;
   int number = waited->recorded;
-  return enqueue(stream, [=] { reach(*waited, number); });
+  return enqueue(stream, [=] { reach(*waited, *source, number); });
 }
 
 EXPORT Result cuEventSynchronize(void *event) {
   Lock lock(mutex);
   if (Result result = forbid("cuEventSynchronize", "synchronizes"))
     return result;
-  auto *waited = static_cast<Event *>(event);
-  reach(*waited, waited->recorded);
+  const EventHandle &waited = getEvent(event);
+  reach(*waited, *waited->stream, waited->recorded);
   return print("cuEventSynchronize", "");
 }
 
+/// Who asks again and again gets its answer in the end: each time, the stream
+/// does a piece of its work.
 EXPORT Result cuEventQuery(void *event) {
-  const auto *asked = static_cast<Event *>(event);
-  return asked->reached == asked->recorded ? kSuccess : kNotReady;
+  Lock lock(mutex);
+  if (Result result = getError("cuEventQuery"))
+    return result;
+  const EventHandle &asked = getEvent(event);
+  if (asked->reached == asked->recorded)
+    return kSuccess;
+  if (!asked->stream->queue.empty())
+    runNext(*asked->stream);
+  return kNotReady;
 }

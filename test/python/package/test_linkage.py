@@ -141,7 +141,7 @@ def declared_functions(header):
 @pytest.mark.parametrize(
     "library, headers",
     [
-        ("cuda", ["Device.h"]),
+        ("cuda", ["Device.h", "Copies.h"]),
         ("trace", ["Device.h"]),
         ("runtime", ["Host.h", "TVMFFI.h"]),
     ],

@@ -41,6 +41,15 @@ class Standin:
         finally:
             self._library.fakeCudaSetIdle(False)
 
+    @contextlib.contextmanager
+    def failing(self, function, error):
+        """A function of the driver fails with this error."""
+        self._library.fakeCudaSetOption(b"FAKE_CUDA_FAIL", f"{function}={error}".encode())
+        try:
+            yield
+        finally:
+            self._library.fakeCudaSetOption(b"FAKE_CUDA_FAIL", b"")
+
     def calls(self):
         """What was called since the last time."""
         return self._library.fakeCudaTakeCalls().decode().splitlines()
