@@ -150,6 +150,49 @@ static LogicalResult checkBits(NVVM::WgmmaMmaAsyncOp op) {
   return success();
 }
 
+/// The intrinsic of a product of matrices on the tensor cores, from its types,
+/// shape, layouts and operator; none where LLVM has none, or where the op
+/// leaves a type out.
+template <typename Op> static llvm::Intrinsic::ID getProductIntrinsic(Op op) {
+  std::optional<NVVM::MMATypes> a = op.getMultiplicandAPtxType();
+  std::optional<NVVM::MMATypes> b = op.getMultiplicandBPtxType();
+  std::optional<NVVM::MMATypes> result = NVVM::MmaOp::inferOperandMMAType(
+      op.getRes().getType(), /*isAccumulator=*/true);
+  if (!a || !b || !result)
+    return llvm::Intrinsic::not_intrinsic;
+  NVVM::MMAShapeAttr shape = op.getShape();
+  int64_t m = shape.getM(), n = shape.getN(), k = shape.getK();
+  if constexpr (std::is_same_v<Op, NVVM::MmaOp>)
+    return Op::getIntrinsicID(
+        m, n, k, op.getB1Op(), op.getIntOverflowBehavior(), op.getLayoutA(),
+        op.getLayoutB(), *a, *b, op.accumPtxType(), *result);
+  else if constexpr (std::is_same_v<Op, NVVM::MmaSpOp>)
+    return Op::getIntrinsicID(m, n, k, op.getIntOverflowBehavior(),
+                              op.getOrderedMetadata(), op.getKind(), *a, *b,
+                              op.accumPtxType(), *result);
+  else
+    return Op::getIntrinsicID(m, n, k, *a, *b, *result, op.getScaleVecSize(),
+                              op.getBlockScaleFormat(), op.getKind());
+}
+
+/// Upstream verifies the type of A, and registers, but not all types together;
+/// the translation to LLVM IR ends the process on what it has no intrinsic for.
+static LogicalResult checkProduct(Operation *op) {
+  auto check = [](auto op) -> LogicalResult {
+    if (getProductIntrinsic(op) != llvm::Intrinsic::not_intrinsic)
+      return success();
+    return op.emitOpError("has no instruction in PTX for its shape, layouts, "
+                          "types ('multiplicandAPtxType' and "
+                          "'multiplicandBPtxType' among them) and operator "
+                          "together");
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<NVVM::MmaOp, NVVM::MmaSpOp, NVVM::MmaBlockScaleOp,
+            NVVM::MmaSpBlockScaleOp>(check)
+      .Case([](NVVM::WgmmaMmaAsyncOp op) { return checkBits(op); })
+      .Default(success());
+}
+
 /// Values are of functions. The translation to LLVM IR ends the process on
 /// those of a module.
 static LogicalResult checkPlace(Operation *op) {
@@ -182,8 +225,8 @@ static LogicalResult checkName(Operation *op) {
 LogicalResult kvcache::checkBackEndLimits(Operation *op) {
   if (failed(checkPlace(op)))
     return failure();
-  if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
-    return checkBits(product);
+  if (failed(checkProduct(op)))
+    return failure();
   if (op->getName().getDialectNamespace() != "llvm")
     return success();
   return failure(failed(checkName(op)) || failed(checkExceptions(op)) ||

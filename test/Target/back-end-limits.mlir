@@ -141,3 +141,14 @@ gpu.module @kernels {
     llvm.return %x : i32
   }
 }
+
+// -----
+
+// The type of B is missing: upstream's verifier asks for that of A alone.
+gpu.module @kernels {
+  llvm.func @product(%a: i32, %b: i32, %c: i32) {
+    // expected-error @below {{'nvvm.mma.sync' op has no instruction in PTX for its shape, layouts, types ('multiplicandAPtxType' and 'multiplicandBPtxType' among them) and operator together}}
+    %d = "nvvm.mma.sync"(%a, %a, %b, %c, %c, %c, %c) <{b1Op = #nvvm.mma_b1op<xor_popc>, layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<b1>, operandSegmentSizes = array<i32: 2, 1, 4>, shape = #nvvm.shape<m = 16, n = 8, k = 128>}> : (i32, i32, i32, i32, i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>
+    llvm.return
+  }
+}
