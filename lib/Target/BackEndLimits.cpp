@@ -176,7 +176,8 @@ template <typename Op> static llvm::Intrinsic::ID getProductIntrinsic(Op op) {
 }
 
 /// Upstream verifies the type of A, and registers, but not all types together;
-/// the translation to LLVM IR ends the process on what it has no intrinsic for.
+/// the translation to LLVM IR ends the process on a product without an
+/// intrinsic.
 static LogicalResult checkProduct(Operation *op) {
   auto check = [](auto op) -> LogicalResult {
     if (getProductIntrinsic(op) != llvm::Intrinsic::not_intrinsic)

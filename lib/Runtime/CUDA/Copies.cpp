@@ -35,16 +35,7 @@ int32_t kvcacheHostUnpin(void *memory) {
 }
 
 int32_t kvcacheCopyStreamCreate(void **stream) {
-  const Driver *driver = enterDriver();
-  if (!driver)
-    return kFailure;
-  CUstream created;
-  if (int32_t status = driver->check(
-          driver->cuStreamCreate(&created, CU_STREAM_NON_BLOCKING),
-          "cuStreamCreate"))
-    return status;
-  *stream = created;
-  return kSuccess;
+  return createStream(stream, CU_STREAM_NON_BLOCKING);
 }
 
 /// Lets the stream wait for `behind`, copy, and reach the event.

@@ -137,16 +137,7 @@ int32_t kvcacheMemSet(void *pointer, uint8_t value, int64_t bytes,
 //===----------------------------------------------------------------------===//
 
 int32_t kvcacheStreamCreate(void **stream) {
-  const Driver *driver = enterDriver();
-  if (!driver)
-    return kFailure;
-  CUstream created;
-  if (int32_t status =
-          driver->check(driver->cuStreamCreate(&created, CU_STREAM_DEFAULT),
-                        "cuStreamCreate"))
-    return status;
-  *stream = created;
-  return kSuccess;
+  return createStream(stream, CU_STREAM_DEFAULT);
 }
 
 int32_t kvcacheStreamDestroy(void *stream) {

@@ -206,6 +206,18 @@ const Driver *cuda::enterDriver() {
   return driver && !makeContextCurrent(*driver) ? driver : nullptr;
 }
 
+int32_t cuda::createStream(void **stream, CUstream_flags flags) {
+  const Driver *driver = enterDriver();
+  if (!driver)
+    return kFailure;
+  CUstream created;
+  if (int32_t status = driver->check(driver->cuStreamCreate(&created, flags),
+                                     "cuStreamCreate"))
+    return status;
+  *stream = created;
+  return kSuccess;
+}
+
 int32_t cuda::getComputeCapability(const Driver &driver, int &capability) {
   CUdevice device;
   if (int32_t status =

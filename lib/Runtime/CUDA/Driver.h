@@ -131,6 +131,9 @@ int32_t getPrimaryContext(const Driver &driver, int device, CUcontext &context);
 /// there is no driver.
 const Driver *enterDriver();
 
+/// Creates a stream of the current context.
+int32_t createStream(void **stream, CUstream_flags flags);
+
 /// Sets `capability` to that of the current device, or of `device`: major * 10
 /// + minor.
 int32_t getComputeCapability(const Driver &driver, int &capability);
