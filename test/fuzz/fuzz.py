@@ -63,6 +63,12 @@ class Show:
         print(f"{self.fuzzer}: {count} in {self.seconds:.0f} s, {rate:.1f}/s, {findings} findings", flush=True)
 
 
+def read_known():
+    """Parts of errors that are not findings."""
+    lines = KNOWN.read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 # Generated programs
 
 
@@ -78,6 +84,7 @@ def save_program(seed, variant, program, error):
 def generate(seed, seconds, totals):
     """Programs in processes that begin anew after each crash, and after some modules."""
     show, first, count, kinds = Show("generate", seed), seed, 0, Counter()
+    known = read_known()
     while show.seconds < seconds:
         left = seconds - show.seconds
         worker = subprocess.Popen(
@@ -95,7 +102,7 @@ def generate(seed, seconds, totals):
                 seed, running = said["ends"] + 1, None
                 count += said["programs"]
                 show.progress(count, sum(kinds.values()))
-            else:
+            elif not any(part in said["error"] for part in known):
                 kind = re.sub(r"\d+", "", f"{said['variant'].split()[0]} {said['error']}")[:120]
                 kinds[kind] += 1
                 if kinds[kind] <= 2:
