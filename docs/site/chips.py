@@ -79,8 +79,8 @@ class Outcome:
 @cache
 def _whole_cache_ops() -> tuple[Op, ...]:
     """Ops of host code that become kernels."""
-    (family,) = (family for family in families() if family.name == "WholeCacheOps")
-    return family.ops
+    whole = [family for family in families() if family.name in ("WholeCacheOps", "AttentionOps")]
+    return tuple(op for family in whole for op in family.ops)
 
 
 @cache

@@ -37,6 +37,7 @@ FAMILIES = (
     "TMAOps",
     "CheckOps",
     "WholeCacheOps",
+    "AttentionOps",
 )
 
 

@@ -9,6 +9,7 @@
 #include "Serve.h"
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/ViewOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/IR/WholeCacheOps.h"
+#include "kvcache/IR/AttentionOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -56,6 +56,7 @@ void KVCacheDialect::initialize() {
   registerAttributes();
   registerTypes();
   registerAccessOps(this);
+  registerAttentionOps(this);
   registerCheckOps(this);
   registerCopyOps(this);
   registerPageTableOps(this);

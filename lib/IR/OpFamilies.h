@@ -18,6 +18,7 @@ template <typename... OpTys> void registerOps(KVCacheDialect *dialect) {
 }
 
 void registerAccessOps(KVCacheDialect *dialect);
+void registerAttentionOps(KVCacheDialect *dialect);
 void registerCheckOps(KVCacheDialect *dialect);
 void registerCopyOps(KVCacheDialect *dialect);
 void registerPageTableOps(KVCacheDialect *dialect);

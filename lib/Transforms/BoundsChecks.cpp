@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Transforms/Passes.h"
 #include "kvcache/Transforms/RuntimeVerification.h"

@@ -19,7 +19,7 @@
 #include "PlainCalls.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
-#include "kvcache/IR/WholeCacheOps.h"
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
 #include "llvm-c/Core.h"

@@ -10,6 +10,7 @@
 #define KVCACHE_IR_KVCACHE_H
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/PageTableOps.h"

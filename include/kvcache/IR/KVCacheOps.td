@@ -23,5 +23,6 @@ include "kvcache/IR/TensorMapOps.td"
 include "kvcache/IR/TMAOps.td"
 include "kvcache/IR/CheckOps.td"
 include "kvcache/IR/WholeCacheOps.td"
+include "kvcache/IR/AttentionOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

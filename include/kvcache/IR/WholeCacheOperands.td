@@ -10,6 +10,12 @@
 #define KVCACHE_IR_WHOLECACHEOPERANDS_TD
 
 include "kvcache/IR/KVCacheOpBase.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+class KVCache_WholeCacheOp<string mnemonic, list<Trait> traits = []>
+    : KVCache_Op<mnemonic, !listconcat([
+        DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>], traits)>;
 
 class KVCache_DenseOf<list<Type> elements, int rank>
     : AnyTypeOf<[MemRefRankOf<elements, [rank]>, TensorRankOf<elements, [rank]>]>;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TVMFFIArguments.h"
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/WholeCacheOps.h"

@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_EXPANDOPS_H
 
 #include "Frame.h"
+#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
 namespace mlir::kvcache {

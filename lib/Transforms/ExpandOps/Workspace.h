@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
 
 #include "Frame.h"
-#include "kvcache/IR/WholeCacheOps.h"
+#include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
 

@@ -1,0 +1,275 @@
+//===- AttentionOps.td - Attention over caches -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_ATTENTIONOPS_TD
+#define KVCACHE_IR_ATTENTIONOPS_TD
+
+include "kvcache/IR/WholeCacheOperands.td"
+
+// Ops on whole caches, as those of WholeCacheOps.td, with the same notation and
+// builders.
+
+def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSegments]> {
+  let summary = "Attends to the tokens of all sequences";
+  let description = [{
+    For query head g of row r, which reads head `g div (Hq / H)` of the caches,
+    and the tokens t that the row sees:
+
+    - `score(t) = scale * dot(q[r, g], key(t))`, and with `soft_cap` c then
+      `c * tanh(score(t) / c)`
+    - `lse[r, g] = log(sum_t exp(score(t)))`, the natural logarithm; with `sinks`
+      the sum also has `exp(sinks[g])`
+    - `out[r, g] = sum_t exp(score(t) - lse[r, g]) * value(t)`
+
+    in f32, rounded once at the end. A row that sees no token gets zeros, and the
+    logarithm of its sink, or -inf.
+
+    Sequence b has `K = cache_length(b) + n_b` tokens, those of this step
+    included: append them first. With `lengths`, `K = lengths[b]`. Its row
+    `row_offsets[b] + i` stands at token `K - n_b + i`, its own, and sees
+
+    - all K tokens, with `causal` those up to its own,
+    - with `window` w those from w - 1 before its own on,
+    - with `chunk` c those t of its chunk: `t div c` is that of its own token,
+    - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
+      `j mod 32` of `mask[r, j div 32]`. Tokens that have no bit are not seen.
+
+    With `rows`, row r sees the tokens at the encoded rows `rows[r, k]` instead,
+    `page * P + offset` with the page size P, as `remap_rows` finds them. Neither
+    table nor lengths are read; a negative one is skipped.
+
+    The value of a token of a latent cache is the first elements of its key, as
+    many as `out` has. So are those of `value_cache` if `out` has fewer.
+
+    Rows that `lse` has no room for are left out. `key_scale` and `value_scale`
+    are static scales, the `tensor_scale` of `load`: one, or one for each head.
+    Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
+    divided by `out_scale` and saturates: one number, or one for each head of `q`.
+
+    With `workspace`, kernels split what a row sees into parts, which blocks
+    compute side by side; the last one merges them. Only rows of sequences of at
+    most `split_rows` rows are split. A part has `split_tokens` tokens, or more
+    where there would be more than `max_splits` parts, on tensor cores a multiple
+    of a tile. So the parts of a row
+    depend only on what the row sees, and its result has the same bits alone and
+    in any batch. The workspace has the bytes that `workspace_size` computes, or
+    more, and its address is a multiple of 16. It is zeroed once, and each op
+    leaves it zero, so ops that do not run at the same time may share it. On the
+    CPU it is not used.
+
+    On a GPU, `tile_rows` is the number of query rows of a block that computes on
+    tensor cores: tokens of a sequence, for all heads of a group or some. It reads
+    a token once for all of them. With 0, a warp computes one row. Unless given,
+    it is 64 without a workspace, and 32 for latent caches, if (C10) allows that,
+    and otherwise 0. On tensor cores, a weight
+    `exp(score(t) - lse)` is rounded to the type of the values, relative to the
+    largest. So `out` has an additional error of at most 2^-9 times the largest
+    value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
+    rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
+    finite may also make such rows of its block NaN that do not see it.
+
+    Where all elements of a head of a token have one scale, of f32 or 8 bits and
+    without zero points, scores and weights are multiplied by it in f32, and
+    elements are not rounded. Weights of f16 on tensor cores are not scaled:
+    values are.
+
+    Constraints:
+    - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
+      the sizes of heads and elements are static.
+    - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
+    - (C3) `out` has the heads of `q` and at most the elements of a value; `lse`
+      and `sinks` have the heads of `q`.
+    - (C4) `soft_cap` is between 2^-16 and 2^16: with larger ones, scores would
+      round to multiples of more than 2^-8.
+    - (C5) `rows` require paged caches of one page size, and exclude `causal`,
+      `window`, `chunk`, `mask` and `lengths`.
+    - (C6) `causal`, `window`, `chunk` and `mask` need positions: no sequence has
+      fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
+    - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
+      sequence. Without it, `split_tokens`, `max_splits`
+      and `split_rows` have their defaults.
+    - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
+      points, or of fp8, and have one factor or the heads of the cache.
+    - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
+      have one factor or the heads of `q`.
+    - (C10) `tile_rows` above 0 excludes `rows`, and is at most 32 for latent
+      caches. Caches are of 16 bits or less, and `q` has the type of keys
+      of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
+      and at most 256. Rows of latent caches have at most 640, and their values
+      512, above 256 a multiple of 32.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache,
+                      %offsets: memref<?xi32>, %scale: f32,
+                      %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
+      kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out, %lse)
+        {causal, window = 4096, soft_cap = 50.0}
+        : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32,
+          memref<?x32x128xbf16>, memref<?x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_NarrowRows, "queries, [total, Hq, E]">:$q,
+    Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
+    Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<F32, "a factor of scores">:$scale,
+    Arg<KVCache_NarrowRows, "the output, [total, Hq, Ev]">:$out,
+    Arg<Optional<KVCache_DenseOf<[F32], 2>>, "logarithms of sums, [total, Hq]">
+        :$lse,
+    Arg<Optional<MemRefRankOf<[I8], [1]>>, "memory for partial results">
+        :$workspace,
+    Arg<Optional<KVCache_DenseOf<[F32], 1>>, "a logit for each head, [Hq]">
+        :$sinks,
+    Arg<Optional<KVCache_DenseOf<[I32], 2>>,
+        "which new tokens a row sees, [total, words]">:$mask,
+    Arg<Optional<KVCache_DenseOf<[I32], 2>>,
+        "the rows that a row sees, signed, [total, k]">:$rows,
+    Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
+    Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
+    Arg<Optional<KVCache_StaticScale>, "a scale of queries, or [Hq]">
+        :$query_scale,
+    Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [Hq]">
+        :$out_scale,
+    UnitAttr:$causal,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
+    OptionalAttr<F64Attr>:$soft_cap,
+    DefaultValuedAttr<KVCache_SplitSize, "256">:$split_tokens,
+    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
+    OptionalAttr<KVCache_TileRows>:$tile_rows
+  );
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$q, "::mlir::Value":$keyCache, "::mlir::Value":$valueCache,
+    "::mlir::Value":$rowOffsets, "::mlir::Value":$scale, "::mlir::Value":$out,
+    CArg<"::mlir::Value", "{}">:$lse)>];
+  let assemblyFormat = [{
+    custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
+    `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
+    (`sinks` $sinks^)? (`mask` $mask^)? (`rows` $rows^)? (`lengths` $lengths^)?
+    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
+    (`query_scale` $query_scale^)? (`out_scale` $out_scale^)?
+    `:` type(operands) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(),
+                                 getOutMutable().getOperandNumber(),
+                                 getLse() ? 2 : 1);
+    }
+    /// The cache of the values: that of the keys if it is latent.
+    Value getValues() {
+      return getValueCache() ? getValueCache() : getKeyCache();
+    }
+    /// The type of 16 bits that tensor cores compute with elements of a cache
+    /// in; null if there is none.
+    FloatType getTileElement(Value cache);
+    /// What tensor cores do not compute, or an empty text.
+    std::string getTileObstacle();
+    /// The query rows of a block on tensor cores, given or chosen; 0 without
+    /// them.
+    int64_t chooseTileRows();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
+  let summary = "The bytes of the workspace of attention";
+  let description = [{
+    Returns the least size of the `workspace` of an `attention` to `batch`
+    sequences, for every length and number of rows: for each of `split_rows` rows
+    of a sequence and of `query_heads` heads, `max_splits` partial results of
+    `value_size` + 2 floats, and a counter.
+
+    Constraints:
+    - (C1) a sequence has less than 2^63 bytes.
+
+    Example:
+
+    ```mlir
+    func.func @size(%batch: index) -> index {
+      %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
+      return %bytes : index
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "the number of sequences">:$batch,
+    KVCache_SplitSize:$query_heads,
+    KVCache_SplitSize:$value_size,
+    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
+  );
+  let results = (outs Index:$bytes);
+  let assemblyFormat = "$batch attr-dict";
+  let hasVerifier = 1;
+}
+
+def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
+  let summary = "Merges the attention over parts of the keys";
+  let description = [{
+    `parts` holds the attention of each row over several disjoint sets of keys,
+    and `lses` the natural logarithms of their sums of exponentials. The op
+    computes the attention over all of them, in f32:
+
+    - `lse = log(sum_p exp(lses[p]))`
+    - `out = sum_p exp(lses[p] - lse) * parts[p]`
+
+    A part whose `lses` is -inf has no keys, and is not read. If all are, `out`
+    is 0 and `lse` is -inf.
+
+    Constraints:
+    - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
+      of `lses`; the sizes of heads and elements are static.
+
+    Example:
+
+    ```mlir
+    func.func @merge(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>,
+                     %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
+      kvcache.merge_states %parts, %lses outs(%out, %lse)
+        : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xbf16>,
+          memref<?x32xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
+        :$parts,
+    Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
+    Arg<KVCache_DenseRows, "the merged output, [total, H, E]">:$out,
+    Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse
+  );
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,
+    "::mlir::Value":$lse)>];
+  let assemblyFormat = [{
+    $parts `,` $lses `outs` `(` $out `,` $lse `)` attr-dict `:` type(operands)
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(getOperation(), /*start=*/2, /*length=*/2);
+    }
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // KVCACHE_IR_ATTENTIONOPS_TD

@@ -1,0 +1,102 @@
+//===- WholeCacheRules.cpp - Common rules of ops on whole caches ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WholeCacheRules.h"
+
+#include "kvcache/IR/KVCacheDialect.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void kvcache::addWholeCacheEffects(DestinationStyleOpInterface op,
+                                   bool readsCache, bool writesCache,
+                                   Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+  if (readsCache)
+    effects.emplace_back(MemoryEffects::Read::get());
+  if (writesCache)
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
+SmallVector<Type> kvcache::getTensorTypes(ValueRange outputs) {
+  SmallVector<Type> types;
+  for (Value output : outputs)
+    if (output && isa<RankedTensorType>(output.getType()))
+      types.push_back(output.getType());
+  return types;
+}
+
+/// Checks that the last two sizes of `type` are static and those given.
+static LogicalResult verifyHeads(Operation *op, StringRef name, Type type,
+                                 int64_t heads, int64_t elements) {
+  ArrayRef<int64_t> sizes = cast<ShapedType>(type).getShape().take_back(2);
+  if (sizes[0] == heads && sizes[1] == elements)
+    return success();
+  auto print = [](int64_t size) {
+    return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+  };
+  return op->emitOpError() << "expects '" << name << "' to have " << heads
+                           << " heads of " << elements << " elements, got "
+                           << print(sizes[0]) << " of " << print(sizes[1]);
+}
+
+LogicalResult kvcache::verifyPacked(Operation *op, StringRef name, Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.getRank() < 2)
+    return success();
+  SmallVector<int64_t> strides;
+  int64_t offset, rank = memref.getRank();
+  if (succeeded(memref.getStridesAndOffset(strides, offset)) &&
+      strides[rank - 1] == 1 &&
+      strides[rank - 2] == memref.getDimSize(rank - 1))
+    return success();
+  return op->emitOpError() << "expects the heads and elements of '" << name
+                           << "' to be packed, got " << type;
+}
+
+LogicalResult kvcache::verifyDense(Operation *op, StringRef name, Type type,
+                                   int64_t heads, int64_t elements) {
+  return success(succeeded(verifyHeads(op, name, type, heads, elements)) &&
+                 succeeded(verifyPacked(op, name, type)));
+}
+
+LogicalResult kvcache::verifyResults(DestinationStyleOpInterface op) {
+  SmallVector<Type> expected = getTensorTypes(ValueRange(op.getDpsInits()));
+  if (!expected.empty() &&
+      static_cast<int64_t>(expected.size()) != op.getNumDpsInits())
+    return op->emitOpError("expects 'outs' to be all tensors or all memrefs");
+  if (llvm::equal(expected, op->getResultTypes()))
+    return success();
+  return op->emitOpError()
+         << "expects a result for each of 'outs' that is a tensor";
+}
+
+LogicalResult kvcache::verifyStaticScale(Operation *op, StringRef name,
+                                         Value scale, Value cache) {
+  if (!scale)
+    return success();
+  if (!cache)
+    return op->emitOpError() << "expects values for '" << name << "'";
+  auto type = cast<CacheTypeInterface>(cache.getType());
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (type.isQuantized() ? type.hasZeroPoints()
+                         : !element || element.getWidth() != 8)
+    return op->emitOpError() << "expects '" << name << "' only for a cache "
+                             << "with scales and no zero points, or of fp8";
+  auto perHead = dyn_cast<ShapedType>(scale.getType());
+  if (perHead && perHead.getDimSize(0) != type.getNumHeads())
+    return op->emitOpError() << "expects '" << name << "' to have the "
+                             << type.getNumHeads() << " heads of its cache";
+  return success();
+}

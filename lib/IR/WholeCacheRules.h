@@ -1,0 +1,47 @@
+//===- WholeCacheRules.h - Common rules of ops on whole caches --*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_IR_WHOLECACHERULES_H
+#define KVCACHE_LIB_IR_WHOLECACHERULES_H
+
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::kvcache {
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// The effects of an op that reads dense memrefs, writes its `outs`, and reads
+/// or writes caches. Those of caches are on the default resource: other ops
+/// reach the same memory by other values.
+void addWholeCacheEffects(DestinationStyleOpInterface op, bool readsCache,
+                          bool writesCache, Effects &effects);
+
+/// The types of those outputs that are tensors, which an op has results of; an
+/// output may be null.
+SmallVector<Type> getTensorTypes(ValueRange outputs);
+
+/// Checks that the last two sizes of a memref are packed.
+LogicalResult verifyPacked(Operation *op, StringRef name, Type type);
+
+/// Checks that the last two sizes of `type` are static and those given, and
+/// packed if it is a memref.
+LogicalResult verifyDense(Operation *op, StringRef name, Type type,
+                          int64_t heads, int64_t elements);
+
+/// Checks that results are those of the inits that are tensors.
+LogicalResult verifyResults(DestinationStyleOpInterface op);
+
+/// Checks that a static scale suits its cache.
+LogicalResult verifyStaticScale(Operation *op, StringRef name, Value scale,
+                                Value cache);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_IR_WHOLECACHERULES_H
