@@ -192,6 +192,16 @@ int64_t AttentionBase::countLayersOfParts() {
   return llvm::divideCeil(op.getMaxSplits(), countPartsOfLayer());
 }
 
+Value AttentionBase::hasRows(Value isWhole, Value count) {
+  auto select = [&](int64_t ofWhole, int64_t ofParts) -> Value {
+    return arith::SelectOp::create(builder, loc, isWhole, frame.index(ofWhole),
+                                   frame.index(ofParts));
+  };
+  int64_t behind = op.getSplitRows() + 1;
+  return frame.below(frame.sub(count, select(behind, 0)),
+                     select(int64_t(1) << 32, behind));
+}
+
 Value AttentionBase::getPartSize(Value isWhole, Value count, int64_t multiple) {
   Value size = frame.div(frame.add(count, frame.index(op.getMaxSplits() - 1)),
                          op.getMaxSplits());
@@ -200,6 +210,13 @@ Value AttentionBase::getPartSize(Value isWhole, Value count, int64_t multiple) {
                                  frame.max(count, frame.index(1)), size);
   Value last = frame.index(multiple - 1);
   return frame.mul(frame.div(frame.add(size, last), multiple), multiple);
+}
+
+Value AttentionBase::getPartCount(Value count, Value size) {
+  Value one = frame.index(1);
+  Value last = frame.sub(frame.max(count, one), one);
+  return frame.add(
+      frame.fromI32(frame.div(frame.toI32(last), frame.toI32(size))), one);
 }
 
 AttentionBase::Pair AttentionBase::selectPair(Value condition,

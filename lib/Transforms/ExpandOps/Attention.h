@@ -92,9 +92,17 @@ protected:
   /// has one part of a slot, unless there were too many layers.
   int64_t countPartsOfLayer();
   int64_t countLayersOfParts();
+  /// Whether a sequence of `count` rows is computed as whole rows, or else as
+  /// parts. A range instead of two conditions: ptxas then knows that threads
+  /// stay together, and uses uniform registers.
+  Value hasRows(Value isWhole, Value count);
   /// Tokens of a part of `count` tokens: a multiple of a number, and at
   /// least 1.
   Value getPartSize(Value isWhole, Value count, int64_t multiple);
+  /// Parts of `count` tokens, and at least 1. Numbers of tokens have 32 bits: a
+  /// division of 64 bits is a call, behind which ptxas puts nothing into
+  /// uniform registers.
+  Value getPartCount(Value count, Value size);
   /// Two values of one branch.
   using Pair = std::pair<Value, Value>;
   Pair selectPair(Value condition, function_ref<Pair()> then,

@@ -60,7 +60,10 @@ public:
     if (op.getWorkspace()) {
       makeWorkspace();
       Value parts = frame.mul(slots, countPartsOfLayer());
-      units = frame.max(units, parts);
+      // Blocks read the offsets of a sequence before they know that it is
+      // theirs.
+      Value any = frame.min(slots, frame.index(1));
+      units = frame.mul(frame.max(units, parts), any);
       layers = frame.index(1 + countLayersOfParts());
     }
     frame.forBlocks(
@@ -140,22 +143,26 @@ private:
     layer = frame.sub(layer, frame.index(1));
     Value slot = frame.div(unit, parts);
     Value part = frame.add(frame.mul(layer, parts), frame.rem(unit, parts));
-    Value isReal = arith::SelectOp::create(
-        builder, loc, isWhole,
-        frame.below(unit, frame.countRows(op.getRowOffsets())),
-        frame.below(slot, slots));
+    // Branches on what was loaded lie inside of those on the block's number, so
+    // that ptxas keeps what all threads of a block share in uniform registers.
     auto findWhole = [&]() -> Pair {
-      return {frame.findSequence(op.getRowOffsets(), unit), unit};
+      // The first sequence has no row of padding.
+      Value batch = frame.selectIf(
+          frame.below(unit, frame.countRows(op.getRowOffsets())),
+          [&] { return frame.findSequence(op.getRowOffsets(), unit); },
+          [&] { return frame.index(0); });
+      return {batch, unit};
     };
     auto findSplit = [&]() -> Pair {
+      // Slots behind the last have rows behind those that are split.
+      Value last = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(2));
       Value batch = frame.div(slot, op.getSplitRows());
+      batch = frame.min(batch, last);
+      Value i = frame.sub(slot, frame.mul(batch, op.getSplitRows()));
       Value first = frame.loadNumber(op.getRowOffsets(), batch);
-      return {batch, frame.add(first, frame.rem(slot, op.getSplitRows()))};
+      return {batch, frame.add(first, i)};
     };
-    auto [batch, row] = selectPair(
-        isReal, [&] { return selectPair(isWhole, findWhole, findSplit); },
-        // The first sequence has no such row.
-        [&]() -> Pair { return {frame.index(0), frame.index(-1)}; });
+    auto [batch, row] = selectPair(isWhole, findWhole, findSplit);
     return {isWhole, batch, row, slot, part};
   }
 
@@ -164,11 +171,9 @@ private:
     row = work.row;
     rows = getRows(work.batch);
     Value i = frame.sub(row, rows.first);
-    Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
-    Value isOurs = arith::AndIOp::create(
-        builder, loc, frame.below(i, rows.count),
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, isSplit,
-                              work.isWhole));
+    Value isOurs =
+        arith::AndIOp::create(builder, loc, frame.below(i, rows.count),
+                              hasRows(work.isWhole, rows.count));
     frame.runIf(isOurs, [&] {
       if (op.getRows()) {
         rows = getSparseRow(row);
@@ -185,8 +190,7 @@ private:
     Value zero = frame.index(0), one = frame.index(1);
     Value count = frame.max(frame.sub(seen.to, seen.from), zero);
     Value size = getPartSize(work.isWhole, count, /*multiple=*/1);
-    Value parts = frame.div(frame.add(count, frame.sub(size, one)), size);
-    parts = frame.max(parts, one);
+    Value parts = getPartCount(count, size);
     Value part =
         arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
     frame.runIf(frame.below(part, parts), [&] {
@@ -195,8 +199,9 @@ private:
       loadQueries();
       Sums sums = addRange({from, to}, i);
       Value isAlone = frame.equal(parts, one);
-      auto ended = runOrKeep(
-          isAlone, sums, [&] { return publish(work.slot, part, parts, sums); });
+      auto ended = runOrKeep(isAlone, sums, [&] {
+        return publish(work.slot, work.part, parts, sums);
+      });
       frame.runIf(ended.first, [&] { endRows(ended.second); });
     });
   }

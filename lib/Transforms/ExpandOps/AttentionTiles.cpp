@@ -186,14 +186,9 @@ private:
     first = frame.mul(work.number, perBlock);
     rows = getRows(work.sequence);
     Value isOurs = frame.below(first, rows.count);
-    if (workspace) {
-      Value isSplit =
-          frame.below(rows.count, frame.index(op.getSplitRows() + 1));
-      isOurs = arith::AndIOp::create(
-          builder, loc, isOurs,
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, isSplit,
-                                work.isWhole));
-    }
+    if (workspace)
+      isOurs = arith::AndIOp::create(builder, loc, isOurs,
+                                     hasRows(work.isWhole, rows.count));
     frame.runIf(isOurs, [&] {
       rows = getRowsOfSequence(work.sequence);
       count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
@@ -239,8 +234,7 @@ private:
     Value zero = frame.index(0), one = frame.index(1);
     Value count = countTokens();
     Value size = getPartSize(work.isWhole, count, plan.tokens);
-    Value parts = frame.div(frame.add(count, frame.sub(size, one)), size);
-    parts = frame.max(parts, one);
+    Value parts = getPartCount(count, size);
     Value part =
         arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
     frame.runIf(frame.below(part, parts), [&] {

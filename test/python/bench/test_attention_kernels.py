@@ -19,7 +19,7 @@ def test_docs_show_all_variants():
 
 
 @needs_ptxas
-@pytest.mark.parametrize("number", [2, 11])
+@pytest.mark.parametrize("number", [6, 13])
 def test_docs_show_what_kernels_take(number):
     """Another version of LLVM or ptxas may choose other instructions, but not many."""
     row = ROWS[ROWS.index(list(attention_kernels.TITLES)) + 2 + number]

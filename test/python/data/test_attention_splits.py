@@ -133,6 +133,25 @@ def test_sequences_without_rows():
         assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("more", [{}, {"tile_rows": 16}], ids=str)
+def test_padding_without_sequences(more):
+    params = make_params("bf16")
+    _, inputs = fill(params, "bf16", (3,), (1,))
+    none = kvcache.StepInputs.of(
+        blocks=inputs.blocks,
+        lengths=inputs.lengths[:0],
+        lut=inputs.lut[:0],
+        row_offsets=inputs.row_offsets[:1],
+    )
+    attend = kvcache.ops.attention(
+        params, 4, target=CHIPS[0], bounds_checks=True, **SPLITS, **more
+    )
+    q = np.zeros((5, 4, 64), ml_dtypes.bfloat16)
+    out = np.full_like(q, 7)
+    attend(none, LAYER, q, out=out, scale=0.1)
+    assert (out == 7).all()
+
+
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_call_after_one_that_fails(target):
     """Blocks that an error stops leave their parts in the workspace."""
