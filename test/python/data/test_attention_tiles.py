@@ -27,15 +27,31 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
             {"window": 20, "soft_cap": 3.0, "sinks": True, "tile_rows": 32},
         ),
         (CHIPS[1], "bf16", 1, 7, 96, 32, {"window": 33, "causal": False, "tile_rows": 16}),
-        (CHIPS[2], "bf16", 1, 2, 256, 16, {"chunk": 48, "sinks": True, "tile_rows": 128}),
+        (CHIPS[2], "bf16", 1, 2, 144, 16, {"chunk": 48, "sinks": True, "tile_rows": 128}),
         (CHIPS[0], "bf16", 1, 1, 192, 6, {"value_dim": 128, "chunk": 40, "causal": False}),
         (CHIPS[1], "f16", 1, 40, 32, 128, {"window": 100, "value_dim": 16}),
         (CHIPS[2], "bf16", 1, 96, 16, 48, {"window": 50, "chunk": 64, "tile_rows": 128}),
-        (CHIPS[1], "bf16", 1, 4, 256, 64, {"causal": False}),
+        (CHIPS[1], "bf16", 1, 2, 256, 64, {"causal": False, "tile_rows": 32}),
         (CHIPS[1], "bf16", 2, 4, 64, 16, {"causal": False, "mask": True}),
-        (CHIPS[0], "f16", 1, 3, 128, 64, {"mask": True, "window": 70, "sinks": True, "tile_rows": 128}),
+        (
+            CHIPS[0],
+            "f16",
+            1,
+            3,
+            128,
+            64,
+            {"mask": True, "window": 70, "sinks": True, "tile_rows": 128},
+        ),
         (CHIPS[0], "bf16", 1, 4, 64, 16, {**SPLITS, "tile_rows": 64}),
-        (CHIPS[2], "f16", 2, 2, 32, 16, {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True}),
+        (
+            CHIPS[2],
+            "f16",
+            2,
+            2,
+            32,
+            16,
+            {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True},
+        ),
         (CHIPS[1], "bf16", 1, 4, 256, 64, {**SPLITS, "tile_rows": 32, "causal": False}),
         (CHIPS[0], "bf16", 1, 8, 64, 16, {**SPLITS, "split_rows": 5, "tile_rows": 16}),
     ],
@@ -55,7 +71,13 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[1], "mxfp4", 32, 16, {"dtype": "bf16", "causal": False}),
         (CHIPS[0], "int4", 80, 32, {"chunk": 50}),
         (CHIPS[2], "fp8-scaled", 256, 16, {"static_scales": True, "soft_cap": 9.0}),
-        (CHIPS[1], "fp8", 48, 5, {"dtype": "f16", "value_dim": 16, "static_scales": True, "sinks": True}),
+        (
+            CHIPS[1],
+            "fp8",
+            48,
+            5,
+            {"dtype": "f16", "value_dim": 16, "static_scales": True, "sinks": True},
+        ),
         (CHIPS[0], "fp8-token", 128, 16, {"static_scales": True}),
         (CHIPS[1], "int8-token", 64, 64, {"dtype": "bf16", "window": 33, "tile_rows": 128}),
         (CHIPS[2], "int8-token", 80, 3, {"dtype": "f16", "value_dim": 32, "tile_rows": 16}),
@@ -65,7 +87,15 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
     """Elements are rounded to the type of the queries."""
     options = dict(options)
     dtype = options.pop("dtype", FORMATS[format_][2])
-    check(make_params(format_, 1, head_dim, page_size), dtype, TILES, TILES_NEW, 3, target, **options)
+    check(
+        make_params(format_, 1, head_dim, page_size),
+        dtype,
+        TILES,
+        TILES_NEW,
+        3,
+        target,
+        **options,
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +118,15 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     """A tile is keys and values, and two warps share the sums of large values."""
     options = {"value_dim": value_dim, **options}
     dtype = options.pop("dtype", FORMATS[format_][2])
-    check(make_params(format_, 1, head_dim, mla=True), dtype, (30, 0, 63), (9, 1, 2), group, target, **options)
+    check(
+        make_params(format_, 1, head_dim, mla=True),
+        dtype,
+        (30, 0, 63),
+        (9, 1, 2),
+        group,
+        target,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("kind", ["open", "continuous"])
@@ -111,22 +149,43 @@ def test_tiles_of_other_caches(target, format_, options, kind):
     dtype = "bf16" if format_ == "fp8" else format_
     manager, inputs = fill(params, dtype, (30, 70), (20, 1))
     attend = kvcache.ops.attention(params, 8, dtype=dtype, target=target, **options)
-    q = np.random.default_rng(3).standard_normal((21, 8, 64)).astype(kvcache.dtypes.dtype(dtype))
-    (expected, out), lse = np.zeros((2, *q.shape), q.dtype), np.zeros((2, 21, 8), np.float32)
+    q = (
+        np.random.default_rng(3)
+        .standard_normal((21, 8, 64))
+        .astype(kvcache.dtypes.dtype(dtype))
+    )
+    (expected, out), lse = np.zeros((2, *q.shape), q.dtype), np.zeros(
+        (2, 21, 8), np.float32
+    )
     attend(inputs, LAYER, q, out=expected, lse=lse[0], scale=0.1)
     source = attend.source.replace(f"x2x?x{page}x", "x2x?x?x")
     blocks, lengths, table, *sizes = inputs.collection(0)
     if kind == "open":
         source = source.replace(f"page_size = {page}", "page_size = ?")
     else:
-        source = source.replace(f", page_size = {page}", "").replace("kvcache.paged", "kvcache.continuous")
+        source = source.replace(f", page_size = {page}", "").replace(
+            "kvcache.paged", "kvcache.continuous"
+        )
         source = source.replace("memref<?x?xi32>", "memref<?xi32>")
         table = np.ascontiguousarray(table[:, 0])
-    more = [np.zeros(attend.workspace_size(2), np.int8)] if "split_tokens" in options else []
+    more = (
+        [np.zeros(attend.workspace_size(2), np.int8)] if "split_tokens" in options else []
+    )
     offsets = inputs.row_offsets.view(np.int32)
-    program = kvcache.jit(source, target=target)
+    program = kvcache.jit(source, target=target, opt_level=0)
     program.call(
-        "attention", blocks, lengths, table, *sizes, LAYER, q, offsets, out, lse[1], 0.1, *more
+        "attention",
+        blocks,
+        lengths,
+        table,
+        *sizes,
+        LAYER,
+        q,
+        offsets,
+        out,
+        lse[1],
+        0.1,
+        *more,
     )
     assert expected.any()
     bound = 2**-8 if "window" in options else 0
@@ -163,13 +222,21 @@ def test_a_sequence_alone_and_in_a_batch(target, options):
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
-@pytest.mark.parametrize("tile_rows, window", [(64, None), (128, None), (64, 48)])
+@pytest.mark.parametrize(
+    "chip, tile_rows, window",
+    [
+        ("sm_80", 64, 48),
+        ("sm_80", 128, None),
+        ("sm_90a", 64, 48),
+        ("sm_90a", 64, None),
+        ("sm_100a", 128, 48),
+    ],
+)
 def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     """Each token once for all rows of a block, and none that no row sees, but for the rest of a page."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     attend = kvcache.ops.attention(params, 4, tile_rows=tile_rows, window=window)
-    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True)
+    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True, opt_level=0)
     tokens, pages = 200, 13
     rng = np.random.default_rng(5)
     blocks = rng.standard_normal((pages, 2, 1, 16, 1, 64)).astype(ml_dtypes.bfloat16)
@@ -216,37 +283,42 @@ def test_weights_of_f16_do_not_vanish():
     np.testing.assert_allclose(out, 500 * 2.0**-27, rtol=1e-3)
 
 
+ALL = {"soft_cap": 50.0, "sinks": True, "window": 64}
+# The kernels that take most registers: what others have, they have as well.
+LARGE = [
+    (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
+    (
+        make_params("fp8-token", 1, 576, mla=True),
+        128,
+        {"value_dim": 512, "split_tokens": 64},
+    ),
+    (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "split_tokens": 64}),
+    (make_params("f16", 8, 256), 8, {"split_tokens": 256, "tile_rows": 64, **ALL}),
+    (
+        make_params("bf16", 8, 128),
+        8,
+        {"split_tokens": 256, "tile_rows": 16, "mask": True, **ALL},
+    ),
+    (make_params("fp8-scaled", 8, 128), 4, {"split_tokens": 256, **ALL}),
+]
+
+
 @pytest.mark.parametrize(
-    "chip",
-    ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"],
+    "chip, count",
+    [
+        ("sm_80", 6),
+        ("sm_86", 3),
+        ("sm_89", 6),
+        ("sm_90a", 6),
+        ("sm_100a", 6),
+        ("sm_103a", 2),
+        ("sm_120a", 6),
+        ("sm_121a", 2),
+    ],
 )
-def test_kernels_have_no_spills(chip):
-    for params, group, options in [
-        (make_params("f16", 8, 256), 1, {"window": 64}),
-        (make_params("fp8-scaled", 8, 128), 8, {}),
-        (make_params("int4", 8, 256), 8, {"tile_rows": 128}),
-        (
-            make_params("bf16", 8, 128),
-            4,
-            {"soft_cap": 50.0, "sinks": True, "window": 64, "tile_rows": 128},
-        ),
-        (make_params("bf16", 8, 128), 4, {}),
-        (make_params("bf16", 8, 128), 4, {"mask": True, "window": 64}),
-        (make_params("bf16", 8, 128), 4, {"split_tokens": 256}),
-        (make_params("bf16", 8, 128), 8, {"split_tokens": 256, "tile_rows": 16}),
-        (make_params("f16", 8, 256), 8, {"split_tokens": 256, "tile_rows": 64, "window": 64}),
-        (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
-        (
-            make_params("bf16", 1, 576, mla=True),
-            128,
-            {"value_dim": 512, "split_tokens": 64},
-        ),
-        (make_params("fp8-scaled", 8, 128), 8, {"window": 64}),
-        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "rows": True}),
-        (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512}),
-        (make_params("fp8", 1, 576, mla=True), 128, {"value_dim": 512, "tile_rows": 16}),
-        (make_params("fp8-token", 1, 576, mla=True), 128, {"value_dim": 512, "split_tokens": 64}),
-    ]:
+def test_kernels_have_no_spills(chip, count):
+    """Chips beside one of the same family compile the largest kernels alone."""
+    for params, group, options in LARGE[:count]:
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options
         )
