@@ -11,7 +11,9 @@ every second one a function (CUDA C++ programming guide, throughput of native ar
 says how often bytes of the cache are read. Nothing runs on a GPU.
 
 A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
-those of all tiles of keys and values, or of loads.
+those of all tiles of keys and values, or of loads. Peaks are those of tensor cores, for 16 bits without sparsity, and the
+parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync`` reaches, and of what the other
+instructions of the loop over tiles allow. Waiting is no part of it.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -30,6 +32,7 @@ try:
     import facts
     import kvcache
     import numpy as np
+    import sass
     from report import Table
 except ImportError as error:
     sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
@@ -41,7 +44,8 @@ SHARED, RESERVED = 228 << 10, 1 << 10  # bytes of an SM of sm_90 and sm_100, and
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: bytes a second and clocks as published, and KiB in flight that an SM needs for all of them."""
+    """A GPU: bytes, multiplications and additions a second, and clocks as published, and KiB in flight that an SM needs
+    for all of the bytes."""
 
     name: str
     chip: str
@@ -49,6 +53,12 @@ class Device:
     multiprocessors: int
     clock: float
     in_flight: int
+    tensor_peak: float
+
+    @property
+    def products_a_clock(self) -> float:
+        """Those of ``mma.sync``, for each multiprocessor, at the peak of its tensor cores."""
+        return self.tensor_peak / self.multiprocessors / self.clock / PRODUCT
 
     @property
     def bytes_a_clock(self) -> float:
@@ -56,8 +66,15 @@ class Device:
         return self.bandwidth / self.multiprocessors / self.clock
 
 
-DEVICES = [Device("H200", "sm_90a", 4.8e12, 132, 1.83e9, 25), Device("B200", "sm_100a", 7.67e12, 148, 1.85e9, 41)]
+DEVICES = [
+    Device("H200", "sm_90a", 4.8e12, 132, 1.83e9, 25, 989e12),
+    Device("B200", "sm_100a", 7.67e12, 148, 1.85e9, 41, 2250e12),
+]
 REACHABLE = 0.9  # of the peak, by copies
+PRODUCT = 2 * 16 * 8 * 16  # multiplications and additions of a HMMA.16816
+# HMMAs of a multiprocessor in a clock: taken to be 5/8 of the peak of an H200, which wgmma alone reaches. Newer chips are
+# taken to have as many, since their peaks are those of other instructions.
+PRODUCTS = 5 / 8
 TITLES = (
     "variant",
     "kernels",
@@ -143,7 +160,7 @@ TILED = [
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("the same, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512}),
 ]
-TILED_TITLES = "on tensor cores", "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"
+TILED_TITLES = ("on tensor cores", *TITLES[2:7], *TITLES[8:])
 
 
 @dataclass(frozen=True)
@@ -167,13 +184,26 @@ class Need:
         loop = self.found.code.main_loop
         assert loop is not None
         limits = {"copies": REACHABLE, "bytes in flight": REACHABLE * self.in_flight / device.in_flight}
-        clocks = {"instructions": loop.instructions / ISSUED}
-        for kind, (rate, names) in RATES.items():
-            clocks[kind] = sum(loop.by_name[name] for name in names) / rate
-        for kind, spent in clocks.items():
+        for kind, spent in count_clocks(loop).items():
             limits[kind] = 32 * loop.global_bytes / self.reads / max(spent, 1) / device.bytes_a_clock
         limit = min(limits, key=lambda kind: limits[kind])
         return limits[limit], limit
+
+
+def count_clocks(loop: sass.Loop) -> dict[str, float]:
+    """Clocks that a multiprocessor needs for a warp's instructions of a loop, of all kinds and of those that have less."""
+    clocks = {"instructions": loop.instructions / ISSUED}
+    for kind, (rate, names) in RATES.items():
+        clocks[kind] = sum(loop.by_name[name] for name in names) / rate
+    return clocks
+
+
+def estimate_products(loop: sass.Loop, device: Device) -> tuple[float, str]:
+    """The part of the peak of tensor cores, and what limits it."""
+    products = loop.by_name["HMMA"]
+    clocks = {**count_clocks(loop), "mma.sync": products / PRODUCTS}
+    limit = max(clocks, key=lambda kind: clocks[kind])
+    return products / clocks[limit] / device.products_a_clock, limit
 
 
 def count_by_registers(registers: int, threads: int) -> int:
@@ -251,7 +281,16 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     else:  # threads convert elements
         of_block = found.code.bytes_in_flight * threads
     in_flight = of_block * blocks >> 10
-    return variant.title, *map(str, (found.code.instructions, found.registers, shared, blocks, in_flight))
+    parts, limits = [], []
+    for device in DEVICES:
+        (same,) = variant.make("cpu").compile(device.chip).kernels.values()
+        loop = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code.main_loop
+        assert loop is not None
+        part, limit = estimate_products(loop, device)
+        parts.append(f"{100 * part:.0f} %")
+        limits.append(limit)
+    counts = found.code.instructions, found.registers, shared, blocks, in_flight
+    return variant.title, *map(str, counts), *parts, ", ".join(dict.fromkeys(limits))
 
 
 def main() -> None:
