@@ -30,8 +30,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     logarithm of its sink, or -inf.
 
     Sequence b has `K = cache_length(b) + n_b` tokens, those of this step
-    included: append them first. With `lengths`, `K = lengths[b]`. Its row
-    `row_offsets[b] + i` stands at token `K - n_b + i`, its own, and sees
+    included: append them first. With `lengths`, `K = lengths[b]`: without
+    `causal`, that is cross-attention, of a decoder's queries to the tokens of an
+    encoder. Row `row_offsets[b] + i` stands at token `K - n_b + i`, its own, and
+    sees
 
     - all K tokens, with `causal` those up to its own,
     - with `window` w those from w - 1 before its own on,

@@ -203,6 +203,7 @@ def attention(
     chunk: int | None = None,
     out_dtype: DTypeLike | None = None,
     tile_rows: int | None = None,
+    kv_lengths: bool = False,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -236,6 +237,10 @@ def attention(
         tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
             32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
             ``split_tokens``, none but for latent caches.
+        kv_lengths: Whether calls say how many tokens of the cache each sequence has,
+            those of this step included or not. With ``causal=False``, that is
+            cross-attention: a decoder's queries see an encoder's tokens, of which there
+            may be fewer than queries.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -261,6 +266,7 @@ def attention(
         sinks,
         mask,
         rows,
+        kv_lengths,
         value_dim,
         make_splits(split_tokens, max_splits, split_rows),
         static_scales,

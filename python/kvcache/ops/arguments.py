@@ -130,6 +130,39 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
             )
 
 
+def check_kv_lengths(
+    lengths: Array | None, lut: Array, page_size: int, row_offsets: Array | None
+) -> None:
+    """Raises ``ValueError`` for lengths that the table has no rows or pages for.
+
+    Of arrays that are not NumPy's, only the sizes are checked.
+
+    Args:
+        row_offsets: None if queries have no positions; otherwise a sequence has at least
+            as many tokens as queries.
+    """
+    sizes, (batch, pages) = sizes_of(lengths), sizes_of(lut) or (0, 0)
+    if not sizes:
+        return
+    if sizes != (batch,):
+        raise ValueError(
+            f"expects 'kv_lengths' to have a number for each of {batch} sequences, got "
+            f"an array of shape {sizes}"
+        )
+    if not isinstance(lengths, np.ndarray):
+        return
+    least = [0] * batch
+    if isinstance(row_offsets, np.ndarray):
+        least = np.diff(row_offsets.astype(np.int64)).tolist()
+    most = pages * page_size
+    for b, (length, queries) in enumerate(zip(lengths.tolist(), least)):
+        if not queries <= length <= most:
+            raise ValueError(
+                f"expects 'kv_lengths' to be between {queries} and {most}, the tokens of "
+                f"the table's pages, got {length} for sequence {b}"
+            )
+
+
 def check_positions(inputs: StepInputs, rope: Array) -> None:
     """Raises ``ValueError`` for a table without the position of a new token."""
     (rows,) = sizes_of(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)

@@ -50,6 +50,7 @@ class AttentionSpec:
         sinks: Whether each head has a logit that joins the denominator.
         mask: Whether bits say which new tokens a query sees.
         rows: Whether ids say which rows of the cache a query sees.
+        kv_lengths: Whether calls say how many tokens each sequence has.
         value_dim: Elements of a row of values that are read.
         splits: How rows are split, if they are.
         static_scales: Whether calls give static scales.
@@ -66,6 +67,7 @@ class AttentionSpec:
     sinks: bool
     mask: bool
     rows: bool
+    kv_lengths: bool
     value_dim: int
     splits: Splits | None
     static_scales: bool
@@ -81,12 +83,19 @@ class AttentionSpec:
         )
 
     @property
+    def has_positions(self) -> bool:
+        """Whether it matters where queries are in their sequence."""
+        limits = self.window, self.chunk
+        return self.causal or self.mask or any(limit is not None for limit in limits)
+
+    @property
     def extra(self) -> dict[str, str]:
         """The types of the optional arguments, by name."""
         types = {
             "sinks": f"memref<{self.query_heads}xf32>",
             "mask": "memref<?x?xi32>",
             "rows": "memref<?x?xi32>",
+            "kv_lengths": "memref<?xi32>",
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
 
@@ -176,6 +185,7 @@ def make_spec(
     sinks: bool,
     mask: bool,
     rows: bool,
+    kv_lengths: bool,
     value_dim: int | None,
     splits: Splits | None,
     static_scales: bool,
@@ -184,7 +194,7 @@ def make_spec(
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
-    check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows)
+    check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows, kv_lengths=kv_lengths)
     check_query_heads(params, query_heads)
     if window is not None:
         check_size(2**63 - 1, window=window)
@@ -202,6 +212,8 @@ def make_spec(
         )
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
+    if rows and kv_lengths:
+        raise ValueError("expects no 'kv_lengths' with 'rows', which say what is seen")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
     value_dim = params.head_dim if value_dim is None else value_dim
@@ -220,6 +232,7 @@ def make_spec(
         bool(sinks),
         bool(mask),
         bool(rows),
+        bool(kv_lengths),
         int(value_dim),
         splits,
         bool(static_scales),
@@ -273,8 +286,10 @@ def attention_op(
     attributes = f" {{{', '.join(options)}}}" if options else ""
     more = {**spec.extra, **scales, **_row_scales(spec)}
     workspace = _workspace(spec)
+    # The lengths of the function are those of the cache.
     front, back = (
-        "".join(f" {name} %{name}" for name in names) for names in (workspace, more)
+        "".join(f" {name.removeprefix('kv_')} %{name}" for name in names)
+        for names in (workspace, more)
     )
     types = [q, *[params.cache_type] * len(views), "memref<?xi32>", "f32", out, lse]
     types += [*workspace.values(), *more.values()]

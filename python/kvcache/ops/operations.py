@@ -19,6 +19,7 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_given,
+    check_kv_lengths,
     check_layer,
     check_leading,
     check_positions,
@@ -395,6 +396,7 @@ class Attention(OnLayer):
         sinks: Array | None = None,
         mask: Array | None = None,
         rows: Array | None = None,
+        kv_lengths: Array | None = None,
         workspace: Array | None = None,
         key_scale: Scale = None,
         value_scale: Scale = None,
@@ -418,6 +420,8 @@ class Attention(OnLayer):
                 are all seen.
             rows: int32 [total, n], if it was made with rows: page * page_size + offset of
                 each token that a query sees; negative ones are skipped.
+            kv_lengths: int32 [batch], if it was made with them: the tokens of each
+                sequence. The lengths of the inputs do not matter then.
             workspace: int8 [bytes], if it was made with splits: at least
                 ``workspace_size`` of the sequences, at an address that is a multiple of
                 16, zeroed once and after each call that raises, and for one call at a
@@ -434,7 +438,7 @@ class Attention(OnLayer):
         """
         collection, offsets = _step(inputs, layer, device)
         workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1, (q, out))
-        given = {"sinks": sinks, "mask": mask, "rows": rows}
+        given = {"sinks": sinks, "mask": mask, "rows": rows, "kv_lengths": kv_lengths}
         for name, array in given.items():
             made = name in self._spec.extra
             if (array is not None) != made:
@@ -443,6 +447,9 @@ class Attention(OnLayer):
                     f"{'' if made else 'no '}'{name}'"
                 )
         check_rows(offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
+        page_size = self._of_layer.params.page_size or 0
+        placed = offsets if self._spec.has_positions else None
+        check_kv_lengths(kv_lengths, inputs.lut, page_size, placed)
         more = [array for array in given.values() if array is not None]
         logarithms = Filled(0, (0, self._spec.query_heads)) if lse is None else lse
         dense = q, offsets, out, logarithms, float(scale), *workspaces, *more

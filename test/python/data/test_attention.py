@@ -455,34 +455,44 @@ def test_sparse_rows(format_, options, mla, target, splits):
         assert close_lse(lse[row : row + 1], wanted_lse)
 
 
-@pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
-@pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
-def test_lengths(target, splits):
-    """The tokens of each sequence, given by the caller: fewer or more than are pending."""
-    params = make_params()
-    _, inputs = fill(params, "f32", (40, 30), (1, 2))
-    attend = kvcache.ops.attention(params, 4, target=target, **splits)
-    source = attend.source.replace("%scale: f32", "%scale: f32, %tokens: memref<?xi32>")
-    head, types = source.rsplit("\n      : ", 1)
-    types = types.replace("\n  return", ", memref<?xi32>\n  return", 1)
-    program = kvcache.jit(f"{head} lengths %tokens\n      : {types}", target=target, opt_level=0)
-    q = np.random.default_rng(3).standard_normal((3, 4, 64)).astype(np.float32)
-    out, lse = np.zeros_like(q), np.zeros((3, 4), np.float32)
-    more = (np.zeros(attend.workspace_size(2), np.int8),) if splits else ()
-    tokens = np.array([17, 32], np.int32)
-    offsets = inputs.row_offsets.view(np.int32)
-    arguments = *inputs.collection(0), LAYER, q, offsets, out, lse, 0.1
-    arguments = (*arguments, tokens, *more)
-    program.call("attention", *arguments)
+@pytest.mark.parametrize("format_, target, options", [
+    ("f32", "cpu", {}),
+    ("f32", CHIPS[1], {}),
+    ("f32", CHIPS[1], SPLITS),
+    ("f32", "cpu", {"causal": False}),
+    ("bf16", CHIPS[0], {"causal": False, "sinks": True}),
+    ("bf16", CHIPS[2], {"causal": False, **SPLITS, "split_rows": 25}),
+    ("fp8-scaled", CHIPS[1], {"causal": False, **SPLITS, "split_rows": 4, "tile_rows": 16}),
+])
+def test_lengths(format_, target, options):
+    """Tokens that the caller counts: fewer or more than are pending, or those of an encoder."""
+    params, dtype = make_params(format_), FORMATS[format_][2]
+    _, inputs = fill(params, dtype, (40, 30, 9), (1, 2, 1))
     roles = dense(params, inputs, 41)
-    for b, rows in enumerate((slice(0, 1), slice(1, 3))):
-        each = roles[:, b, : tokens[b]]
-        wanted, wanted_lse = model(
-            q[rows].astype(np.float64), *each, 0.1, True, None, None, None
-        )
-        assert close(out[rows], wanted, 3e-6 * np.abs(each).max()) and close_lse(
-            lse[rows], wanted_lse
-        )
+    is_cross = options.get("causal") is False
+    tokens = np.array([17, 0, 10] if is_cross else [17, 32, 10], np.int32)
+    counts = (25, 2, 3) if is_cross else (1, 2, 1)
+    inputs = kvcache.StepInputs.of(
+        blocks=inputs.blocks, scales=inputs.scales, lut=inputs.lut,
+        lengths=np.full(3, 10**6 if is_cross else 40, np.uint32),
+        row_offsets=np.cumsum((0, *counts)).astype(np.uint32),
+    )
+    attend = kvcache.ops.attention(params, 4, dtype=dtype, target=target, kv_lengths=True, **options)
+    rng = np.random.default_rng(3)
+    q = rng.standard_normal((sum(counts), 4, 64)).astype(kvcache.dtypes.dtype(dtype))
+    out, lse = np.full_like(q, 7), np.full(q.shape[:2], 7, np.float32)
+    sinks = np.linspace(-2, 2, 4, dtype=np.float32) if options.get("sinks") else None
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, sinks=sinks, kv_lengths=tokens)
+    if format_ == "fp8-scaled":
+        roles = roles.astype(ml_dtypes.bfloat16).astype(np.float64)
+    for b, row in enumerate(map(int, inputs.row_offsets[:-1])):
+        rows, each = slice(row, row + counts[b]), roles[:, b, : tokens[b]]
+        if not tokens[b]:
+            assert not out[rows].any() and (lse[rows] == (-np.inf if sinks is None else sinks)).all()
+            continue
+        wanted, wanted_lse = model(q[rows].astype(np.float64), *each, 0.1, not is_cross, None, None, sinks)
+        assert close(out[rows], wanted, ROUNDING[dtype] * np.abs(each).max())
+        assert close_lse(lse[rows], wanted_lse)
 
 
 @pytest.mark.parametrize("target", ["cpu", CHIPS[1]])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_attention import fill, make_params
+from test_attention import LAYER, fill, make_params
 
 import kvcache
 
@@ -30,6 +30,12 @@ import kvcache
             ValueError,
             "no 'window', 'chunk' or 'mask' with 'rows'",
         ),
+        (
+            {"rows": True, "kv_lengths": True},
+            ValueError,
+            "no 'kv_lengths' with 'rows', which say what is seen",
+        ),
+        ({"kv_lengths": 1}, TypeError, "'kv_lengths' to be True or False, got 1"),
         ({"chunk": 0}, ValueError, "'chunk' to be positive, got 0"),
         (
             {"tile_rows": 48},
@@ -93,3 +99,31 @@ def test_wrong_calls():
         kvcache.ops.attention(params, 4, out_dtype="i8")
     with pytest.raises(ValueError, match="a latent cache needs 'value_dim'"):
         kvcache.ops.attention(make_params(heads=1, mla=True), 4)
+
+
+@pytest.mark.parametrize(
+    "causal, lengths, message",
+    [
+        (
+            True,
+            [5, 4],
+            "between 5 and 384, the tokens of the table's pages, got 4 for sequence 1",
+        ),
+        (
+            False,
+            [0, 385],
+            "between 0 and 384, the tokens of the table's pages, got 385 for",
+        ),
+        (False, [-1, 3], "between 0 and 384, the tokens of the table's pages, got -1 for"),
+        (False, [3], r"a number for each of 2 sequences, got an array of shape \(1,\)"),
+        (False, None, "made with kv_lengths=True: expects 'kv_lengths'"),
+    ],
+)
+def test_wrong_lengths(causal, lengths, message):
+    params = make_params()
+    _, inputs = fill(params, "f32", (0, 3), (1, 5))
+    attend = kvcache.ops.attention(params, 4, causal=causal, kv_lengths=True)
+    q = np.ones((6, 4, 64), np.float32)
+    given = lengths if lengths is None else np.array(lengths, np.int32)
+    with pytest.raises(ValueError, match=message):
+        attend(inputs, LAYER, q, out=np.zeros_like(q), scale=0.1, kv_lengths=given)
