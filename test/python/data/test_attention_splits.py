@@ -9,11 +9,17 @@ from test_attention import (
     FEW_NEW,
     FORMATS,
     LAYER,
+    LAYERS,
     OPTIONS,
+    ROUNDING,
     SPLITS,
     check,
+    close,
+    close_lse,
+    dense,
     fill,
     make_params,
+    model,
     run,
 )
 
@@ -190,3 +196,90 @@ def test_more_parts_than_layers_of_a_grid(format_, more):
     """A layer has several parts of each row."""
     options = {"split_tokens": 7, "max_splits": 2**15 + 3, **more}
     check(make_params(format_, 1, 16), format_, (80,), (1,), 1, CHIPS[1], **options)
+
+
+KIVI = kvcache.KVCacheParams(
+    "i4",
+    2,
+    64,
+    page_size=16,
+    total_num_layers=LAYERS,
+    kvcache_quant_config=kvcache.KVCacheQuantizationConfig("f16", 1, "f16", 8),
+    enable_prefix_caching=False,
+)
+
+
+@pytest.mark.parametrize("of_values", ["f16", "int8-token", "fp8-scaled", "int4"])
+@pytest.mark.parametrize(
+    "target, dtype, options",
+    [
+        ("cpu", "f32", ""),
+        (CHIPS[0], "f32", ""),
+        (CHIPS[1], "f16", "window = 40"),
+        (CHIPS[2], "f32", "split_tokens = 12, max_splits = 4, split_rows = 2"),
+    ],
+)
+def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
+    """KIVI's keys, with scales of channels, beside values of another cache."""
+    sizes = (31, 8, 70), (1, 8, 2)
+    both = KIVI, make_params(of_values)
+    inputs = [
+        fill(params, FORMATS[of_values][2] if number else dtype, *sizes)[1]
+        for number, params in enumerate(both)
+    ]
+    arguments, lines, calls = [], [], []
+    for number, params in enumerate(both):
+        types = {
+            "blocks": params.blocks_type,
+            "lengths": "memref<?xi32>",
+            "table": "memref<?x?xi32>",
+            "most": "i32",
+            "most_cached": "i32",
+        }
+        if params.kvcache_quant_config:
+            types["scales"] = params.scales_type
+        names = [f"%{name}{number}" for name in types]
+        arguments += [f"{name}: {type_}" for name, type_ in zip(names, types.values())]
+        arrays = ", ".join(type_ for type_ in types.values() if type_ != "i32")
+        scales = "".join(f" scales {name}" for name in names[5:])
+        lines.append(
+            f"%cache{number} = kvcache.paged_collection {', '.join(names[:5])}{scales} : "
+            f"{arrays} -> {params.collection_type}"
+        )
+        role = ("key", "value")[number]
+        lines.append(
+            f"%{role} = kvcache.paged_view {role} %cache{number}[%layer] : "
+            f"{params.collection_type}"
+        )
+        calls += inputs[number].collection(0)
+    rows, workspace = f"memref<?x4x64x{dtype}>", (
+        "workspace %work" if "split" in options else ""
+    )
+    source = f"""
+func.func @attend({", ".join(arguments)}, %layer: index, %q: {rows},
+    %offsets: memref<?xi32>, %out: {rows}, %lse: memref<?x4xf32>, %work: memref<?xi8>) {{
+  %scale = arith.constant 0.1 : f32
+  {chr(10).join(lines)}
+  kvcache.attention %q, %key, %value, %offsets, %scale outs(%out, %lse) {workspace}
+    {{causal{", " * bool(options)}{options}}} : {rows}, {both[0].cache_type},
+    {both[1].cache_type}, memref<?xi32>, f32, {rows}, memref<?x4xf32>
+    {", memref<?xi8>" if workspace else ""}
+  return
+}}"""
+    program = kvcache.jit(source, target=target, opt_level=0)
+    total = sum(sizes[1])
+    q = np.random.default_rng(3).standard_normal((total, 4, 64))
+    q = q.astype(kvcache.dtypes.dtype(dtype))
+    out, lse = np.zeros_like(q), np.zeros((total, 4), np.float32)
+    offsets = inputs[0].row_offsets.view(np.int32)
+    program.call("attend", *calls, LAYER, q, offsets, out, lse, np.zeros(2**16, np.int8))
+    keys, values = (dense(*each, 80)[role] for role, each in enumerate(zip(both, inputs)))
+    if dtype == "f16":  # on tensor cores, elements are rounded
+        keys, values = (x.astype(np.float16).astype(np.float64) for x in (keys, values))
+    window = 40 if "window" in options else None
+    for b, tokens in enumerate(np.add(*sizes)):
+        rows_ = slice(*map(int, offsets[b : b + 2]))
+        own = q[rows_].astype(np.float64), keys[b, :tokens], values[b, :tokens]
+        wanted, wanted_lse = model(*own, 0.1, True, window, None, None)
+        assert close(out[rows_], wanted, ROUNDING[dtype] * np.abs(values).max())
+        assert close_lse(lse[rows_], wanted_lse)
