@@ -202,7 +202,7 @@ KIVI = kvcache.KVCacheParams(
     "i4",
     2,
     64,
-    page_size=16,
+    page_size=32,
     total_num_layers=LAYERS,
     kvcache_quant_config=kvcache.KVCacheQuantizationConfig("f16", 1, "f16", 8),
     enable_prefix_caching=False,
