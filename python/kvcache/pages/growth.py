@@ -329,8 +329,7 @@ class Growth:
                     self._make_own(sequence, group, written, copy)
             self._place(batch, rows, group, plan.missing, new)
             group.open[growing] = True
-        for sequence, chunk in zip(batch, tokens.chunks, strict=True):
-            sequence.tokens.fromlist(chunk)
+        tokens.add_to(sequence.tokens for sequence in batch)
         self._table.totals[rows] = totals
 
     def _place(

@@ -328,10 +328,10 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         groups = parse_drafts(drafts, len(requests))
         self._get_rows((*requests, *chain(*groups)))
         chosen = []
-        for request, chunk, group in zip(requests, parsed.chunks, groups, strict=True):
+        for request, chunk, group in zip(requests, parsed.split(), groups, strict=True):
             sequence = self._sequences[request]
             candidates = [sequence, *(self._sequences[draft] for draft in group)]
-            source = sequence.choose(candidates, array(TOKEN, chunk))
+            source = sequence.choose(candidates, chunk)
             if source is None:
                 raise ValueError(
                     f"expects tokens that request {request!r} or a draft of it has behind "

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,10 +19,33 @@ TokensOfBatch: TypeAlias = npt.ArrayLike | Sequence[npt.ArrayLike]
 
 
 class BatchTokens(NamedTuple):
-    """Tokens of each sequence of a batch, and their number, int64 [batch]."""
+    """Tokens of each sequence of a batch, and their number.
 
-    chunks: list[list[int]]
+    Attributes:
+        ids: Those of all sequences, one after another, int64 [total].
+        counts: int64 [batch].
+    """
+
+    ids: np.ndarray
     counts: np.ndarray
+
+    def split(self) -> list[array[int]]:
+        """Those of each sequence."""
+        chunks = [array(TOKEN) for _ in self.counts]
+        self.add_to(chunks)
+        return chunks
+
+    def add_to(self, sequences: Iterable[array[int]]) -> None:
+        """Adds to the tokens of each sequence."""
+        if (self.counts == 1).all():
+            # Without an object for each, which would set off Python's garbage collector.
+            for tokens, each in zip(sequences, self.ids.tolist(), strict=True):
+                tokens.append(each)
+            return
+        encoded, start = self.ids.tobytes(), 0
+        for tokens, size in zip(sequences, (8 * self.counts).tolist(), strict=True):
+            tokens.frombytes(encoded[start : start + size])
+            start += size
 
 
 def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
@@ -51,15 +74,16 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
     if (not ids.size or ids.dtype.kind in "iu") and ids.ndim in (1, 2):
         _check_count(len(ids), count)
         ids = _check_ids(ids if ids.ndim == 2 else ids[:, None])
-        return BatchTokens(ids.tolist(), np.full(count, ids.shape[1], np.int64))
+        return BatchTokens(ids.ravel(), np.full(count, ids.shape[1], np.int64))
     if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes):
         raise TypeError(
             "expects 'tokens' to be integers [batch] or [batch, k], or a sequence of "
             f"tokens for each request, got {tokens!r}"
         )
     _check_count(len(tokens), count)
-    chunks = [parse_tokens(each).tolist() for each in tokens]
-    return BatchTokens(chunks, np.array([len(chunk) for chunk in chunks], np.int64))
+    chunks = [parse_tokens(each) for each in tokens]
+    joined = np.frombuffer(b"".join(chunks), np.int64)
+    return BatchTokens(joined, np.array([len(chunk) for chunk in chunks], np.int64))
 
 
 def encode(tokens: array[int]) -> bytes:
