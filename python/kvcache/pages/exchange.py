@@ -15,7 +15,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_positive_real, check_request
 from .growth import Growth
 from .leases import Lease, Reception
-from .regions import Region, describe_all, list_regions
+from .regions import Region, describe_all, list_regions, merge
 from .tables import Sequence, SequenceTable
 
 
@@ -80,7 +80,7 @@ class PageExchange:
         chosen = _parse_numbers("pages", pages, self.num_pages)
         own_layers = _parse_part("layers", layers, num_layers)
         own_heads = _parse_part("heads", heads, num_heads)
-        return describe_all(regions, chosen, own_layers, own_heads)
+        return merge(describe_all(regions, chosen, own_layers, own_heads))
 
     def export(self, request: Hashable, *, seconds: float) -> Lease:
         """Lends the pages of a sequence to another machine.

@@ -65,7 +65,8 @@ class Region:
         layers: np.ndarray | None = None,
         heads: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them."""
+        """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them, but
+        not merged."""
         is_whole = layers is None and heads is None and self.order[0] == "page"
         if is_whole and self.page_bytes == self.page_stride:
             starts = self.address + pages.astype(np.int64) * self.page_stride
@@ -97,7 +98,7 @@ class Region:
     def _list_runs(self, addresses: np.ndarray, length: int) -> np.ndarray:
         table = np.empty((len(addresses), 3), np.int64)
         table[:, 0], table[:, 1], table[:, 2] = addresses, length, self.device
-        return merge(table)
+        return table
 
 
 def list_regions(
@@ -173,7 +174,7 @@ def describe_all(
 ) -> np.ndarray:
     """The bytes of some pages in all regions, as ``Region.describe`` gives them."""
     tables = [each.describe(pages, layers, heads) for each in regions]
-    return tables[0] if len(tables) == 1 else merge(np.concatenate(tables))
+    return tables[0] if len(tables) == 1 else np.concatenate(tables)
 
 
 def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
@@ -218,28 +219,46 @@ def _describe(group: LayerGroup) -> str:
 
 def merge(descriptors: np.ndarray) -> np.ndarray:
     """Descriptors [n, 3] where those that follow each other in memory are one."""
-    if len(descriptors) < 2:
-        return descriptors
-    address, length, device = descriptors.T
-    follows = (address[1:] == address[:-1] + length[:-1]) & (device[1:] == device[:-1])
-    firsts = np.flatnonzero(np.concatenate(([True], ~follows)))
-    merged = descriptors[firsts]
-    merged[:, 1] = np.add.reduceat(length, firsts)
+    return _merge(descriptors)[0]
+
+
+def _merge(*tables: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same of tables with equal lengths, where they follow each other in all."""
+    if len(tables[0]) < 2:
+        return tables
+    is_first = np.zeros(len(tables[0]), np.bool_)
+    is_first[0] = True
+    for table in tables:
+        address, length, device = table.T
+        is_first[1:] |= address[1:] != address[:-1] + length[:-1]
+        is_first[1:] |= device[1:] != device[:-1]
+    if is_first.all():
+        return tables
+    firsts = is_first.nonzero()[0]
+    lengths = np.add.reduceat(tables[0][:, 1], firsts)
+    merged = tuple(table[firsts] for table in tables)
+    for table in merged:
+        table[:, 1] = lengths
     return merged
 
 
-def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The descriptors of the same bytes at two ends, split so that lengths are equal.
+def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The descriptors of the same bytes at two ends, with equal lengths.
 
-    Both ends merge neighbours, but what lies together at one may lie apart at the other.
+    What lies together at one end may lie apart at the other: they are merged where both
+    lie together, and split where one does not.
 
     Raises:
         ValueError: The ends differ in their bytes.
     """
-    lengths = source[:, 1], target[:, 1]
-    if len(source) == len(target) and (lengths[0] == lengths[1]).all():
-        return source, target
-    ends = [each.cumsum() for each in lengths]
+    if len(source) != len(target) or (source[:, 1] != target[:, 1]).any():
+        source, target = _equalize(source, target)
+    return _merge(source, target)
+
+
+def _equalize(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same bytes, split so that lengths are equal."""
+    ends = [each[:, 1].cumsum() for each in (source, target)]
     totals = [int(end[-1]) if len(end) else 0 for end in ends]
     if totals[0] != totals[1]:
         raise ValueError(

@@ -64,7 +64,7 @@ class Offer:
         return self.regions[0].fingerprint
 
     def describe(self, numbers: np.ndarray) -> np.ndarray:
-        """The bytes of some of the pages, as ``descriptors`` has them."""
+        """The bytes of some of the pages, as ``descriptors`` has them, but not merged."""
         return describe_all(self.regions, self.pages[numbers])
 
     def to_bytes(self) -> bytes:

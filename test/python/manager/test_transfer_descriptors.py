@@ -93,7 +93,7 @@ def test_pair_splits_both_ends_alike(seed):
         rows, at = [], 0
         while total:
             length = min(total, draw.randint(1, 50))
-            at += draw.randint(1, 3)
+            at += draw.randint(0, 2)
             rows.append((at, length, 0))
             at += length
             total -= length
@@ -108,6 +108,8 @@ def test_pair_splits_both_ends_alike(seed):
     assert np.array_equal(parts[0][:, 1], parts[1][:, 1])
     for part, whole in zip(parts, (source, target), strict=True):
         assert np.array_equal(read(part), read(whole))
+    follows = [part[1:, 0] == part[:-1, 0] + part[:-1, 1] for part in parts]
+    assert not np.any(follows[0] & follows[1])
     if total:
         with pytest.raises(ValueError, match="as many bytes at both ends"):
             transfer.pair(source[1:], target)
