@@ -43,12 +43,16 @@ static Operation *getCode(Operation *op) {
 }
 
 LogicalResult PipeOp::verify() {
-  // (C1); a launch may be in a loop, and the body of a parallel loop may become
-  // a kernel
+  // (C1); a launch may be in a loop, and so may a parallel loop, whose body may
+  // become a kernel
   Operation *code = getCode(*this);
-  for (Operation *op = *this; op && op != code; op = op->getParentOp())
-    if (isa<LoopLikeOpInterface>(op) && !isa<scf::ParallelOp>(op))
+  for (Operation *op = getOperation()->getParentOp(); op != code;
+       op = op->getParentOp()) {
+    if (isa<scf::ParallelOp>(op))
+      break;
+    if (isa<LoopLikeOpInterface>(op))
       return emitOpError("expects not to be in a loop");
+  }
   return success();
 }
 

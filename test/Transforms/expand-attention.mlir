@@ -55,6 +55,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // queries are in registers.
 // CHECK-LABEL: func.func @attend_in_tiles(
 // GPU-LABEL: func.func @attend_in_tiles(
+// GPU:         scf.for
 // GPU:         scf.parallel
 // GPU:           scf.parallel (%{{.*}}) = (%c0{{.*}}) to (%c128{{.*}})
 // GPU:             scf.while
@@ -80,8 +81,13 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
-      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+        : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  }
   return
 }
 

@@ -19,8 +19,9 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     `kvcache-lower-pipes` lists the generated instructions.
 
     Constraints:
-    - (C1) the op is not in a loop, except for parallel loops, which become
-      kernels: a kernel initializes its barriers once.
+    - (C1) the op is not in a loop of its kernel: a kernel initializes its
+      barriers once. Launches, and parallel loops, which become launches, may be
+      in loops.
     - (C2) only `produce` and `consume` take the pipe: no loop carries it, and no
       call passes it on. The lowering checks it.
 

@@ -182,6 +182,25 @@ func.func @launch_in_a_loop(%n: index) {
   return
 }
 
+// So has a parallel loop, which becomes a kernel.
+// CHECK-LABEL: func.func @parallel_in_a_loop(
+// CHECK:         scf.for
+// CHECK:           scf.parallel
+// CHECK:             kvcache.pipe
+func.func @parallel_in_a_loop(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    scf.parallel (%block) = (%c0) to (%n) step (%c1) {
+      %ring = kvcache.pipe : !kvcache.pipe<2, !plain>
+      kvcache.consume %ring[%i] : !kvcache.pipe<2, !plain> {
+      ^bb0(%ks: !plain):
+      }
+    }
+  }
+  return
+}
+
 // Copies and waits are effects: nothing goes because it has no results, and two
 // uses of a slot are not one.
 // KEPT-LABEL: func.func @effects(
