@@ -82,6 +82,9 @@ static constexpr size_t kNumSlow = 3;
 /// One in so many mutants goes to a code generator.
 static constexpr size_t kSlowPeriod = 40;
 
+/// The stage in which a text is parsed and not verified.
+static constexpr StringLiteral kSyntax = "syntax";
+
 namespace {
 /// Verifies after each pass of ours what was right before it. Where a pass of
 /// MLIR makes invalid IR, its verifier or the pipeline's says so.
@@ -137,6 +140,8 @@ void Runner::renewContext() {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return;
     hasError = true;
+    if (StringRef(progress.stage) == kSyntax)
+      progress.stage = "behind an error of syntax";
     Progress::copy(progress.note, Progress::kNoteBytes, diagnostic.str());
   });
 }
@@ -148,6 +153,32 @@ OwningOpRef<ModuleOp> Runner::parse(StringRef text) {
   if (!module && !hasError)
     _exit(Silent);
   return module;
+}
+
+/// Parses in a process of its own. Where a block uses a value ahead of a region
+/// that defines it, and an error of syntax follows, upstream's parser frees the
+/// region first and then writes to it; what comes of that is not reported.
+bool Runner::parsesElsewhere(StringRef text) {
+  progress.stage = kSyntax.data();
+  pid_t child = fork();
+  if (child < 0)
+    llvm::report_fatal_error("no process to parse in");
+  if (child == 0) {
+    alarm(10);
+    ParserConfig config(context.get(), /*verifyAfterParse=*/false);
+    _exit(parseSourceString<ModuleOp>(text, config, "mutant") ? 0 : 1);
+  }
+  int status;
+  while (waitpid(child, &status, 0) < 0)
+    ;
+  if (WIFEXITED(status) && WEXITSTATUS(status) > 1)
+    _exit(WEXITSTATUS(status));
+  if (WIFSIGNALED(status) && StringRef(progress.stage) == kSyntax) {
+    // The note is there already.
+    dropHandlers();
+    raise(WTERMSIG(status));
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /// Leaves a mutant in `progress.text` as the generic form of a changed module.
@@ -203,7 +234,10 @@ void Runner::run(StringRef text, const TextMutator &mutator, Random &random) {
       kPasses[isSlow ? fast + below(random, kNumSlow) : below(random, fast)];
   if (mutant.size() >= Progress::kTextBytes || kvcache::findDeepNesting(mutant))
     return;
+  bool mayBreakSyntax = mutant != progress.text;
   Progress::copy(progress.text, Progress::kTextBytes, mutant);
+  if (mayBreakSyntax && !parsesElsewhere(mutant))
+    return;
   progress.stage = "parsing";
   OwningOpRef<ModuleOp> module = parse(mutant);
   if (!module)

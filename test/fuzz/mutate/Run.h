@@ -33,6 +33,7 @@ private:
                      Random &random);
   bool mutateOps(llvm::StringRef text, uint64_t number);
   OwningOpRef<ModuleOp> parse(llvm::StringRef text);
+  bool parsesElsewhere(llvm::StringRef text);
   void runPasses(ModuleOp module, llvm::StringRef passes);
   void roundTrip(ModuleOp module);
   void readDamaged(llvm::StringRef text, Random &random);
