@@ -92,7 +92,7 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
 
 void kvcache::addKernelLowering(OpPassManager &pm,
                                 const KernelLowering &options) {
-  pm.addPass(createCheckDimensions());
+  pm.addPass(createCheckInput());
   pm.addPass(createHidePowers());
   ExpandOpsOptions expand;
   expand.forGPU = true;

@@ -22,7 +22,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
                                  const ToCPUOptions &options) {
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
-  pm.addPass(createCheckDimensions());
+  pm.addPass(createCheckInput());
   pm.addPass(createHidePowers());
   PrepareHostOptions prepare;
   prepare.cWrappers = !options.tvmFFI;

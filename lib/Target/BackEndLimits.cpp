@@ -77,6 +77,9 @@ static LogicalResult checkIntrinsic(Operation *op) {
 
 static LogicalResult checkTypes(Operation *op) {
   for (Type type : op->getResultTypes()) {
+    if (auto vector = dyn_cast<VectorType>(type); vector && vector.isScalable())
+      return op->emitOpError("has a result of ")
+             << type << ", but PTX has no vectors of unknown size";
     Type element = getElementTypeOrSelf(type);
     if (auto number = dyn_cast<FloatType>(element);
         number && number.getWidth() > 64)
@@ -211,6 +214,25 @@ static LogicalResult checkExceptions(Operation *op) {
   return success();
 }
 
+/// Shared memory and the memory of a thread begin without values.
+static LogicalResult checkInitialValue(Operation *op) {
+  auto global = dyn_cast<LLVM::GlobalOp>(op);
+  if (!global || llvm::is_contained({0u, 1u, 4u}, global.getAddrSpace()))
+    return success();
+  Attribute value = global.getValueOrNull();
+  if (Block *initializer = global.getInitializerBlock()) {
+    Operation *last =
+        initializer->getTerminator()->getOperand(0).getDefiningOp();
+    if (isa_and_nonnull<LLVM::UndefOp, LLVM::PoisonOp, LLVM::ZeroOp>(last))
+      return success();
+  } else if (!value ||
+             isa<LLVM::UndefAttr, LLVM::PoisonAttr, LLVM::ZeroAttr>(value)) {
+    return success();
+  }
+  return op->emitOpError("has an initial value, but PTX has those only in "
+                         "global and constant memory");
+}
+
 /// LLVM makes identifiers of the names of what a module has for itself.
 static LogicalResult checkName(Operation *op) {
   auto symbol = dyn_cast<SymbolOpInterface>(op);
@@ -231,7 +253,7 @@ LogicalResult kvcache::checkBackEndLimits(Operation *op) {
   if (op->getName().getDialectNamespace() != "llvm")
     return success();
   return failure(failed(checkName(op)) || failed(checkExceptions(op)) ||
-                 failed(checkMath(op)) || failed(checkIntrinsic(op)) ||
-                 failed(checkTypes(op)) || failed(checkConversion(op)) ||
-                 failed(checkAtomic(op)));
+                 failed(checkInitialValue(op)) || failed(checkMath(op)) ||
+                 failed(checkIntrinsic(op)) || failed(checkTypes(op)) ||
+                 failed(checkConversion(op)) || failed(checkAtomic(op)));
 }

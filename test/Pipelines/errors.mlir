@@ -117,18 +117,6 @@ func.func @copy(%a: memref<4xf32>, %b: memref<4xf32>) {
   return
 }
 
-//--- dimension.mlir
-// RUN: not kvcache-opt %t/dimension.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=DIMENSION
-// RUN: not kvcache-opt %t/dimension.mlir --kvcache-to-emulator=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=DIMENSION
-// RUN: not kvcache-opt %t/dimension.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=DIMENSION
-// DIMENSION: dimension.mlir:[[#]]:[[#]]: error: 'memref.dim' op expects a dimension below the rank (1), got -3
-func.func @dimension(%n: index) -> index {
-  %c-3 = arith.constant -3 : index
-  %m = memref.alloca(%n) : memref<?xf32>
-  %d = memref.dim %m, %c-3 : memref<?xf32>
-  return %d : index
-}
-
 //--- launch-func-on-cpu.mlir
 // RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
 // LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops

@@ -152,3 +152,32 @@ gpu.module @kernels {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @below {{'llvm.mlir.global' op has an initial value, but PTX has those only in global and constant memory}}
+  llvm.mlir.global internal @word(5 : i32) {addr_space = 3 : i32} : i32
+}
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @below {{'llvm.mlir.global' op has an initial value, but PTX has those only in global and constant memory}}
+  llvm.mlir.global internal @word() {addr_space = 3 : i32} : i32 {
+    %five = llvm.mlir.constant(5 : i32) : i32
+    llvm.return %five : i32
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @scalable(%x: i32) -> i32 {
+    // expected-error @below {{'llvm.mlir.constant' op has a result of 'vector<[4]xi32>', but PTX has no vectors of unknown size}}
+    %ones = llvm.mlir.constant(dense<1> : vector<[4]xi32>) : vector<[4]xi32>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %first = llvm.extractelement %ones[%zero : i32] : vector<[4]xi32>
+    llvm.return %first : i32
+  }
+}

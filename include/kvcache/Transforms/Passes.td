@@ -224,13 +224,17 @@ def NarrowIntegers : Pass<"kvcache-narrow-integers"> {
   ];
 }
 
-def CheckDimensions : Pass<"kvcache-check-dimensions"> {
-  let summary = "Report dimensions that a shape does not have";
+def CheckInput : Pass<"kvcache-check-input"> {
+  let summary = "Report what verifiers accept and upstream's passes can't take";
   let description = [{
-    The verifiers of `memref.dim` and `tensor.dim` accept any constant, because
-    an op that never runs may have a wrong one. A canonicalization of upstream
-    reads beyond the shape then. The pipelines run this pass first, and it
-    reports such a constant as an error.
+    Upstream's verifiers accept the following, and its passes read memory that
+    is not theirs for it. The pipelines run this pass first, and it reports each
+    as an error:
+
+    - `memref.dim` and `tensor.dim` with a constant that is no dimension of the
+      shape, since an op that never runs may have a wrong one;
+    - `llvm.invoke` without a function;
+    - an op in a module that belongs into a function.
   }];
 }
 

@@ -110,6 +110,9 @@ private:
   }
 
   static LogicalResult lower(Operation *op, DeviceCalls &device) {
+    if (isa<EncodeTensorMapOp, gpu::AsyncOpInterface>(op) &&
+        failed(checkInFunction(op)))
+      return failure();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](EncodeTensorMapOp op) {
           lowerTensorMap(op, device);
