@@ -11,12 +11,14 @@
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/Verification.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -85,7 +87,7 @@ void Source::parse(StringRef contents, StringRef filename) {
 
   Block block;
   AsmParserState state;
-  ParserConfig config(&context);
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
   LogicalResult parsed =
       isText ? parseAsmSourceFile(sourceMgr, &block, config, &state)
              : parseSourceFile(sourceMgr, &block, config);
@@ -93,6 +95,9 @@ void Source::parse(StringRef contents, StringRef filename) {
     return;
   module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
       &block, &context, FileLineColLoc::get(&context, filename, 0, 0));
+  if (module &&
+      (failed(checkBeforeVerification(*module)) || failed(verify(*module))))
+    module = nullptr;
   if (module && isText)
     nameArguments(*module, state);
 }

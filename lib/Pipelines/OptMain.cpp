@@ -10,9 +10,11 @@
 
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/Verification.h"
 #include "kvcache/Target/BackEndErrors.h"
 #include "kvcache/Target/EmitPTX.h"
 
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -82,7 +84,8 @@ static bool reportPlugins(ArrayRef<char *> arguments) {
 
 /// Reads the input, which is null after an error.
 static std::unique_ptr<llvm::MemoryBuffer>
-openSource(StringRef name, const MlirOptMainConfig &config) {
+openSource(StringRef name, const MlirOptMainConfig &config,
+           const DialectRegistry &registry) {
   if (name == "-" &&
       llvm::sys::Process::FileDescriptorIsDisplayed(STDIN_FILENO))
     llvm::errs() << "(reading from the terminal; Ctrl-D ends the input)\n";
@@ -90,7 +93,11 @@ openSource(StringRef name, const MlirOptMainConfig &config) {
   std::unique_ptr<llvm::MemoryBuffer> source = openInputFile(name, &message);
   if (!source)
     llvm::errs() << message << "\n";
-  else if (failed(kvcache::checkNesting(*source, config.inputSplitMarker())))
+  else if (failed(kvcache::checkNesting(*source, config.inputSplitMarker())) ||
+           (!isBytecode(*source) &&
+            failed(kvcache::checkBeforeVerification(
+                source->getBuffer(), source->getBufferIdentifier(),
+                config.inputSplitMarker(), registry))))
     source.reset();
   return source;
 }
@@ -136,7 +143,8 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(
         MlirOptMain(argc, argv, inputName, outputName, registry));
-  std::unique_ptr<llvm::MemoryBuffer> input = openSource(inputName, config);
+  std::unique_ptr<llvm::MemoryBuffer> input =
+      openSource(inputName, config, registry);
   if (!input)
     return 1;
   std::string message;

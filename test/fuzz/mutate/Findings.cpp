@@ -157,9 +157,9 @@ static std::string getKind(StringRef reason, StringRef note, StringRef stage) {
   return kind + "\n" + llvm::join(llvm::ArrayRef(frames).take_front(3), "\n");
 }
 
-/// Whether a finding is MLIR's own: a signal of its parser, its verifiers, or a
-/// pass that is not run by a pipeline of ours, or what prints. No function of
-/// ours is on the stack but those that run mutants. MLIR's reader of bytecode
+/// Whether a finding is MLIR's own: a signal of a pass that is not run by a
+/// pipeline of ours, or of what prints. No function of ours is on the stack but
+/// those that run mutants. MLIR's reader of bytecode
 /// trusts what it reads; there, only a signal in a function of ours is a
 /// finding.
 static bool isUpstream(StringRef reason, StringRef note,
@@ -169,6 +169,8 @@ static bool isUpstream(StringRef reason, StringRef note,
   if (!reason.starts_with("signal") || runner == StringRef::npos)
     return reads;
   return !note.take_front(runner).contains("kvcache") &&
+         StringRef(progress.stage) != "parsing" &&
+         StringRef(progress.stage) != kSyntax &&
          (StringRef(progress.stage) != "passes" ||
           !StringRef(progress.passes).contains("kvcache-to"));
 }

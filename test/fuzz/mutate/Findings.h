@@ -36,6 +36,9 @@ struct Progress {
   char passes[kNoteBytes], note[kNoteBytes], text[kTextBytes];
 };
 
+/// The stage in which a text is parsed and not verified.
+inline constexpr llvm::StringLiteral kSyntax = "syntax";
+
 /// Codes that a child exits with.
 enum ExitCode { FatalError = 77, Silent = 78, Invalid = 79 };
 

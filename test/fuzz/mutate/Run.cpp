@@ -12,6 +12,7 @@
 #include "kvcache/Compile/Source.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/Verification.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
@@ -82,9 +83,6 @@ static constexpr size_t kNumSlow = 3;
 /// One in so many mutants goes to a code generator.
 static constexpr size_t kSlowPeriod = 40;
 
-/// The stage in which a text is parsed and not verified.
-static constexpr StringLiteral kSyntax = "syntax";
-
 namespace {
 /// Verifies after each pass of ours what was right before it. Where a pass of
 /// MLIR makes invalid IR, its verifier or the pipeline's says so.
@@ -148,8 +146,15 @@ void Runner::renewContext() {
 
 OwningOpRef<ModuleOp> Runner::parse(StringRef text) {
   hasError = false;
-  auto module =
-      parseSourceString<ModuleOp>(text, ParserConfig(context.get()), "mutant");
+  Block block;
+  ParserConfig config(context.get(), /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> module;
+  if (succeeded(parseSourceString(text, &block, config, "mutant")))
+    module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+        &block, context.get(), UnknownLoc::get(context.get()));
+  if (module &&
+      (failed(checkBeforeVerification(*module)) || failed(verify(*module))))
+    module = nullptr;
   if (!module && !hasError)
     _exit(Silent);
   return module;

@@ -111,3 +111,18 @@ def test_what_is_no_source():
         Module.parse(3)
     with pytest.raises(FileNotFoundError):
         Module.parse(Path("/nowhere.mlir"))
+
+
+def test_what_ends_upstreams_verifiers_is_an_error():
+    product = """
+func.func @product(%a: vector<2xf16>, %c: f32) {
+  %d = "nvvm.mma.sync"(%a, %a, %c) <{layoutA = #nvvm.mma_layout<row>,
+      layoutB = #nvvm.mma_layout<col>, operandSegmentSizes = array<i32: 1, 1, 1>,
+      shape = #nvvm.shape<m = 16, n = 8, k = 16>}>
+      : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  return
+}
+"""
+    for parse in (Module.parse, kvcache.jit, kvcache.compile):
+        with pytest.raises(CompileError, match="3:8: error: 'nvvm.mma.sync' op expects"):
+            parse(product)

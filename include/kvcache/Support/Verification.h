@@ -1,0 +1,34 @@
+//===- Verification.h - What verifiers can't take ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_SUPPORT_VERIFICATION_H
+#define KVCACHE_SUPPORT_VERIFICATION_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace mlir::kvcache {
+
+/// Checks ops that may not have been verified yet for what upstream's verifiers
+/// and printers end the process on.
+LogicalResult checkBeforeVerification(Operation *op);
+
+/// Checks the ops of a text, whose parts `splitMarker` separates if it has
+/// characters. Prints errors. What can't be parsed passes, as whoever parses
+/// next reports it.
+LogicalResult checkBeforeVerification(StringRef text, StringRef filename,
+                                      StringRef splitMarker,
+                                      const DialectRegistry &registry);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_SUPPORT_VERIFICATION_H

@@ -1,0 +1,125 @@
+//===- Verification.cpp - What verifiers can't take -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Support/Verification.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static LogicalResult verifyOperandSegments(Operation *op) {
+  return OpTrait::impl::verifyOperandSizeAttr(op, "operandSegmentSizes");
+}
+
+/// The arguments of a body are more than its buffers of shared memory.
+static LogicalResult checkAttributions(Operation *op, Region &body,
+                                       StringRef name) {
+  auto count = op->getAttrOfType<IntegerAttr>(name);
+  unsigned numArguments = body.empty() ? 0 : body.getNumArguments();
+  if (!count || body.empty() || count.getValue().ule(numArguments))
+    return success();
+  return op->emitOpError("expects '")
+         << name << "' to be at most the number of arguments of its body ("
+         << numArguments << "), got " << count;
+}
+
+/// A product of matrices: what the verifier and the printer infer types from.
+template <typename Op> static LogicalResult checkProduct(Op op) {
+  if (failed(verifyOperandSegments(op)))
+    return failure();
+  for (unsigned segment : {0u, 1u, 2u})
+    if (op.getODSOperands(segment).empty())
+      return op.emitOpError("expects registers of ")
+             << StringRef("ABC").substr(segment, 1);
+  if (!op.getMultiplicandAPtxType() || !op.getMultiplicandBPtxType())
+    return op.emitOpError(
+        "expects 'multiplicandAPtxType' and 'multiplicandBPtxType'");
+  for (Type type :
+       {op.getODSOperands(2).front().getType(), op.getRes().getType()}) {
+    auto fields = dyn_cast<LLVM::LLVMStructType>(type);
+    if ((fields && (fields.isOpaque() || fields.getBody().empty())) ||
+        !NVVM::MmaOp::inferOperandMMAType(type, /*isAccumulator=*/true))
+      return op.emitOpError("has no accumulators of ") << type;
+  }
+  return success();
+}
+
+static LogicalResult check(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
+      .Case([](gpu::GPUFuncOp op) {
+        return checkAttributions(op, op.getBody(),
+                                 op.getNumWorkgroupAttributionsAttrName());
+      })
+      .Case([](gpu::LaunchOp op) -> LogicalResult {
+        if (op.getBody().empty())
+          return op.emitOpError("expects a body");
+        return checkAttributions(op, op.getBody(),
+                                 op.getNumWorkgroupAttributionsAttrName());
+      })
+      .Case<NVVM::MmaOp, NVVM::MmaSpOp, NVVM::MmaBlockScaleOp,
+            NVVM::MmaSpBlockScaleOp>([](auto op) { return checkProduct(op); })
+      .Default(success());
+}
+
+LogicalResult kvcache::checkBeforeVerification(Operation *op) {
+  WalkResult result = op->walk<WalkOrder::PreOrder>(
+      [](Operation *op) { return WalkResult(check(op)); });
+  return failure(result.wasInterrupted());
+}
+
+/// Whether a text may have ops that fail: those of the generic form, whose
+/// parser doesn't know them, and those with an attribute that others infer.
+static bool mayFail(StringRef text) {
+  return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
+         text.contains("workgroup_attributions");
+}
+
+LogicalResult
+kvcache::checkBeforeVerification(StringRef text, StringRef filename,
+                                 StringRef splitMarker,
+                                 const DialectRegistry &registry) {
+  if (!mayFail(text))
+    return success();
+  SmallVector<StringRef> parts = {text};
+  if (!splitMarker.empty()) {
+    parts.clear();
+    text.split(parts, splitMarker);
+  }
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects();
+  context.printOpOnDiagnostic(false);
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  bool failed = false;
+  for (StringRef part : parts) {
+    // Lines are those of the whole text.
+    std::string source(text.take_front(part.data() - text.data()).count('\n'),
+                       '\n');
+    source += part;
+    llvm::SourceMgr sourceMgr;
+    sourceMgr.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBufferCopy(source, filename), SMLoc());
+    Block block;
+    {
+      ScopedDiagnosticHandler ignore(&context,
+                                     [](Diagnostic &) { return success(); });
+      if (mlir::failed(parseSourceFile(sourceMgr, &block, config)))
+        continue;
+    }
+    SourceMgrDiagnosticHandler print(sourceMgr, &context);
+    for (Operation &op : block)
+      failed |= mlir::failed(checkBeforeVerification(&op));
+  }
+  return failure(failed);
+}

@@ -1,0 +1,75 @@
+// What upstream's verifiers end the process on is an error before they see it. Each part is a file, as a process that
+// ends says nothing of what follows.
+
+// RUN: split-file %s %t
+
+//--- types.mlir
+// RUN: not kvcache-opt %t/types.mlir 2>&1 | FileCheck %s --check-prefix=TYPES
+// TYPES: types.mlir:[[#]]:[[#]]: error: 'nvvm.mma.sync' op expects 'multiplicandAPtxType' and 'multiplicandBPtxType'
+func.func @product(%a: vector<2xf16>, %c: f32) {
+  %d = "nvvm.mma.sync"(%a, %a, %a, %a, %a, %a, %c, %c, %c, %c) <{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, operandSegmentSizes = array<i32: 4, 2, 4>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}> : (vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  return
+}
+
+//--- registers.mlir
+// RUN: not kvcache-opt %t/registers.mlir 2>&1 | FileCheck %s --check-prefix=REGISTERS
+// REGISTERS: registers.mlir:[[#]]:[[#]]: error: 'nvvm.mma.sync' op expects registers of B
+func.func @product(%a: vector<2xf16>, %c: f32) {
+  %d = "nvvm.mma.sync"(%a, %c) <{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, operandSegmentSizes = array<i32: 1, 0, 1>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}> : (vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  return
+}
+
+//--- accumulators.mlir
+// RUN: not kvcache-opt %t/accumulators.mlir 2>&1 | FileCheck %s --check-prefix=ACCUMULATORS
+// ACCUMULATORS: accumulators.mlir:[[#]]:[[#]]: error: 'nvvm.mma.sync' op has no accumulators of '!llvm.struct<()>'
+func.func @product(%a: vector<2xf16>, %c: f32) {
+  %d = "nvvm.mma.sync"(%a, %a, %c) <{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<f16>, multiplicandBPtxType = #nvvm.mma_type<f16>, operandSegmentSizes = array<i32: 1, 1, 1>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}> : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<()>
+  return
+}
+
+//--- attributions.mlir
+// RUN: not kvcache-opt %t/attributions.mlir 2>&1 | FileCheck %s --check-prefix=ATTRIBUTIONS
+// ATTRIBUTIONS: attributions.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects 'workgroup_attributions' to be at most the number of arguments of its body (1), got -1
+gpu.module @kernels {
+  "gpu.func"() <{function_type = (i32) -> ()}> ({
+  ^bb0(%a: i32):
+    "gpu.return"() : () -> ()
+  }) {sym_name = "kernel", workgroup_attributions = -1 : i64} : () -> ()
+}
+
+//--- launch.mlir
+// The second part fails, at its line in the file.
+// RUN: not kvcache-opt %t/launch.mlir --split-input-file 2>&1 | FileCheck %s --check-prefix=LAUNCH
+// LAUNCH: launch.mlir:7:3: error: 'gpu.launch' op expects a body
+func.func private @first()
+// -----
+func.func @launch(%n: index) {
+  "gpu.launch"(%n, %n, %n, %n, %n, %n) <{operandSegmentSizes = array<i32: 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0>}> ({
+  }) : (index, index, index, index, index, index) -> ()
+  return
+}
+
+//--- segments.mlir
+// RUN: not kvcache-opt %t/segments.mlir 2>&1 | FileCheck %s --check-prefix=SEGMENTS
+// SEGMENTS: segments.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op operand count (6) does not match with the total size (1030)
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%n: i32, %m: i32, %k: i32) kernel {
+      gpu.return
+    }
+  }
+  func.func @launch(%n: index) {
+    "gpu.launch_func"(%n, %n, %n, %n, %n, %n) <{kernel = @kernels::@kernel, operandSegmentSizes = array<i32: 0, 1, 1, 1, 1, 1, 1, 0, 0, 1023, 0, 1, 0>}> : (index, index, index, index, index, index) -> ()
+    return
+  }
+}
+
+//--- generic.mlir
+// RUN: kvcache-opt %t/generic.mlir | FileCheck %s --check-prefix=GENERIC
+// GENERIC: gpu.func @kernel(%{{.*}}: i32) workgroup(%{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>)
+gpu.module @kernels {
+  "gpu.func"() <{function_type = (i32) -> ()}> ({
+  ^bb0(%a: i32, %shared: memref<8xf32, #gpu.address_space<workgroup>>):
+    "gpu.return"() : () -> ()
+  }) {sym_name = "kernel", workgroup_attributions = 1 : i64} : () -> ()
+}
