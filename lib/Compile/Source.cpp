@@ -77,11 +77,11 @@ void Source::parse(StringRef contents, StringRef filename) {
   StringRef text = isText ? buffer->getBuffer() : StringRef();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  if (const char *deep = findDeepNesting(text)) {
+  if (std::optional<Unreadable> found = findUnreadable(text)) {
     auto [line, column] =
-        sourceMgr.getLineAndColumn(SMLoc::getFromPointer(deep));
+        sourceMgr.getLineAndColumn(SMLoc::getFromPointer(found->place));
     emitError(FileLineColLoc::get(&context, filename, line, column))
-        << getNestingError();
+        << found->reason;
     return;
   }
 

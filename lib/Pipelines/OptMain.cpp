@@ -93,7 +93,7 @@ openSource(StringRef name, const MlirOptMainConfig &config,
   std::unique_ptr<llvm::MemoryBuffer> source = openInputFile(name, &message);
   if (!source)
     llvm::errs() << message << "\n";
-  else if (failed(kvcache::checkNesting(*source, config.inputSplitMarker())) ||
+  else if (failed(kvcache::checkReadable(*source, config.inputSplitMarker())) ||
            (!isBytecode(*source) &&
             failed(kvcache::checkBeforeVerification(
                 source->getBuffer(), source->getBufferIdentifier(),

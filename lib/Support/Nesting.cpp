@@ -26,21 +26,25 @@ namespace {
 
 constexpr unsigned kMaxNesting = 1000;
 
-/// Reads the tokens of one source that nest.
-class NestingScanner {
+/// Reads the tokens of one source for what MLIR can't.
+class SourceScanner {
 public:
-  explicit NestingScanner(StringRef text) : text(text) {}
+  explicit SourceScanner(StringRef text) : text(text) {}
 
-  /// Returns the first place that is nested too deep, or null.
-  const char *scan() {
+  std::optional<Unreadable> scan() {
     while (position < text.size()) {
       const char *start = text.data() + position;
       scanToken();
       if (reached > kMaxNesting)
-        return start;
+        return Unreadable{
+            start, llvm::formatv("the source is nested more than {0} deep",
+                                 kMaxNesting)};
+      if (isArrayOfIndices)
+        return Unreadable{start, "an array attribute has no elements of type "
+                                 "'index': write it with 'i64'"};
       definition.depth = std::max(definition.depth, reached);
     }
-    return nullptr;
+    return std::nullopt;
   }
 
 private:
@@ -107,6 +111,9 @@ private:
     last = name.back();
     if (name == "floordiv" || name == "ceildiv" || name == "mod")
       addOperator();
+    StringRef rest = text.substr(position).ltrim();
+    if (name == "array" && rest.consume_front("<"))
+      isArrayOfIndices = rest.ltrim().take_while(isInName) == "index";
   }
 
   /// The definition of an alias, or its use, which nests as its definition.
@@ -155,6 +162,7 @@ private:
   /// Open brackets and the operators in them, and with aliases, the depth that
   /// the last token reached.
   unsigned depth = 0, reached = 0;
+  bool isArrayOfIndices = false;
   /// The last character of the last token.
   char last = '\n';
   llvm::StringMap<unsigned> aliases;
@@ -167,36 +175,34 @@ private:
 
 } // namespace
 
-const char *kvcache::findDeepNesting(StringRef text, StringRef splitMarker) {
+std::optional<Unreadable> kvcache::findUnreadable(StringRef text,
+                                                  StringRef splitMarker) {
   SmallVector<StringRef> sources = {text};
   if (!splitMarker.empty()) {
     sources.clear();
     text.split(sources, splitMarker);
   }
   for (StringRef source : sources)
-    if (const char *deep = NestingScanner(source).scan())
-      return deep;
-  return nullptr;
+    if (std::optional<Unreadable> found = SourceScanner(source).scan())
+      return found;
+  return std::nullopt;
 }
 
-std::string kvcache::getNestingError() {
-  return llvm::formatv("the source is nested more than {0} deep", kMaxNesting);
-}
-
-LogicalResult kvcache::checkNesting(const llvm::MemoryBuffer &source,
-                                    StringRef splitMarker) {
+LogicalResult kvcache::checkReadable(const llvm::MemoryBuffer &source,
+                                     StringRef splitMarker) {
   if (isBytecode(source))
     return success();
-  const char *deep = findDeepNesting(source.getBuffer(), splitMarker);
-  if (!deep)
+  std::optional<Unreadable> found =
+      findUnreadable(source.getBuffer(), splitMarker);
+  if (!found)
     return success();
   llvm::SourceMgr sourceMgr;
   sourceMgr.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBuffer(source.getMemBufferRef(),
                                        /*RequiresNullTerminator=*/false),
       SMLoc());
-  sourceMgr.PrintMessage(SMLoc::getFromPointer(deep), llvm::SourceMgr::DK_Error,
-                         getNestingError());
+  sourceMgr.PrintMessage(SMLoc::getFromPointer(found->place),
+                         llvm::SourceMgr::DK_Error, found->reason);
   return failure();
 }
 

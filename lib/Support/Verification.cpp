@@ -8,6 +8,7 @@
 
 #include "kvcache/Support/Verification.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
@@ -42,9 +43,8 @@ template <typename Op> static LogicalResult checkProduct(Op op) {
     if (op.getODSOperands(segment).empty())
       return op.emitOpError("expects registers of ")
              << StringRef("ABC").substr(segment, 1);
-  if (!op.getMultiplicandAPtxType() || !op.getMultiplicandBPtxType())
-    return op.emitOpError(
-        "expects 'multiplicandAPtxType' and 'multiplicandBPtxType'");
+  if (!op.getMultiplicandAPtxType())
+    return op.emitOpError("expects 'multiplicandAPtxType'");
   for (Type type :
        {op.getODSOperands(2).front().getType(), op.getRes().getType()}) {
     auto fields = dyn_cast<LLVM::LLVMStructType>(type);
@@ -70,6 +70,11 @@ static LogicalResult check(Operation *op) {
       })
       .Case<NVVM::MmaOp, NVVM::MmaSpOp, NVVM::MmaBlockScaleOp,
             NVVM::MmaSpBlockScaleOp>([](auto op) { return checkProduct(op); })
+      .Case([](cf::SwitchOp op) -> LogicalResult {
+        if (op->getNumSuccessors() <= 1 || op.getCaseValues())
+          return success();
+        return op.emitOpError("expects 'case_values'");
+      })
       .Default(success());
 }
 
@@ -83,6 +88,7 @@ LogicalResult kvcache::checkBeforeVerification(Operation *op) {
 /// parser doesn't know them, and those with an attribute that others infer.
 static bool mayFail(StringRef text) {
   return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
+         text.contains("\"cf.switch\"") ||
          text.contains("workgroup_attributions");
 }
 

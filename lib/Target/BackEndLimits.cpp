@@ -197,6 +197,69 @@ static LogicalResult checkProduct(Operation *op) {
       .Default(success());
 }
 
+/// Whether a register of PTX can have values of a type: scalars, and vectors of
+/// 32 bits.
+static bool isRegister(Type type) {
+  if (isa<LLVM::LLVMPointerType, MemRefType>(type))
+    return true;
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.hasStaticShape() && vector.getElementType().isIntOrFloat() &&
+           vector.getNumElements() * vector.getElementTypeBitWidth() == 32;
+  return type.isIntOrFloat() &&
+         llvm::is_contained({1u, 8u, 16u, 32u, 64u, 128u},
+                            type.getIntOrFloatBitWidth());
+}
+
+static LogicalResult checkRegister(Operation *op, Type type) {
+  if (isRegister(type))
+    return success();
+  return op->emitOpError("has a register of ")
+         << type << ", but PTX has those of scalars, and of vectors of 32 bits";
+}
+
+/// Inline PTX: what is no register, and results of another number than the
+/// constraints say.
+static LogicalResult checkAssembly(Operation *op) {
+  if (auto ptx = dyn_cast<NVVM::InlinePtxOp>(op)) {
+    for (TypeRange types :
+         {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+      for (Type type : types)
+        if (failed(checkRegister(op, type)))
+          return failure();
+    return success();
+  }
+  auto assembly = dyn_cast<LLVM::InlineAsmOp>(op);
+  if (!assembly || !assembly.getRes())
+    return success();
+  SmallVector<StringRef> constraints;
+  assembly.getConstraints().split(constraints, ',');
+  int64_t numOutputs = llvm::count_if(
+      constraints, [](StringRef text) { return text.starts_with("="); });
+  Type type = assembly.getRes().getType();
+  auto fields = dyn_cast<LLVM::LLVMStructType>(type);
+  SmallVector<Type> types = {type};
+  if (fields)
+    types = llvm::to_vector(fields.getBody());
+  if (static_cast<int64_t>(types.size()) != numOutputs ||
+      (fields && numOutputs < 2))
+    return op->emitOpError("has a result of ")
+           << type << ", but " << numOutputs << " outputs in its constraints";
+  if (fields)
+    return success();
+  if (isa<LLVM::LLVMArrayType>(type) ||
+      (isa<IntegerType>(type) && !isRegister(type)))
+    return checkRegister(op, type);
+  return success();
+}
+
+/// Upstream makes a result of a reduction, and none without one.
+static LogicalResult checkBarrier(Operation *op) {
+  auto barrier = dyn_cast<NVVM::BarrierOp>(op);
+  if (!barrier || !barrier.getRes() || barrier.getReductionOp())
+    return success();
+  return op->emitOpError("has a result, but no reduction");
+}
+
 /// Values are of functions. The translation to LLVM IR ends the process on
 /// those of a module.
 static LogicalResult checkPlace(Operation *op) {
@@ -248,7 +311,8 @@ static LogicalResult checkName(Operation *op) {
 LogicalResult kvcache::checkBackEndLimits(Operation *op) {
   if (failed(checkPlace(op)))
     return failure();
-  if (failed(checkProduct(op)))
+  if (failed(checkProduct(op)) || failed(checkAssembly(op)) ||
+      failed(checkBarrier(op)))
     return failure();
   if (op->getName().getDialectNamespace() != "llvm")
     return success();

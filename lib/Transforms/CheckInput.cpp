@@ -50,7 +50,7 @@ LogicalResult checkCallee(Operation *op) {
 /// every other op.
 LogicalResult checkPlace(Operation *op) {
   if (!isa_and_nonnull<ModuleOp, gpu::GPUModuleOp>(op->getParentOp()) ||
-      isa<SymbolOpInterface>(op))
+      isa<ModuleOp, SymbolOpInterface>(op))
     return success();
   StringRef dialect = op->getName().getDialectNamespace();
   bool hasValues = op->getNumOperands() != 0 || op->getNumResults() != 0;

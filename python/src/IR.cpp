@@ -134,8 +134,8 @@ static nb::tuple parse(const nb::bytes &text,
   DiagnosticCollector diagnostics(&context);
   nb::object result = nb::none();
   std::string contents = toString(text);
-  if (findDeepNesting(contents)) {
-    diagnostics.addError(getNestingError());
+  if (std::optional<Unreadable> found = findUnreadable(contents)) {
+    diagnostics.addError(found->reason);
   } else {
     Value value = parse(wrap(&context),
                         mlirStringRefCreate(contents.data(), contents.size()));

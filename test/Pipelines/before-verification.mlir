@@ -5,7 +5,7 @@
 
 //--- types.mlir
 // RUN: not kvcache-opt %t/types.mlir 2>&1 | FileCheck %s --check-prefix=TYPES
-// TYPES: types.mlir:[[#]]:[[#]]: error: 'nvvm.mma.sync' op expects 'multiplicandAPtxType' and 'multiplicandBPtxType'
+// TYPES: types.mlir:[[#]]:[[#]]: error: 'nvvm.mma.sync' op expects 'multiplicandAPtxType'
 func.func @product(%a: vector<2xf16>, %c: f32) {
   %d = "nvvm.mma.sync"(%a, %a, %a, %a, %a, %a, %c, %c, %c, %c) <{layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, operandSegmentSizes = array<i32: 4, 2, 4>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}> : (vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
   return
@@ -72,4 +72,21 @@ gpu.module @kernels {
   ^bb0(%a: i32, %shared: memref<8xf32, #gpu.address_space<workgroup>>):
     "gpu.return"() : () -> ()
   }) {sym_name = "kernel", workgroup_attributions = 1 : i64} : () -> ()
+}
+
+//--- indices.mlir
+// RUN: not kvcache-opt %t/indices.mlir 2>&1 | FileCheck %s --check-prefix=INDICES
+// INDICES: indices.mlir:4:30: error: an array attribute has no elements of type 'index': write it with 'i64'
+// array<index: 1> in a comment is none.
+module attributes {x.array = array< index : 1>, x.text = "array<index: 1>"} {}
+
+//--- cases.mlir
+// RUN: not kvcache-opt %t/cases.mlir 2>&1 | FileCheck %s --check-prefix=CASES
+// CASES: cases.mlir:[[#]]:[[#]]: error: 'cf.switch' op expects 'case_values'
+func.func @switch(%flag: i32) {
+  "cf.switch"(%flag)[^first, ^second] <{case_operand_segments = array<i32: 0>, operandSegmentSizes = array<i32: 1, 0, 0>}> : (i32) -> ()
+^first:
+  return
+^second:
+  return
 }

@@ -181,3 +181,33 @@ gpu.module @kernels {
     llvm.return %first : i32
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @wait(%id: i32, %threads: i32) -> i32 {
+    // expected-error @below {{'nvvm.barrier' op has a result, but no reduction}}
+    %r = "nvvm.barrier"(%id, %threads) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> i32
+    llvm.return %r : i32
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @assembly(%x: vector<4xi32>) {
+    // expected-error @below {{'nvvm.inline_ptx' op has a register of 'vector<4xi32>', but PTX has those of scalars, and of vectors of 32 bits}}
+    nvvm.inline_ptx "x" ro(%x : vector<4xi32>)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @outputs(%x: i32) -> !llvm.struct<(i32, i32)> {
+    // expected-error @below {{'llvm.inline_asm' op has a result of '!llvm.struct<(i32, i32)>', but 1 outputs in its constraints}}
+    %r = llvm.inline_asm "mov.b32 $0, $1;", "=r,r" %x : (i32) -> !llvm.struct<(i32, i32)>
+    llvm.return %r : !llvm.struct<(i32, i32)>
+  }
+}

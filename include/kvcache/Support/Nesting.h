@@ -1,4 +1,4 @@
-//===- Nesting.h - Text that is nested too deep to parse --------*- C++ -*-===//
+//===- Nesting.h - Sources that end a process, and modules ------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,6 +13,7 @@
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
 #include <string>
 
 namespace llvm {
@@ -21,22 +22,26 @@ class MemoryBuffer;
 
 namespace mlir::kvcache {
 
+/// A place in a text, and why MLIR can't read it.
+struct Unreadable {
+  const char *place;
+  std::string reason;
+};
+
 /// MLIR's parser, printer and verifier recurse with the nesting of the source,
 /// and a source that is nested too deep ends the process. Brackets nest, and so
 /// do aliases in definitions of aliases, and operators in affine expressions.
+/// An array attribute of indices ends it too.
 ///
-/// Returns the place in a text that is nested too deep, or null. Skips strings
-/// and comments. With a `splitMarker`, the text is a list of sources, as that
-/// of `--split-input-file`.
-const char *findDeepNesting(StringRef text, StringRef splitMarker = "");
+/// Returns the first such place in a text, if there is one. Skips strings and
+/// comments. With a `splitMarker`, the text is a list of sources, as that of
+/// `--split-input-file`.
+std::optional<Unreadable> findUnreadable(StringRef text,
+                                         StringRef splitMarker = "");
 
-/// Returns the message for such a place.
-std::string getNestingError();
-
-/// Prints an error with its location if a source is text that is nested too
-/// deep.
-LogicalResult checkNesting(const llvm::MemoryBuffer &source,
-                           StringRef splitMarker = "");
+/// Prints an error with its location if a source is text with such a place.
+LogicalResult checkReadable(const llvm::MemoryBuffer &source,
+                            StringRef splitMarker = "");
 
 /// Fails if a module holds modules of its own other than `gpu.module`s, or
 /// these do: translation to LLVM IR leaves them out.

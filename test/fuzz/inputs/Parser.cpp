@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MLIRContext &context = fuzz::getContext();
   auto begin = [&](const char *with) { return with + text; };
   // A zero byte ends a text.
-  if (StringRef(text).contains('\0') || findDeepNesting(text))
+  if (StringRef(text).contains('\0') || findUnreadable(text))
     return 0;
   switch (data[0] % 3) {
   case 0:

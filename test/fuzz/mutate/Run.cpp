@@ -237,7 +237,7 @@ void Runner::run(StringRef text, const TextMutator &mutator, Random &random) {
   size_t fast = std::size(kPasses) - kNumSlow;
   StringRef passes =
       kPasses[isSlow ? fast + below(random, kNumSlow) : below(random, fast)];
-  if (mutant.size() >= Progress::kTextBytes || kvcache::findDeepNesting(mutant))
+  if (mutant.size() >= Progress::kTextBytes || findUnreadable(mutant))
     return;
   bool mayBreakSyntax = mutant != progress.text;
   Progress::copy(progress.text, Progress::kTextBytes, mutant);

@@ -113,6 +113,12 @@ def test_what_is_no_source():
         Module.parse(Path("/nowhere.mlir"))
 
 
+def test_an_array_of_indices_is_an_error():
+    with pytest.raises(ValueError, match="no elements of type 'index'"):
+        Attribute.parse("array<index: 1>")
+    assert str(Attribute.parse("array<i64: 1>")) == "array<i64: 1>"
+
+
 def test_what_ends_upstreams_verifiers_is_an_error():
     product = """
 func.func @product(%a: vector<2xf16>, %c: f32) {
