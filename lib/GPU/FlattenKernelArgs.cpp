@@ -260,6 +260,15 @@ private:
     return success();
   }
 
+  static bool waitsForLaunches(gpu::GPUFuncOp kernel) {
+    WalkResult result = kernel.walk([](NVVM::GriddepcontrolOp op) {
+      return op.getKind() == NVVM::GridDepActionKind::wait
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    return result.wasInterrupted();
+  }
+
   void flattenKernel(gpu::GPUFuncOp kernel,
                      ArrayRef<gpu::LaunchFuncOp> launches) {
     MLIRContext *context = &getContext();
@@ -271,6 +280,12 @@ private:
       readOnly[index] = isa<MemRefType>(entry.getArgument(index).getType()) &&
                         isOnlyRead(entry.getArgument(index));
     llvm::SmallBitVector overlaps = findOverlaps(kernel, launches, readOnly);
+    // Earlier launches may still write what a kernel only reads that waits for
+    // them: it must not be loaded as memory that stays the same.
+    if (waitsForLaunches(kernel)) {
+      overlaps |= readOnly;
+      readOnly.reset();
+    }
 
     Signature signature(kernel);
     OpBuilder builder = OpBuilder::atBlockBegin(&entry);

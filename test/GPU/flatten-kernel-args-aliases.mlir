@@ -83,3 +83,29 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// An earlier launch may write what a kernel only reads that waits for it.
+
+module attributes {gpu.container_module} {
+  // CHECK-LABEL: gpu.module @kernels
+  // CHECK:         gpu.func @wait(%{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr {llvm.noalias})
+  // CHECK:         gpu.func @start(%{{[^:]*}}: !llvm.ptr {llvm.noalias, llvm.readonly}, %{{[^:]*}}: !llvm.ptr {llvm.noalias})
+  gpu.module @kernels {
+    gpu.func @wait(%from: memref<8xf32>, %to: memref<8xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      nvvm.griddepcontrol wait
+      %x = memref.load %from[%c0] : memref<8xf32>
+      memref.store %x, %to[%c0] : memref<8xf32>
+      gpu.return
+    }
+    gpu.func @start(%from: memref<8xf32>, %to: memref<8xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      nvvm.griddepcontrol launch_dependents
+      %x = memref.load %from[%c0] : memref<8xf32>
+      memref.store %x, %to[%c0] : memref<8xf32>
+      gpu.return
+    }
+  }
+}

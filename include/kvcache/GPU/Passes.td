@@ -80,7 +80,9 @@ def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
     The pass assumes that a pointer that the kernel writes through does not
     overlap another pointer (`llvm.noalias`, like `__restrict__`), unless a
     launch in the module passes the same buffer twice. `noalias=false` disables
-    this assumption.
+    this assumption. Memory that a kernel only reads is `llvm.readonly` as well,
+    and loaded by `ld.global.nc`, unless the kernel executes `griddepcontrol
+    wait`: an earlier launch may write it until then.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
