@@ -85,8 +85,9 @@ def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
     - `gpu.wait`. All work is on the stream that the caller has chosen with
       `kvcacheScopeEnter`, the default stream otherwise. Its order fulfils every
       dependency. An op that is not `async` waits for the stream, so that errors
-      appear at its location. With `caller-waits`, only `gpu.wait` does, and the
-      caller can capture the function in a CUDA graph.
+      appear at its location, unless a programmatic launch comes next. With
+      `caller-waits`, only `gpu.wait` does, and the caller can capture the
+      function in a CUDA graph.
 
     The constant `kvcache_launched_kernels` lists the kernels that the functions
     launch, for `kvcacheKernelLoad`.

@@ -62,6 +62,12 @@ def KVCache_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kDynamicSharedMemoryAttr{
         "kvcache.dynamic_shared_memory"};
 
+    /// A unit attribute of a launch: its blocks may start before earlier
+    /// kernels of the stream have ended. Of `nvvm.griddepcontrol` that an
+    /// expansion wrote: its launches may be so.
+    static constexpr ::llvm::StringLiteral kProgrammaticAttr{
+        "kvcache.programmatic"};
+
     /// A property of an object of a gpu.binary that describes its kernels: one
     /// dictionary per kernel, with `parameters`, `block_size` and
     /// `dynamic_shared_memory`.

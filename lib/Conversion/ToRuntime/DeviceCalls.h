@@ -17,9 +17,6 @@
 
 namespace mlir::kvcache {
 
-/// A unit attribute of a launch: programmatic dependent launch.
-inline constexpr llvm::StringLiteral kProgrammaticAttr("kvcache.programmatic");
-
 /// Builds calls of the functions in `kvcache/Runtime/Device.h`, and their
 /// operands: addresses of structures in the stack frame of the caller.
 class DeviceCalls {

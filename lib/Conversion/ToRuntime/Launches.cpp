@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceCalls.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -146,7 +148,7 @@ static Value createLaunch(OpBuilder &builder, gpu::LaunchFuncOp launch,
   else
     for (int64_t index = 0; index < 3; ++index)
       fields.set(0, device.i64, {4, index});
-  fields.set(launch->hasAttr(kProgrammaticAttr), device.i64, 5);
+  fields.set(launch->hasAttr(KVCacheDialect::kProgrammaticAttr), device.i64, 5);
   return device.createSlot(builder, loc, fields.get());
 }
 
@@ -161,6 +163,21 @@ static LogicalResult check(gpu::LaunchFuncOp launch, DeviceCalls &device) {
     return launch.emitOpError("expects its stream to be of type ")
            << device.pointerType << ", got " << stream.getType();
   return success();
+}
+
+/// Whether a programmatic launch comes next, and the host does nothing before
+/// it that may want this launch to have ended.
+static bool isFollowedByProgrammatic(gpu::LaunchFuncOp launch) {
+  if (launch.getAsyncToken())
+    return false;
+  for (Operation *op = launch->getNextNode(); op; op = op->getNextNode()) {
+    if (auto next = dyn_cast<gpu::LaunchFuncOp>(op))
+      return next->hasAttr(KVCacheDialect::kProgrammaticAttr) &&
+             !next.getAsyncObject() && next.getAsyncDependencies().empty();
+    if (!isMemoryEffectFree(op))
+      return false;
+  }
+  return false;
 }
 
 LogicalResult kvcache::lowerLaunch(gpu::LaunchFuncOp launch,
@@ -184,6 +201,7 @@ LogicalResult kvcache::lowerLaunch(gpu::LaunchFuncOp launch,
   device.call(builder, loc, "kvcacheModuleLoad", {binary, handle}, what);
   handle = LLVM::LoadOp::create(builder, loc, device.pointerType, handle);
 
+  bool isFollowed = isFollowedByProgrammatic(launch);
   Value stream = launch.getAsyncObject();
   bool hasStream = bool(stream);
   if (!hasStream)
@@ -197,7 +215,7 @@ LogicalResult kvcache::lowerLaunch(gpu::LaunchFuncOp launch,
                addresses, sizes, count},
               what);
   // If the launch has a stream, its owner waits for it.
-  if (!hasStream)
+  if (!hasStream && !isFollowed)
     device.finish(builder, cast<gpu::AsyncOpInterface>(*launch), what);
   // Once for an operand that is there twice.
   llvm::SmallSetVector<Operation *, 4> casts;

@@ -188,6 +188,49 @@ func.func @attributes(%n: i64) {
 
 // -----
 
+// The host does not wait between a launch and a programmatic one behind it,
+// unless it accesses memory there, or the next launch has another stream.
+
+module attributes {gpu.container_module} {
+
+gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, "fatbin">]
+
+// CHECK-LABEL: func.func @chain
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK-NOT:     llvm.call @kvcacheStreamSynchronize
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK:         llvm.call @kvcacheStreamSynchronize
+// CHECK:         memref.store
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK:         llvm.call @kvcacheStreamSynchronize
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK:         llvm.call @kvcacheStreamSynchronize
+// CHECK:         return
+func.func @chain(%n: i64, %host: memref<i64>) {
+  gpu.launch_func @kernels::@first blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+  %m = arith.addi %n, %n : i64
+  gpu.launch_func @kernels::@second blocks in (%m, %n, %n) threads in (%n, %n, %n) : i64 {kvcache.programmatic}
+  memref.store %n, %host[] : memref<i64>
+  gpu.launch_func @kernels::@first blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64 {kvcache.programmatic}
+  gpu.launch_func @kernels::@second blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+  return
+}
+
+// CHECK-LABEL: func.func @other_stream
+// CHECK:         llvm.call @kvcacheLaunch
+// CHECK:         llvm.call @kvcacheStreamSynchronize
+// CHECK:         llvm.call @kvcacheLaunch
+func.func @other_stream(%n: i64, %stream: !llvm.ptr) {
+  gpu.launch_func @kernels::@first blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+  gpu.launch_func <%stream : !llvm.ptr> @kernels::@second blocks in (%n, %n, %n) threads in (%n, %n, %n) : i64
+      {kvcache.programmatic}
+  return
+}
+
+}
+
+// -----
+
 module attributes {gpu.container_module} {
 
 gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">, assembly = "ptx">]
