@@ -105,6 +105,8 @@ typedef struct KVCacheEmulatedKernel {
   /// that its tensor map is of; whether it may write any other memory.
   const int32_t *isParamChanged;
   int64_t changesAnything;
+  /// Whether it may let later launches begin (griddepcontrol).
+  int64_t startsDependents;
   /// The kernel itself.
   KVCacheSite site;
 } KVCacheEmulatedKernel;

@@ -76,6 +76,18 @@ void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *thread,
                                        const void *barrier, int32_t parity);
 
 //===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// Waits until the launches before have ended (griddepcontrol.wait).
+void kvcacheEmulatorWaitForLaunches(KVCacheThread *thread,
+                                    const KVCacheSite *site);
+/// Lets later launches begin, when all blocks have done so or ended
+/// (griddepcontrol.launch_dependents).
+void kvcacheEmulatorStartDependents(KVCacheThread *thread,
+                                    const KVCacheSite *site);
+
+//===----------------------------------------------------------------------===//
 // Fences
 //===----------------------------------------------------------------------===//
 

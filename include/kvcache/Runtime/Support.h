@@ -48,6 +48,9 @@ bool isEmulated(const KVCacheImage &image);
 /// Lists the chips of the images of a binary.
 std::string listChips(const KVCacheBinary &binary);
 
+/// Waits for the work of all streams. Each device on the host defines it.
+int32_t finishWork();
+
 /// Returns the contents of a descriptor at `address`. If they exceed a limit,
 /// returns `nullopt` and sets the last error.
 std::optional<tma::Descriptor> getDescriptor(const KVCacheTensorMap &map,

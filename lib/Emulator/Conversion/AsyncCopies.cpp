@@ -188,10 +188,5 @@ FailureOr<bool> kvcache::lowerAsyncCopy(Operation *op, EmulatorCalls &calls) {
         lowerPrefetch(op, calls);
         return true;
       })
-      .Case([&](NVVM::GriddepcontrolOp op) {
-        // Launches run one after another.
-        op.erase();
-        return true;
-      })
       .Default([](Operation *) { return false; });
 }

@@ -30,7 +30,7 @@ LogicalResult checkHost(gpu::GPUModuleOp module);
 FailureOr<bool> lowerRegister(Operation *op, EmulatorCalls &calls);
 /// Barriers of a block.
 FailureOr<bool> lowerBarrier(Operation *op, EmulatorCalls &calls);
-/// mbarriers and fences.
+/// mbarriers, fences, and the order of launches.
 FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
 /// What the lanes of a warp do together.
 FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
@@ -155,6 +155,8 @@ struct KernelFacts {
   /// it can't be told.
   SmallVector<int32_t, 0> isWritten;
   bool writesAnything = false;
+  /// Whether it may let later launches begin (griddepcontrol).
+  bool startsDependents = false;
   KernelSharedMemory shared;
   int64_t localBytes = 0;
   /// Zeros where any is right.

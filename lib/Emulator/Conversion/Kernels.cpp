@@ -68,11 +68,21 @@ SmallVector<KernelFacts, 0> kvcache::getKernelFacts(gpu::GPUModuleOp module,
                                                     int64_t localBytes) {
   SmallVector<KernelFacts, 0> kernels;
   DataLayout types(module);
+  // Any kernel may call a function that does so.
+  bool startDependents =
+      module
+          ->walk([](NVVM::GriddepcontrolOp op) {
+            return op.getKind() == NVVM::GridDepActionKind::launch_dependents
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          })
+          .wasInterrupted();
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       continue;
     kernels.push_back(getFacts(function, types, layout));
     kernels.back().localBytes = localBytes;
+    kernels.back().startsDependents = startDependents;
   }
   return kernels;
 }
@@ -305,7 +315,7 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_kernels",
       {pointer, pointer, pointer, i64, i64, i64, pointer, i64, i64, i64, sides,
-       i64, pointer, i64, site},
+       i64, pointer, i64, i64, site},
       kernels.size(),
       [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
@@ -331,11 +341,12 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
         fields.set(facts.maxThreads, i64, 11);
         fields.set(getAddress(kernel.isParamWritten), 12);
         fields.set(facts.writesAnything, i64, 13);
+        fields.set(facts.startsDependents, i64, 14);
         std::string where = addPosition(loc, "");
-        fields.set(runtime.getString(builder, loc, "a kernel"), {14, 0});
+        fields.set(runtime.getString(builder, loc, "a kernel"), {15, 0});
         fields.set(
             runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
-            {14, 1});
+            {15, 1});
       });
 }
 

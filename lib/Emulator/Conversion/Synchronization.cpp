@@ -1,4 +1,4 @@
-//===- Synchronization.cpp - mbarriers and fences as calls ----------------===//
+//===- Synchronization.cpp - mbarriers, fences, launches as calls ---------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -211,8 +211,25 @@ static bool lowerAnyFence(Operation *op, EmulatorCalls &calls) {
       .Default([](Operation *) { return false; });
 }
 
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+static bool lowerGridControl(Operation *op, EmulatorCalls &calls) {
+  auto control = dyn_cast<NVVM::GriddepcontrolOp>(op);
+  if (!control)
+    return false;
+  bool waits = control.getKind() == NVVM::GridDepActionKind::wait;
+  calls.replaceByCall(op,
+                      waits ? "kvcacheEmulatorWaitForLaunches"
+                            : "kvcacheEmulatorStartDependents",
+                      {});
+  return true;
+}
+
 FailureOr<bool> kvcache::lowerSynchronization(Operation *op,
                                               EmulatorCalls &calls) {
   return lowerMBarrier(op, calls) || lowerArrival(op, calls) ||
-         lowerAnyWait(op, calls) || lowerAnyFence(op, calls);
+         lowerAnyWait(op, calls) || lowerAnyFence(op, calls) ||
+         lowerGridControl(op, calls);
 }

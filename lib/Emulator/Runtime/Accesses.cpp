@@ -52,7 +52,7 @@ static Poison accessAny(Thread &thread, const KVCacheSite *site,
 static Poison accessAtomically(Thread &thread, const KVCacheSite *site,
                                const Access &access) {
   Sanitizer &sanitizer = thread.block->sanitizer;
-  sanitizer.acquireAtomic(thread, access.pointer, access.flags);
+  sanitizer.acquireAtomic(thread, site, access.pointer, access.flags);
   Poison poison = accessAny(thread, site, access);
   sanitizer.releaseAtomic(thread, access.pointer, access.flags);
   return poison;

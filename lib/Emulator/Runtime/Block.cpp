@@ -151,6 +151,8 @@ void Block::checkSpins(const Thread &thread, const KVCacheSite *site) {
 void Block::checkTime(const Thread &thread, const KVCacheSite *site) {
   if (isInterrupted())
     fail(thread, site, "is interrupted (SIGINT)");
+  // It may wait for what the launch before has yet to do.
+  waitForEarlier(thread, site);
   double now = getTime();
   // Most blocks never look at the clock.
   if (timeOfTick == 0)
@@ -160,6 +162,54 @@ void Block::checkTime(const Thread &thread, const KVCacheSite *site) {
          "comes here without end, or its block takes more than " +
              std::to_string(grid->mostSeconds) +
              " seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)");
+}
+
+//===----------------------------------------------------------------------===//
+// Other launches
+//===----------------------------------------------------------------------===//
+
+std::string Block::EarlierLaunch::describe() const {
+  return "the end of the launch before";
+}
+
+void Block::waitForEarlier(const Thread &thread, const KVCacheSite *site) {
+  if (!grid->isAhead)
+    return;
+  Thread &waiter = threads[thread.index];
+  while (grid->isAhead) {
+    waiter.waitsFor = &earlier;
+    waiter.waitsAt = site;
+    earlier.waiters.push_back(&waiter);
+    suspend(waiter);
+  }
+  if (mustStop)
+    stopAt(waiter);
+}
+
+void Block::startDependents(Thread &thread) {
+  if (std::exchange(hasStartedDependents, true))
+    return;
+  sanitizer.startDependents(thread);
+  mustStop = grid->stopsForDependents && isLast();
+  if (mustStop && !grid->isAhead)
+    stopAt(thread);
+}
+
+void Block::stopAt(Thread &thread) {
+  mustStop = false;
+  stops = true;
+  runnable.push_front(&thread);
+  thread.fiber->suspend();
+}
+
+void Block::stop() {
+  stops = false;
+  scheduler.suspend();
+  if (earlier.waiters.empty())
+    return;
+  if (std::optional<std::string> error = sanitizer.checkAhead())
+    fail(*error);
+  wake(earlier);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,21 +314,27 @@ bool Block::releasePolls() {
 /// Runs threads until all have ended, or one has failed.
 void Block::schedule(void *argument) {
   Block &block = *static_cast<Block *>(argument);
-  while (!block.error && block.live > 0)
-    block.goOn();
+  while (!block.error && block.live > 0) {
+    block.runNext();
+    if (block.stops)
+      block.stop();
+  }
   if (!block.error)
     block.end();
   block.scheduler.suspend();
 }
 
-void Block::goOn() {
+void Block::runNext() {
   if (numStarted < numThreads)
     return startNext();
   if (!runnable.empty()) {
     Thread &thread = *takeRunnable();
     return resume(*thread.fiber);
   }
-  if (!deliverOne() && !releasePolls())
+  if (deliverOne())
+    return;
+  stops = !earlier.waiters.empty();
+  if (!stops && !releasePolls())
     fail(describeDeadlock());
 }
 
@@ -367,6 +423,8 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   error.reset();
   runnable.clear();
   deferred.clear();
+  earlier.waiters.clear();
+  stops = hasStartedDependents = mustStop = false;
   hasProgress = true;
   numTicks = numSpins = 0;
   timeOfTick = 0;
@@ -391,6 +449,7 @@ void Block::begin(const Grid &newGrid, const uint32_t (&place)[3]) {
   barriers.begin();
   mbarriers.begin();
   warps.begin();
+  scheduler.start(schedule, this);
 }
 
 /// What must not be left over. On the fiber of the schedule.
@@ -402,12 +461,15 @@ void Block::end() {
   sanitizer.end();
 }
 
-std::optional<std::string> Block::run(const Grid &newGrid,
-                                      const uint32_t (&place)[3]) {
-  begin(newGrid, place);
-  scheduler.start(schedule, this);
+bool Block::goOn() {
+  if (error || live == 0)
+    return true;
   current = &scheduler;
   scheduler.resume();
+  return error || live == 0;
+}
+
+std::optional<std::string> Block::finish() {
   if (auto conflict = sanitizer.finish(error.has_value()))
     error = conflict;
   meter.end();

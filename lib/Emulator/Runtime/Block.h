@@ -21,6 +21,7 @@
 #include "Warps.h"
 #include "kvcache/Emulator/ABI.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -90,9 +91,15 @@ public:
   Block(const Block &) = delete;
   Block &operator=(const Block &) = delete;
 
-  /// Runs the block at `ctaid` in the grid. Returns what is wrong with the
-  /// kernel, if anything is.
-  std::optional<std::string> run(const Grid &grid, const uint32_t (&ctaid)[3]);
+  /// Begins with the block at `ctaid` in the grid.
+  void begin(const Grid &grid, const uint32_t (&ctaid)[3]);
+  /// Goes on until the block has ended or failed. False if it stops before
+  /// that: until the launch before has ended, or where later launches may begin
+  /// (`Grid::isAhead`, `Grid::stopsForDependents`).
+  bool goOn();
+  /// The block has ended. Returns what is wrong with the kernel, if anything
+  /// is.
+  std::optional<std::string> finish();
 
   //===--- What functions that compiled code calls may use ---===//
 
@@ -112,6 +119,11 @@ public:
   /// The number of threads, and of those that have not ended.
   uint32_t size() const { return numThreads; }
   uint32_t numLive() const { return live; }
+  /// Whether it is the last of the launch.
+  bool isLast() const {
+    return std::equal(ctaid, ctaid + 3, grid->blocks,
+                      [](uint32_t at, uint32_t end) { return at + 1 == end; });
+  }
 
   /// Whether `pointer` is in the block's shared memory, or in a red zone of it.
   bool isShared(const void *pointer) const {
@@ -165,6 +177,11 @@ public:
   /// The same, for what comes there rarely.
   void checkTime(const Thread &thread, const KVCacheSite *site);
 
+  /// Lets others run until the launch before has ended, if it has not.
+  void waitForEarlier(const Thread &thread, const KVCacheSite *site);
+  /// The thread lets later launches begin, as far as the block is concerned.
+  void startDependents(Thread &thread);
+
   /// Ends the thread (exit).
   [[noreturn]] void exit(Thread &thread);
 
@@ -209,13 +226,14 @@ private:
 
   static void runThreads(void *block);
   void checkSpins(const Thread &thread, const KVCacheSite *site);
-  void begin(const Grid &grid, const uint32_t (&ctaid)[3]);
   void beginThread(uint32_t index);
   static void schedule(void *block);
   void reserveShared();
   void reserveStacks(size_t localBytes);
   void end();
-  void goOn();
+  void runNext();
+  void stop();
+  void stopAt(Thread &thread);
   Thread *takeRunnable();
   void resume(Fiber &fiber);
   void addFiber();
@@ -235,6 +253,13 @@ private:
   std::deque<Thread *> runnable;
   std::vector<Deferred> deferred;
   bool hasProgress = false;
+  /// The end of the launch before.
+  struct EarlierLaunch : Waitable {
+    std::string describe() const override;
+  } earlier;
+  /// Whether to stop before another thread runs; whether the block lets later
+  /// launches begin, and has yet to stop there.
+  bool stops = false, hasStartedDependents = false, mustStop = false;
   uint64_t numTicks = 0;
   /// Spins in a row, of all threads.
   uint64_t numSpins = 0;

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Grid.h"
-#include "LaunchMeter.h"
+#include "Launch.h"
 #include "Memory.h"
 #include "kvcache/Runtime/Support.h"
 
@@ -15,8 +14,11 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
@@ -82,6 +84,8 @@ int32_t kvcacheModuleLoad(const KVCacheBinary *binary, void **module) {
 }
 
 int32_t kvcacheModuleUnload(const KVCacheBinary *binary) {
+  if (int32_t status = finishWork())
+    return status;
   LoadedModules &loaded = LoadedModules::get();
   std::lock_guard<std::mutex> lock(loaded.mutex);
   auto found = loaded.modules.find(binary);
@@ -204,6 +208,74 @@ lookupKernel(const KVCacheEmulatedModule &module, const char *name) {
   return found == end ? nullptr : found;
 }
 
+namespace {
+/// Launches of a stream run one at a time, whichever threads of the host they
+/// come from.
+struct Stream {
+  std::mutex mutex;
+  /// The last launch, if it may not have ended yet: what is done next on any
+  /// stream ends it, unless that is a programmatic launch behind it.
+  std::unique_ptr<Launch> last;
+
+  int32_t finish() {
+    std::unique_ptr<Launch> launch = std::move(last);
+    std::optional<std::string> error;
+    if (launch)
+      error = launch->finish();
+    return error ? fail(*error) : kSuccess;
+  }
+};
+
+/// The streams on which anything was launched.
+class Streams {
+public:
+  static Streams &get() {
+    static Streams &streams = *new Streams;
+    return streams;
+  }
+
+  Stream &lookup(void *stream) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return streams[stream];
+  }
+  /// A stream is never erased.
+  std::vector<Stream *> getAll() {
+    std::lock_guard<std::mutex> lock(mutex);
+    std::vector<Stream *> all;
+    for (auto &[handle, stream] : streams)
+      all.push_back(&stream);
+    return all;
+  }
+
+private:
+  std::mutex mutex;
+  std::map<void *, Stream> streams;
+};
+} // namespace
+
+int32_t runtime::finishWork() {
+  int32_t status = kSuccess;
+  for (Stream *stream : Streams::get().getAll()) {
+    std::lock_guard<std::mutex> lock(stream->mutex);
+    status |= stream->finish();
+  }
+  return status;
+}
+
+/// Runs a launch behind the last one of its stream.
+static int32_t run(const Grid &grid, Stream &stream) {
+  std::lock_guard<std::mutex> lock(stream.mutex);
+  if (!grid.isProgrammatic)
+    if (int32_t status = stream.finish())
+      return status;
+  std::unique_ptr<Launch> before = std::move(stream.last);
+  auto launch = std::make_unique<Launch>(grid);
+  if (std::optional<std::string> error = launch->run(before.get()))
+    return fail(*error);
+  stream.last = std::move(launch);
+  return kSuccess;
+}
+
 int32_t kvcacheLaunch(void *handle, const char *kernel,
                       const KVCacheLaunch *launch, void **params,
                       const int64_t *paramBytes, int64_t numParams) {
@@ -237,13 +309,9 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
   grid.params = params;
   if (int32_t status = readEnvironment(grid))
     return status;
+  grid.isProgrammatic = launch->isProgrammatic;
   // Work on all streams is done in the order in which it comes.
-  LaunchMeter meter;
-  grid.meter = &meter;
-  std::optional<std::string> error = emulator::run(grid);
-  if (grid.module->isMetered)
-    meter.finish(grid);
-  return error ? fail(*error) : kSuccess;
+  return run(grid, Streams::get().lookup(launch->stream));
 }
 
 //===----------------------------------------------------------------------===//
@@ -268,6 +336,8 @@ int32_t kvcacheMemAllocManaged(int64_t bytes, void **pointer) {
 }
 
 int32_t kvcacheMemFree(void *pointer) {
+  if (int32_t status = finishWork())
+    return status;
   if (pointer && !Memory::get().free(pointer))
     return fail("frees what is not the beginning of memory of the device");
   return kSuccess;
@@ -275,6 +345,8 @@ int32_t kvcacheMemFree(void *pointer) {
 
 int32_t kvcacheMemCopy(void *to, const void *from, int64_t bytes, void *) {
   if (int32_t status = checkBytes(bytes))
+    return status;
+  if (int32_t status = finishWork())
     return status;
   if (bytes == 0)
     return kSuccess;
@@ -285,6 +357,8 @@ int32_t kvcacheMemCopy(void *to, const void *from, int64_t bytes, void *) {
 
 int32_t kvcacheMemSet(void *pointer, uint8_t value, int64_t bytes, void *) {
   if (int32_t status = checkBytes(bytes))
+    return status;
+  if (int32_t status = finishWork())
     return status;
   if (bytes == 0)
     return kSuccess;

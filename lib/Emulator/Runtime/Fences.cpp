@@ -1,4 +1,4 @@
-//===- Fences.cpp - Fences of threads -------------------------------------===//
+//===- Fences.cpp - Fences of threads, and order of launches --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -45,4 +45,16 @@ void kvcacheEmulatorFenceTensorMap(KVCacheThread *self, const KVCacheSite *site,
   if (block.isShared(tensorMap))
     block.fail(thread, site, "expects an address in global memory");
   block.checkAlignment(thread, site, tensorMap, tma::kDescriptorAlignment);
+}
+
+void kvcacheEmulatorWaitForLaunches(KVCacheThread *self,
+                                    const KVCacheSite *site) {
+  Thread &thread = Thread::get(self);
+  thread.block->waitForEarlier(thread, site);
+  thread.block->sanitizer.acquireEarlier(thread);
+}
+
+void kvcacheEmulatorStartDependents(KVCacheThread *self, const KVCacheSite *) {
+  Thread &thread = Thread::get(self);
+  thread.block->startDependents(thread);
 }

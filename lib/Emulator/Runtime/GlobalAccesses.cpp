@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 using namespace mlir::kvcache::emulator;
 
@@ -45,7 +46,9 @@ void Sanitizer::checkInitialized(const Access &access) {
   uint64_t end = access.begin + access.bytes;
   uint64_t missing = findMissing(access.begin, access.bytes);
   if (missing < end && !hasTurn && launch) {
-    takeTurn();
+    Poison before = poison;
+    takeTurn(access.thread, access.site);
+    poison = before;
     missing = findMissing(access.begin, access.bytes);
   }
   for (; missing < end; missing = findMissing(missing + 1, end - missing - 1)) {
@@ -82,12 +85,27 @@ void Sanitizer::checkInvariant(const Access &access, uint64_t index,
   if (!written && hasTurn) {
     PastAccess read = {};
     read.mask = mask;
-    if (const PastAccess *past = launch->findConflict(index, read, isWritten))
+    if (const PastAccess *past =
+            launch->accesses.findConflict(index, read, isWritten))
       written = past->mask & mask;
   }
   if (written)
     fail(access, index, written,
          "the kernel writes, as memory that stays the same (ld.global.nc)");
+  if (!launch || !launch->getEarlier())
+    return;
+  // The launch before may write it while this kernel runs.
+  PastAccess read = {};
+  read.mask = mask;
+  const PastAccess *past = launch->getEarlier()->findConflict(
+      index, read, [&](const PastAccess &past) {
+        return !launch->isOfLaunchBefore(past.block);
+      });
+  if (past)
+    fail(access, index, past->mask & mask,
+         launch->describeEarlier(past->block) +
+             " writes, as memory that stays the same while this kernel runs "
+             "(ld.global.nc)");
 }
 
 Poison Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
@@ -222,25 +240,31 @@ void Sanitizer::finishRewrites() {
 
 std::string Sanitizer::describePast(const PastAccess &past,
                                     bool isAtomic) const {
+  bool isEarlier = past.block < launch->getFirstBlock();
   std::string text =
-      block.describe(past.block) + " " +
-      getVerb(getKind(past.isWrite, past.isAtomic), past.isVolatile) + " in " +
-      Block::describe(past.getSite());
+      (isEarlier ? launch->describeEarlier(past.block)
+                 : block.describe(past.block - launch->getFirstBlock())) +
+      " " + getVerb(getKind(past.isWrite, past.isAtomic), past.isVolatile) +
+      " in " + Block::describe(past.getSite());
+  if (isEarlier)
+    return text + ", a launch that may still run: the thread has not waited "
+                  "for it (griddepcontrol.wait)";
   if (past.isAtomic && isAtomic)
     return text + ", one of both being atomic for its own block only (a race)";
   return text + " without order between the blocks (a race)";
 }
 
-void Sanitizer::checkPast(const Access &access, uint64_t index,
-                          uint16_t mask) const {
+void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
+                          const PastAccesses &accesses) const {
   PastAccess mine = {};
   mine.mask = mask;
   mine.isWrite = isWrite(access.kind);
   mine.isAtomic = isAtomic(access.kind);
   mine.isOfDevice = access.isOfDevice;
   const PastAccess *past =
-      launch->findConflict(index, mine, [&](const PastAccess &past) {
-        return !(past.isAtomic && mine.isAtomic) &&
+      accesses.findConflict(index, mine, [&](const PastAccess &past) {
+        bool areAtomic = past.isAtomic && mine.isAtomic;
+        return (!areAtomic || past.block < launch->getFirstBlock()) &&
                order.knowsOther(access.thread.index, past.block, past.who,
                                 past.clock);
       });
@@ -248,7 +272,7 @@ void Sanitizer::checkPast(const Access &access, uint64_t index,
     fail(access, index, past->mask & mask, describePast(*past, mine.isAtomic));
   if (!access.isAsync)
     return;
-  past = launch->findConflict(index, mine, [&](const PastAccess &past) {
+  past = accesses.findConflict(index, mine, [&](const PastAccess &past) {
     return !past.isWrite || past.isAsync ||
            order.hasFencedOther(access.thread.index, past.block, past.who,
                                 past.clock);
@@ -262,7 +286,7 @@ void Sanitizer::checkPast(const Access &access, uint64_t index,
 
 PastAccess Sanitizer::getPast(const Cell &cell, bool isAtomic) const {
   PastAccess past = {};
-  past.block = number;
+  past.block = getId();
   past.clock = cell.clock;
   past.who = cell.who;
   past.mask = cell.mask;
@@ -300,16 +324,16 @@ template <typename Visitor> void Sanitizer::forEachGlobal(Visitor visit) const {
   }
 }
 
-/// Until a block has its turn it knows nothing of others: whatever is in
-/// conflict with a block before it is a race.
-std::optional<std::string> Sanitizer::findConflict() const {
+/// What this block has done until now, in conflict with others.
+template <typename Predicate>
+std::optional<std::string> Sanitizer::findConflict(const PastAccesses &accesses,
+                                                   Predicate isKnown) const {
   std::optional<std::string> error;
   auto visit = [&](uint64_t index, const Cell &cell, bool isAtomic) {
     if (error)
       return;
     PastAccess mine = getPast(cell, isAtomic);
-    const PastAccess *past = launch->findConflict(
-        index, mine, [](const PastAccess &) { return false; });
+    const PastAccess *past = accesses.findConflict(index, mine, isKnown);
     if (!past)
       return;
     uint32_t thread = cell.isCopy() ? copies[cell.clock].issuer : cell.who;
@@ -327,12 +351,28 @@ std::optional<std::string> Sanitizer::findConflict() const {
                      describePast(*past, isAtomic));
   };
   forEachGlobal([&](uint64_t index, const Granule &granule) {
-    if (launch->hasAny(index))
+    if (accesses.hasAny(index))
       forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
         visit(index, cell, isAtomic);
       });
   });
   return error;
+}
+
+/// Until a block has its turn it knows nothing of others: whatever is in
+/// conflict with a block before it is a race.
+std::optional<std::string> Sanitizer::findConflict() const {
+  return findConflict(launch->accesses,
+                      [](const PastAccess &) { return false; });
+}
+
+std::optional<std::string> Sanitizer::checkAhead() {
+  if (!isOn || !launch || !std::exchange(isAhead, false) ||
+      !launch->getEarlier())
+    return std::nullopt;
+  return findConflict(*launch->getEarlier(), [&](const PastAccess &past) {
+    return launch->getKnownAtStart().knows(past.block, past.who, past.clock);
+  });
 }
 
 /// Calls `visit` with the first bit and the length of each run of set bits.
@@ -346,8 +386,12 @@ static void forEachRun(uint32_t mask, Visitor visit) {
   }
 }
 
-void Sanitizer::takeTurn() {
+/// All blocks of the launch before come before this one.
+void Sanitizer::takeTurn(const Thread &thread, const KVCacheSite *site) {
   if (hasTurn || !launch)
+    return;
+  block.waitForEarlier(thread, site);
+  if (hasTurn)
     return;
   if (!launch->waitForTurn(number))
     block.fail("a block before this one has failed");
@@ -359,7 +403,7 @@ void Sanitizer::takeTurn() {
 void Sanitizer::tellLaunch() {
   forEachGlobal([&](uint64_t index, const Granule &granule) {
     forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
-      launch->add(index, getPast(cell, isAtomic));
+      launch->accesses.add(index, getPast(cell, isAtomic));
     });
     forEachRun(granule.initialized, [&](uint32_t first, uint32_t bytes) {
       Memory::get().noteWrite(index * kGranuleBytes + first, bytes);
@@ -370,6 +414,8 @@ void Sanitizer::tellLaunch() {
 std::optional<std::string> Sanitizer::finish(bool hasFailed) {
   if (!isOn || !launch)
     return std::nullopt;
+  if (std::optional<std::string> error = checkAhead())
+    return error;
   if (!hasTurn) {
     if (!launch->waitForTurn(number))
       return std::nullopt;

@@ -1,4 +1,4 @@
-//===- Grid.h - A launch --------------------------------------*- C++ -*-===//
+//===- Grid.h - What blocks have in common --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,7 +12,6 @@
 #include "SharedVariables.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace mlir::kvcache::emulator {
@@ -20,7 +19,7 @@ namespace mlir::kvcache::emulator {
 class LaunchMeter;
 class LaunchShadow;
 
-/// A launch: what all its blocks have in common.
+/// What all blocks of a launch have in common.
 struct Grid {
   const KVCacheEmulatedModule *module = nullptr;
   const KVCacheEmulatedKernel *kernel = nullptr;
@@ -45,16 +44,18 @@ struct Grid {
   LaunchMeter *meter = nullptr;
   /// What blocks of sanitized modules know of each other; null otherwise.
   LaunchShadow *shadow = nullptr;
+  /// Whether the launch before may still run when blocks begin
+  /// (`kvcache.programmatic`), and whether it does.
+  bool isProgrammatic = false, isAhead = false;
+  /// Whether the last block stops where it lets later launches begin, if it
+  /// comes there.
+  bool stopsForDependents = false;
 
   uint64_t numBlocks() const {
     return uint64_t{blocks[0]} * blocks[1] * blocks[2];
   }
   uint32_t numThreads() const { return threads[0] * threads[1] * threads[2]; }
 };
-
-/// Runs all blocks, as many at once as the machine has cores. Returns what is
-/// wrong with the kernel, of the first block of those in which anything is.
-std::optional<std::string> run(const Grid &grid);
 
 } // namespace mlir::kvcache::emulator
 

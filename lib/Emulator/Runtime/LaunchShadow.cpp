@@ -11,6 +11,8 @@
 #include "Memory.h"
 #include "kvcache/TMA/Encoding.h"
 
+#include <algorithm>
+
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
 
@@ -23,9 +25,22 @@ void LaunchShadow::addChanged(uintptr_t address) {
     changed.push_back(*range);
 }
 
-LaunchShadow::LaunchShadow(const Grid &grid) {
+LaunchShadow::LaunchShadow(const Grid &grid, const LaunchShadow *before) {
   const KVCacheEmulatedKernel &kernel = *grid.kernel;
   changesAnything = kernel.changesAnything;
+  startsDependents = kernel.startsDependents;
+  if (before) {
+    changed = before->changed;
+    changesAnything |= before->changesAnything;
+    launches = before->launches;
+    const Numbers &last = launches.back();
+    firstBlock =
+        last.firstBlock + last.blocks[0] * last.blocks[1] * last.blocks[2];
+    knownAtStart = before->knownByDependents;
+  }
+  launches.push_back({firstBlock,
+                      grid.name,
+                      {grid.blocks[0], grid.blocks[1], grid.blocks[2]}});
   for (int64_t i = 0; i < kernel.numParams; ++i) {
     if (!kernel.isParamChanged[i])
       continue;
@@ -62,28 +77,38 @@ void LaunchShadow::stop(uint64_t block) {
 }
 
 //===----------------------------------------------------------------------===//
+// The launch before
+//===----------------------------------------------------------------------===//
+
+/// The ones before that, it has taken itself.
+void LaunchShadow::absorb(LaunchShadow &&before) {
+  earlier = before.earlier ? std::move(*before.earlier) : PastAccesses();
+  earlier->add(before.accesses);
+  released = std::move(before.released);
+}
+
+void LaunchShadow::addStarting(const OtherBlocks &released) {
+  std::lock_guard<std::mutex> lock(mutex);
+  knownByDependents.join(released);
+}
+
+std::string LaunchShadow::describeEarlier(uint32_t block) const {
+  auto launch = std::find_if(
+      launches.rbegin(), launches.rend(),
+      [&](const Numbers &launch) { return launch.firstBlock <= block; });
+  uint32_t index = block - launch->firstBlock;
+  uint32_t row = index / launch->blocks[0];
+  return "block (" + std::to_string(index % launch->blocks[0]) + ", " +
+         std::to_string(row % launch->blocks[1]) + ", " +
+         std::to_string(row / launch->blocks[1]) + ") of " + launch->kernel;
+}
+
+//===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//
 
-const LaunchShadow::Page *LaunchShadow::findPage(uint64_t number) const {
-  if (number == lastNumber)
-    return lastPage;
-  auto found = pages.find(number);
-  lastNumber = number;
-  return lastPage = found == pages.end() ? nullptr : &found->second;
-}
-
-LaunchShadow::Page &LaunchShadow::getPage(uint64_t number) {
-  if (const Page *page = findPage(number))
-    return const_cast<Page &>(*page);
-  Page &page = pages[number];
-  page.fill(kNone);
-  lastPage = &page;
-  return page;
-}
-
 /// Takes bytes away from what is older than a write of them.
-void LaunchShadow::strip(uint32_t &head, uint16_t mask) {
+void PastAccesses::strip(uint32_t &head, uint16_t mask) {
   for (uint32_t *link = &head; *link != kNone;) {
     PastAccess &access = accesses[*link];
     access.mask &= ~mask;
@@ -94,10 +119,13 @@ void LaunchShadow::strip(uint32_t &head, uint16_t mask) {
   }
 }
 
-void LaunchShadow::add(uint64_t granule, const PastAccess &access) {
-  uint32_t &head = getPage(
-      granule /
-      GranuleTable::kPageGranules)[granule % GranuleTable::kPageGranules];
+void PastAccesses::add(uint64_t granule, const PastAccess &access) {
+  auto [place, isNew] =
+      pages.try_emplace(granule / GranuleTable::kPageGranules);
+  Page &page = place->second;
+  if (isNew)
+    page.fill(kNone);
+  uint32_t &head = page[granule % GranuleTable::kPageGranules];
   if (access.isWrite && !access.isAtomic)
     strip(head, access.mask);
   PastAccess *newest = nullptr;
@@ -117,4 +145,18 @@ void LaunchShadow::add(uint64_t granule, const PastAccess &access) {
   accesses.push_back(access);
   accesses.back().next = head;
   head = accesses.size() - 1;
+}
+
+void PastAccesses::add(const PastAccesses &later) {
+  std::vector<const PastAccess *> ofGranule;
+  for (const auto &[number, page] : later.pages)
+    for (uint32_t i = 0; i < GranuleTable::kPageGranules; ++i) {
+      ofGranule.clear();
+      for (uint32_t next = page[i]; next != kNone;
+           next = later.accesses[next].next)
+        ofGranule.push_back(&later.accesses[next]);
+      // The newest comes first there.
+      for (auto past = ofGranule.rbegin(); past != ofGranule.rend(); ++past)
+        add(number * GranuleTable::kPageGranules + i, **past);
+    }
 }

@@ -13,9 +13,12 @@
 #include "Shadow.h"
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,35 +57,9 @@ struct PastAccess {
   }
 };
 
-/// What the blocks of a launch know of each other. Blocks run at once, but take
-/// turns here, in the order of their numbers: one has its turn when all before
-/// it have ended. It takes it with its first atomic access of global memory, or
-/// at its end. So everything is as if the blocks ran one after the other,
-/// whatever the number of cores.
-class LaunchShadow {
+/// Accesses of global memory by blocks that have ended.
+class PastAccesses {
 public:
-  explicit LaunchShadow(const Grid &grid);
-
-  /// Whether a kernel may write the memory around an address: who reads other
-  /// memory is in nobody's way.
-  bool mayChange(uintptr_t address) const {
-    for (auto [begin, end] : changed)
-      if (begin <= address && address < end)
-        return true;
-    return changesAnything;
-  }
-
-  //===--- Turns ---===//
-
-  /// Waits for the turn of a block. False if one before it has failed.
-  bool waitForTurn(uint64_t block);
-  /// Ends the turn of a block, which waits for it first if it must.
-  void endTurn(uint64_t block);
-  /// A block has failed: those behind it don't matter any more.
-  void stop(uint64_t block);
-
-  //===--- Only for the block whose turn it is ---===//
-
   /// Whether anybody has accessed the granule.
   bool hasAny(uint64_t granule) const { return getFirst(granule) != kNone; }
   /// The last access of the granule, of those that conflict with `access`, that
@@ -98,35 +75,118 @@ public:
   /// Adds an access, all that it conflicts with being ordered before it. Of
   /// many blocks that read the same, the first and the last are remembered.
   void add(uint64_t granule, const PastAccess &access);
-
-  /// What the value at an address tells other blocks.
-  OtherBlocks &getReleased(const void *atomic) { return released[atomic]; }
+  /// Adds accesses that all of these are ordered before.
+  void add(const PastAccesses &later);
 
 private:
   static constexpr uint32_t kNone = ~uint32_t{0};
   using Page = std::array<uint32_t, GranuleTable::kPageGranules>;
 
   uint32_t getFirst(uint64_t granule) const {
-    const Page *page = findPage(granule / GranuleTable::kPageGranules);
-    return page ? (*page)[granule % GranuleTable::kPageGranules] : kNone;
+    auto page = pages.find(granule / GranuleTable::kPageGranules);
+    return page == pages.end()
+               ? kNone
+               : page->second[granule % GranuleTable::kPageGranules];
   }
-  const Page *findPage(uint64_t number) const;
-  Page &getPage(uint64_t number);
-  void addChanged(uintptr_t address);
   void strip(uint32_t &head, uint16_t mask);
 
+  std::unordered_map<uint64_t, Page> pages;
+  std::vector<PastAccess> accesses;
+};
+
+/// What the blocks of a launch know of each other. Blocks run at once, but take
+/// turns here, in the order of their numbers: one has its turn when all before
+/// it have ended. It takes it with its first atomic access of global memory, or
+/// at its end. So everything is as if the blocks ran one after the other,
+/// whatever the number of cores.
+///
+/// A programmatic launch goes on where the launch before it stops: its blocks
+/// are numbered behind the ones of that, whose accesses they know of behind
+/// `griddepcontrol.wait` only.
+class LaunchShadow {
+public:
+  /// `before` is the launch before a programmatic one, or null. It may not have
+  /// ended: see `absorb`.
+  LaunchShadow(const Grid &grid, const LaunchShadow *before);
+
+  /// Whether a kernel may write the memory around an address: who reads other
+  /// memory is in nobody's way. A later launch may write any while a kernel
+  /// runs that lets it begin.
+  bool mayChange(uintptr_t address) const {
+    for (auto [begin, end] : changed)
+      if (begin <= address && address < end)
+        return true;
+    return changesAnything || startsDependents;
+  }
+
+  //===--- The launch before ---===//
+
+  /// The number of the first block.
+  uint32_t getFirstBlock() const { return firstBlock; }
+  /// The launch before has ended: takes its accesses.
+  void absorb(LaunchShadow &&before);
+  /// The accesses of the launches before; null if they don't matter, or if the
+  /// last of them has not ended.
+  const PastAccesses *getEarlier() const {
+    return earlier ? &*earlier : nullptr;
+  }
+  /// What a block knows of launches before when it begins.
+  const OtherBlocks &getKnownAtStart() const { return knownAtStart; }
+  /// The first thread of a block has executed launch_dependents: later launches
+  /// know from their beginning what it has released.
+  void addStarting(const OtherBlocks &released);
+  /// A thread waits for the launch before.
+  void noteWait() { hasWaited = true; }
+  bool hasAnyWaited() const { return hasWaited; }
+  /// Whether a block is one of the launch right before.
+  bool isOfLaunchBefore(uint32_t block) const {
+    return launches.size() > 1 && block < firstBlock &&
+           block >= launches[launches.size() - 2].firstBlock;
+  }
+  /// The kernel and the place of a block of a launch before, such as "block
+  /// (1, 0, 0) of @kernels::@append".
+  std::string describeEarlier(uint32_t block) const;
+
+  //===--- Turns ---===//
+
+  /// Waits for the turn of a block. False if one before it has failed.
+  bool waitForTurn(uint64_t block);
+  /// Ends the turn of a block, which waits for it first if it must.
+  void endTurn(uint64_t block);
+  /// A block has failed: those behind it don't matter any more.
+  void stop(uint64_t block);
+
+  //===--- Only for the block whose turn it is ---===//
+
+  PastAccesses accesses;
+
+  /// What the value at an address tells other blocks.
+  OtherBlocks &getReleased(const void *atomic) { return released[atomic]; }
+
+private:
+  /// A launch, from its first block on.
+  struct Numbers {
+    uint32_t firstBlock;
+    std::string kernel;
+    uint32_t blocks[3];
+  };
+
+  void addChanged(uintptr_t address);
+
   std::vector<std::pair<uintptr_t, uintptr_t>> changed;
-  bool changesAnything = false;
+  bool changesAnything = false, startsDependents = false;
+
+  /// Of this launch and the ones before it.
+  std::vector<Numbers> launches;
+  uint32_t firstBlock = 0;
+  std::optional<PastAccesses> earlier;
+  OtherBlocks knownAtStart, knownByDependents;
+  std::atomic<bool> hasWaited{false};
 
   std::mutex mutex;
   std::condition_variable isNext;
   uint64_t turn = 0, firstFailed = ~uint64_t{0};
 
-  std::unordered_map<uint64_t, Page> pages;
-  /// The page that was looked for last, null if it isn't there.
-  mutable uint64_t lastNumber = ~uint64_t{0};
-  mutable const Page *lastPage = nullptr;
-  std::vector<PastAccess> accesses;
   std::unordered_map<const void *, OtherBlocks> released;
 };
 

@@ -73,16 +73,17 @@ const OtherBlocks::Known *OtherBlocks::find(uint32_t block) const {
 
 bool OtherBlocks::knows(uint32_t block, uint32_t who, uint32_t clock) const {
   const Known *known = find(block);
-  return known && clock <= known->seen.get(who);
+  return block < end || (known && clock <= known->seen.get(who));
 }
 
 bool OtherBlocks::hasFenced(uint32_t block, uint32_t who,
                             uint32_t clock) const {
   const Known *known = find(block);
-  return known && clock <= known->fenced.get(who);
+  return block < end || (known && clock <= known->fenced.get(who));
 }
 
 void OtherBlocks::join(const OtherBlocks &other) {
+  end = std::max(end, other.end);
   if (!other.chunks || chunks == other.chunks)
     return;
   if (!chunks) {
@@ -148,7 +149,7 @@ void OtherBlocks::fenceProxy() {
 // Order
 //===----------------------------------------------------------------------===//
 
-void Order::begin(uint32_t count) {
+void Order::begin(uint32_t count, const OtherBlocks &known) {
   ++run;
   numThreads = count;
   numBarriers = 0;
@@ -158,9 +159,17 @@ void Order::begin(uint32_t count) {
   for (std::vector<uint32_t> &fenced : fencedForAll)
     fenced.assign(count, 0);
   fences.clear();
-  hasOthers = false;
+  hasOthers = !known.isEmpty();
+  if (hasOthers)
+    for (State &state : states)
+      state.others = known;
   lastSeen = {};
   lastFenced = {};
+}
+
+void Order::acquireAllBelow(uint32_t thread, uint32_t block) {
+  states[thread].others.addAllBelow(block);
+  hasOthers = true;
 }
 
 bool Order::hasFenced(Space space, uint32_t thread, uint32_t who,

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_EMULATOR_RUNTIME_ORDER_H
 #define KVCACHE_LIB_EMULATOR_RUNTIME_ORDER_H
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -48,13 +49,16 @@ private:
 /// them.
 class OtherBlocks {
 public:
-  bool isEmpty() const { return !chunks; }
+  bool isEmpty() const { return !chunks && end == 0; }
   bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
   bool hasFenced(uint32_t block, uint32_t who, uint32_t clock) const;
   void join(const OtherBlocks &other);
   void add(uint32_t block, const Clocks &seen, const Clocks &fenced);
   /// Makes all that is known visible to copies.
   void fenceProxy();
+  /// Adds all that the blocks with lower numbers did, visible to copies as
+  /// well.
+  void addAllBelow(uint32_t block) { end = std::max(end, block); }
 
 private:
   struct Known {
@@ -67,6 +71,8 @@ private:
   const Known *find(uint32_t block) const;
 
   std::shared_ptr<const Chunks> chunks;
+  /// All is known of the blocks below.
+  uint32_t end = 0;
 };
 
 /// Memory that a proxy fence is for.
@@ -112,7 +118,10 @@ struct Ordering {
 /// only, and threads that learn the same share a vector.
 class Order {
 public:
-  void begin(uint32_t numThreads);
+  /// All threads know what is in `known`.
+  void begin(uint32_t numThreads, const OtherBlocks &known);
+  /// The thread learns all that the blocks with lower numbers did.
+  void acquireAllBelow(uint32_t thread, uint32_t block);
 
   uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
 

@@ -24,12 +24,13 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
   launch = shadow;
   number = blockNumber;
   hasTurn = false;
+  isAhead = block.getGrid().isAhead;
   global.reset();
   rewrites.clear();
   poison = {};
   origins.clear();
   stored.clear();
-  order.begin(numThreads);
+  order.begin(numThreads, launch ? launch->getKnownAtStart() : OtherBlocks());
   pool.reset();
   atomics.clear();
   copies.clear();
@@ -203,8 +204,10 @@ void Sanitizer::touch(const Access &access) {
                    checkGranule(access, granule, index, mask);
                    if (access.isInvariant)
                      checkInvariant(access, index, mask);
+                   if (access.isGlobal && launch && launch->getEarlier())
+                     checkPast(access, index, mask, *launch->getEarlier());
                    if (access.isGlobal && hasTurn)
-                     checkPast(access, index, mask);
+                     checkPast(access, index, mask, launch->accesses);
                    note(access, granule, mask);
                  });
 }
@@ -272,12 +275,12 @@ OtherBlocks *Sanitizer::getReleasedForDevice(const void *pointer,
   return &launch->getReleased(pointer);
 }
 
-void Sanitizer::acquireAtomic(Thread &thread, const void *pointer,
-                              uint32_t flags) {
+void Sanitizer::acquireAtomic(Thread &thread, const KVCacheSite *site,
+                              const void *pointer, uint32_t flags) {
   if (!isOn)
     return;
   if (!block.isShared(pointer))
-    takeTurn();
+    takeTurn(thread, site);
   if (flags & KVCacheAccessRead)
     order.acquireAtomic(thread.index, getReleased(pointer).knowledge,
                         getReleasedForDevice(pointer, flags),
@@ -301,18 +304,42 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
   }
   if (isStore)
     released.writer = thread.index;
-  order.releaseAtomic(thread.index, number, released.knowledge, forDevice,
-                      getOrdering(flags));
+  order.releaseAtomic(thread.index, launch ? getId() : 0, released.knowledge,
+                      forDevice, getOrdering(flags));
 }
 
 void Sanitizer::fence(Thread &thread, uint32_t flags) {
   if (isOn)
-    order.fence(thread.index, number, getOrdering(flags));
+    order.fence(thread.index, launch ? getId() : 0, getOrdering(flags));
 }
 
 void Sanitizer::fenceProxy(Thread &thread, Space space) {
   if (isOn)
     order.fenceProxy(thread.index, space);
+}
+
+//===----------------------------------------------------------------------===//
+// The launch before
+//===----------------------------------------------------------------------===//
+
+void Sanitizer::acquireEarlier(Thread &thread) {
+  if (!isOn || !launch)
+    return;
+  launch->noteWait();
+  order.acquireAllBelow(thread.index, launch->getFirstBlock());
+}
+
+/// Like a relaxed store: it tells what the thread knew at its last fence.
+void Sanitizer::startDependents(Thread &thread) {
+  if (!isOn || !launch)
+    return;
+  Knowledge ofBlock;
+  OtherBlocks released;
+  order.releaseAtomic(thread.index, getId(), ofBlock, &released,
+                      {/*acquires=*/false, /*releases=*/false,
+                       /*isOfDevice=*/true});
+  if (!released.isEmpty())
+    launch->addStarting(released);
 }
 
 //===----------------------------------------------------------------------===//

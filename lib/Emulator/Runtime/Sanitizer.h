@@ -95,7 +95,8 @@ public:
   /// Around an atomic access of shared or global memory, with the flags of
   /// `kvcacheEmulatorAccess`: the thread learns what the value carries that it
   /// reads, and what it knows goes with the value that it writes.
-  void acquireAtomic(Thread &thread, const void *pointer, uint32_t flags);
+  void acquireAtomic(Thread &thread, const KVCacheSite *site,
+                     const void *pointer, uint32_t flags);
   void releaseAtomic(Thread &thread, const void *pointer, uint32_t flags);
   /// Orders accesses around atomic ones, by flags likewise.
   void fence(Thread &thread, uint32_t flags);
@@ -103,6 +104,17 @@ public:
   /// (fence.proxy.async). Between blocks, any fence for global memory of one
   /// before is taken for the right one.
   void fenceProxy(Thread &thread, Space space);
+
+  //===--- The launch before a programmatic one ---===//
+
+  /// The thread has waited for the launch before (griddepcontrol.wait), and
+  /// knows what that did.
+  void acquireEarlier(Thread &thread);
+  /// Later launches may begin; the thread is the first of the block to say so.
+  void startDependents(Thread &thread);
+  /// The launch before has ended since the block began. Returns what the block
+  /// has done until now in conflict with it.
+  std::optional<std::string> checkAhead();
 
   //===--- Copies ---===//
 
@@ -267,11 +279,17 @@ private:
       finishRewrites();
   }
   void finishRewrites();
-  void checkPast(const Access &access, uint64_t index, uint16_t mask) const;
-  void takeTurn();
+  void checkPast(const Access &access, uint64_t index, uint16_t mask,
+                 const PastAccesses &accesses) const;
+  void takeTurn(const Thread &thread, const KVCacheSite *site);
   template <typename Visitor> void forEachGlobal(Visitor visit) const;
   PastAccess getPast(const Cell &cell, bool isAtomic) const;
+  template <typename Predicate>
+  std::optional<std::string> findConflict(const PastAccesses &accesses,
+                                          Predicate isKnown) const;
   std::optional<std::string> findConflict() const;
+  /// The number of the block among those of launches that overlap.
+  uint32_t getId() const { return launch->getFirstBlock() + number; }
   void tellLaunch();
 
   Copy addCopy(const CopyState &state);
@@ -305,6 +323,9 @@ private:
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
+  /// Whether the block began before the launch before had ended, and has not
+  /// been compared with it yet.
+  bool isAhead = false;
   GranuleTable global;
   std::vector<Rewrite> rewrites;
   /// Of the access that is looked at.

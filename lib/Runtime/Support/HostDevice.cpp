@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the C ABI that does not need a device: functions run
-// synchronously, and a descriptor is plain bytes.
+// The part of the C ABI that does not need a device: a stream is a number, and
+// a descriptor is plain bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@ int32_t kvcacheStreamCreate(void **stream) {
   return kSuccess;
 }
 
-int32_t kvcacheStreamDestroy(void *) { return kSuccess; }
+int32_t kvcacheStreamDestroy(void *) { return finishWork(); }
 
-int32_t kvcacheStreamSynchronize(void *) { return kSuccess; }
+int32_t kvcacheStreamSynchronize(void *) { return finishWork(); }
 
 static thread_local void *scopeStream = nullptr;
 

@@ -102,6 +102,8 @@ int32_t kvcacheModuleLoad(const KVCacheBinary *binary, void **module) {
 
 int32_t kvcacheModuleUnload(const KVCacheBinary *) { return kSuccess; }
 
+int32_t runtime::finishWork() { return kSuccess; }
+
 int32_t kvcacheLaunch(void *module, const char *kernel,
                       const KVCacheLaunch *launch, void **params,
                       const int64_t *paramBytes, int64_t numParams) {

@@ -420,7 +420,9 @@ static bool compare(Block &block, uint64_t seed) {
   grid.sharedVariables =
       SharedVariables(kernel, kNumBytes, /*hasRedZones=*/true);
   const uint32_t place[3] = {};
-  std::optional<std::string> error = block.run(grid, place);
+  block.begin(grid, place);
+  block.goOn();
+  std::optional<std::string> error = block.finish();
 
   size_t wanted = program.getSteps().size() - program.isWrong;
   if (program.numRun == wanted && error.has_value() == program.isWrong)

@@ -217,6 +217,7 @@ const Emulator *fake::getEmulator() {
           dlsym(library, name));
     };
     find(found->launch, "kvcacheLaunch");
+    find(found->synchronize, "kvcacheStreamSynchronize");
     find(found->load, "kvcacheModuleLoad");
     find(found->allocate, "kvcacheMemAlloc");
     find(found->free, "kvcacheMemFree");

@@ -152,6 +152,7 @@ struct TensorMap {
 struct Emulator {
   int32_t (*launch)(void *, const char *, const Launch *, void **,
                     const int64_t *, int64_t);
+  int32_t (*synchronize)(void *);
   int32_t (*load)(const void *, void **);
   int32_t (*allocate)(int64_t, void **);
   int32_t (*free)(void *);

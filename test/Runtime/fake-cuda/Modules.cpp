@@ -265,8 +265,10 @@ static void run(const Function &kernel, const Launch &launch,
     values.push_back(param.bytes);
   std::vector<int64_t> sizes(kernel.paramBytes.begin(),
                              kernel.paramBytes.end());
+  // The launch may have stopped where later ones may begin.
   if (!emulator->launch(module, kernel.name.c_str(), &launch, values.data(),
-                        sizes.data(), static_cast<int64_t>(sizes.size())))
+                        sizes.data(), static_cast<int64_t>(sizes.size())) &&
+      !emulator->synchronize(launch.stream))
     return;
   std::string message = emulator->getLastError();
   bool isAssertion = message.find("fails an assertion") != std::string::npos;

@@ -1,0 +1,251 @@
+//===- Launch.cpp - A launch over the cores -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Launch.h"
+#include "Block.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <random>
+#include <system_error>
+#include <thread>
+
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::emulator;
+
+namespace {
+
+/// Blocks keep their stacks from one launch to the next.
+class BlockPool {
+public:
+  std::unique_ptr<Block> take() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (blocks.empty())
+      return std::make_unique<Block>();
+    std::unique_ptr<Block> block = std::move(blocks.back());
+    blocks.pop_back();
+    return block;
+  }
+
+  void giveBack(std::unique_ptr<Block> block) {
+    std::lock_guard<std::mutex> lock(mutex);
+    blocks.push_back(std::move(block));
+  }
+
+private:
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Block>> blocks;
+};
+
+/// Never destroyed: a launch may be running when the process ends.
+BlockPool &getPool() {
+  static BlockPool &pool = *new BlockPool;
+  return pool;
+}
+
+/// Begins with a block by its number.
+void begin(const Grid &grid, std::unique_ptr<Block> &block, uint64_t index) {
+  uint64_t row = index / grid.blocks[0];
+  const uint32_t place[3] = {static_cast<uint32_t>(index % grid.blocks[0]),
+                             static_cast<uint32_t>(row % grid.blocks[1]),
+                             static_cast<uint32_t>(row / grid.blocks[1])};
+  if (!block)
+    block = getPool().take();
+  block->begin(grid, place);
+}
+
+/// What the workers of a launch share.
+class Work {
+public:
+  /// The blocks from `first` on.
+  Work(const Grid &grid, uint64_t first) : grid(grid), next(first) {}
+
+  void run() {
+    std::unique_ptr<Block> block;
+    // Blocks that come before one with an error still run, so that the error
+    // that is reported is always the same.
+    while (std::optional<uint64_t> index = takeNext())
+      runOne(*index, [&] {
+        begin(grid, block, *index);
+        return goOnAndFinish(block);
+      });
+    if (block)
+      getPool().giveBack(std::move(block));
+  }
+
+  /// Goes on with a block that has begun.
+  void goOn(std::unique_ptr<Block> &block, uint64_t index) {
+    runOne(index, [&] { return goOnAndFinish(block); });
+  }
+
+  std::optional<std::string> takeError() { return std::move(error); }
+  std::unique_ptr<Block> takeStopped() { return std::move(stopped); }
+
+private:
+  /// The next block; none if there is none, or none that matters any more. One
+  /// that is not run has had its turn.
+  std::optional<uint64_t> takeNext() {
+    uint64_t index = next++;
+    if (index < end && !isInterrupted())
+      return index;
+    if (grid.shadow && index < grid.numBlocks())
+      grid.shadow->endTurn(index);
+    return std::nullopt;
+  }
+
+  /// Takes the block if it stops.
+  std::optional<std::string> goOnAndFinish(std::unique_ptr<Block> &block) {
+    if (block->goOn())
+      return block->finish();
+    stopped = std::move(block);
+    return std::nullopt;
+  }
+
+  void runOne(uint64_t index,
+              const std::function<std::optional<std::string>()> &goOn) {
+    std::optional<std::string> error;
+    try {
+      error = goOn();
+    } catch (const std::bad_alloc &) {
+      error = "out of memory for a block of " +
+              std::to_string(grid.numThreads()) + " threads with " +
+              std::to_string(grid.sharedBytes) + " bytes of shared memory";
+    }
+    if (error)
+      note(index, *error);
+    bool hasStopped = index + 1 == grid.numBlocks() && stopped;
+    if (grid.shadow && !hasStopped)
+      grid.shadow->endTurn(index);
+  }
+
+  void note(uint64_t index, const std::string &message) {
+    if (grid.shadow)
+      grid.shadow->stop(index);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (index >= end)
+      return;
+    end = index;
+    error = message;
+  }
+
+  const Grid &grid;
+  std::atomic<uint64_t> next, end{grid.numBlocks()};
+  std::mutex mutex;
+  std::optional<std::string> error;
+  /// Only the last block stops.
+  std::unique_ptr<Block> stopped;
+};
+
+} // namespace
+
+/// Starts threads of the host that help, or fewer if there are no more.
+static std::vector<std::thread> startWorkers(uint64_t count,
+                                             const std::function<void()> &run) {
+  std::vector<std::thread> workers;
+  try {
+    for (uint64_t i = 0; i < count; ++i)
+      workers.emplace_back(run);
+  } catch (const std::system_error &) {
+  }
+  return workers;
+}
+
+Launch::Launch(const Grid &given) : grid(given) {
+  for (int64_t i = 0; i < grid.kernel->numParams; ++i) {
+    int64_t bytes = grid.kernel->paramBytes[i];
+    values.push_back(std::make_unique<std::byte[]>(bytes));
+    std::memcpy(values.back().get(), given.params[i], bytes);
+    params.push_back(values.back().get());
+  }
+  grid.params = params.data();
+  grid.meter = &meter;
+  grid.stopsForDependents = grid.kernel->startsDependents;
+}
+
+Launch::~Launch() {
+  if (stopped)
+    getPool().giveBack(std::move(stopped));
+}
+
+/// Runs blocks until they wait for the launch before: how many, the seed says.
+std::vector<std::unique_ptr<Block>> Launch::runAhead() {
+  constexpr uint64_t mostBlocks = 4;
+  std::mt19937_64 random(grid.seed);
+  uint64_t count = grid.seed ? random() % (mostBlocks + 1) : 1;
+  std::vector<std::unique_ptr<Block>> blocks(std::min(count, grid.numBlocks()));
+  grid.isAhead = true;
+  for (size_t index = 0; index < blocks.size(); ++index) {
+    begin(grid, blocks[index], index);
+    blocks[index]->goOn();
+  }
+  grid.isAhead = false;
+  return blocks;
+}
+
+std::optional<std::string> Launch::runBlocks(Launch *before) {
+  std::vector<std::unique_ptr<Block>> ahead;
+  if (before && before->stopped)
+    ahead = runAhead();
+  if (before) {
+    if (std::optional<std::string> error = before->finish())
+      return "in the launch of " + before->grid.name + " before: " + *error;
+    if (shadow && before->shadow)
+      shadow->absorb(std::move(*before->shadow));
+  }
+  Work work(grid, ahead.size());
+  for (size_t index = 0; index < ahead.size(); ++index) {
+    work.goOn(ahead[index], index);
+    if (ahead[index])
+      getPool().giveBack(std::move(ahead[index]));
+  }
+  auto runWorker = [&] { work.run(); };
+  std::vector<std::thread> workers =
+      startWorkers(std::min(grid.numWorkers, grid.numBlocks()) - 1, runWorker);
+  runWorker();
+  for (std::thread &worker : workers)
+    worker.join();
+  stopped = work.takeStopped();
+  return work.takeError();
+}
+
+std::optional<std::string> Launch::end(std::optional<std::string> error) {
+  if (!error && isInterrupted())
+    error = "is interrupted (SIGINT)";
+  if (!error && shadow && grid.isProgrammatic && !shadow->hasAnyWaited())
+    error = std::string(grid.kernel->site.location) + ": kernel " + grid.name +
+            " has a programmatic launch, and none of its threads waits for "
+            "the launch before (griddepcontrol.wait): later launches may "
+            "begin before that has ended";
+  if (grid.module->isMetered)
+    meter.finish(grid);
+  return error;
+}
+
+std::optional<std::string> Launch::run(Launch *before) {
+  InterruptScope scope;
+  if (grid.module->isSanitized)
+    grid.shadow = &shadow.emplace(
+        grid, before && before->shadow ? &*before->shadow : nullptr);
+  std::optional<std::string> error = runBlocks(before);
+  return stopped && !error ? std::nullopt : end(std::move(error));
+}
+
+std::optional<std::string> Launch::finish() {
+  if (!stopped)
+    return std::nullopt;
+  InterruptScope scope;
+  Work work(grid, grid.numBlocks());
+  std::unique_ptr<Block> block = std::move(stopped);
+  work.goOn(block, grid.numBlocks() - 1);
+  getPool().giveBack(std::move(block));
+  return end(work.takeError());
+}
