@@ -45,7 +45,8 @@ static constexpr StringLiteral kPasses[] = {
     "kvcache-bounds-checks,kvcache-to-emulator{chip=sm_100a meter=1}",
     "kvcache-hoist-lookups,canonicalize,kvcache-hoist-lookups",
     "convert-kvcache-to-memref",
-    "convert-kvcache-to-memref,canonicalize,cse,kvcache-split-addresses",
+    "kvcache-check-input,convert-kvcache-to-memref,canonicalize,cse,"
+    "kvcache-split-addresses",
     "kvcache-expand-copies,convert-kvcache-to-memref",
     "kvcache-name-kernel-args,kvcache-attach-targets{chip=sm_90a},kvcache-"
     "expand-copies",
