@@ -102,6 +102,9 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   targets.chips.assign(options.chips.begin(), options.chips.end());
   targets.optLevel = options.optLevel;
   pm.addPass(createAttachTargets(targets));
+  OverlapLaunchesOptions overlap;
+  overlap.enable = options.overlapLaunches;
+  pm.addPass(createOverlapLaunches(overlap));
   // Instructions that authors write by hand are checked before the verifier
   // sees them, those that ops of the GPU and NVGPU dialects become further
   // down.
@@ -124,13 +127,14 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   addNVVMLowering(pm.nest<gpu::GPUModuleOp>(), options.makeInlinePTX);
 }
 
-void kvcache::addLaunchLowering(OpPassManager &pm, bool tvmFFI) {
+void kvcache::addLaunchLowering(OpPassManager &pm, bool tvmFFI,
+                                bool callerWaits) {
   PrepareHostOptions prepare;
   prepare.hasDevice = true;
   prepare.cWrappers = !tvmFFI;
   pm.addPass(createPrepareHost(prepare));
   LowerLaunchesOptions lower;
-  lower.callerWaits = tvmFFI;
+  lower.callerWaits = callerWaits;
   pm.addPass(createLowerLaunches(lower));
   pm.addPass(createShareWithHost());
   addHostLowering(pm);

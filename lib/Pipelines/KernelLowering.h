@@ -18,6 +18,7 @@ struct KernelLowering {
   llvm::ArrayRef<std::string> chips;
   int optLevel = 3;
   bool noAlias = true;
+  bool overlapLaunches = true;
   /// Whether what LLVM has no intrinsic for becomes inline PTX; otherwise ops
   /// of NVVM are left.
   bool makeInlinePTX = true;
@@ -28,9 +29,9 @@ struct KernelLowering {
 void addKernelLowering(OpPassManager &pm, const KernelLowering &options);
 
 /// Adds the passes that turn launches of compiled kernels, and the host code
-/// around them, into LLVM. Public functions have C wrappers, and wait for their
-/// launches; those for TVM-FFI leave both to the callers.
-void addLaunchLowering(OpPassManager &pm, bool tvmFFI);
+/// around them, into LLVM. Public functions have C wrappers, unless those for
+/// TVM-FFI are there, and wait for their launches, unless the caller does.
+void addLaunchLowering(OpPassManager &pm, bool tvmFFI, bool callerWaits);
 
 } // namespace mlir::kvcache
 

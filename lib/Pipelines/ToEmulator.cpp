@@ -23,11 +23,13 @@ void kvcache::buildToEmulatorPipeline(OpPassManager &pm,
   }
   KernelLowering kernels;
   kernels.chips = options.chips;
+  kernels.overlapLaunches = options.overlapLaunches;
   kernels.makeInlinePTX = false;
   addKernelLowering(pm, kernels);
   ConvertNVVMToEmulatorOptions convert;
   convert.sanitize = options.sanitize;
   convert.meter = options.meter;
   pm.addPass(createConvertNVVMToEmulator(convert));
-  addLaunchLowering(pm, options.tvmFFI);
+  // Nobody else waits for an emulator.
+  addLaunchLowering(pm, options.tvmFFI, /*callerWaits=*/false);
 }

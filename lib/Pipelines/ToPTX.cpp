@@ -24,6 +24,7 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   }
   KernelLowering kernels;
   kernels.chips = options.chips;
+  kernels.overlapLaunches = options.overlapLaunches;
   kernels.optLevel = options.optLevel;
   kernels.noAlias = options.noAlias;
   addKernelLowering(pm, kernels);
@@ -37,5 +38,5 @@ void kvcache::buildToPTXPipeline(OpPassManager &pm,
   serialize.toolkit = options.toolkit;
   pm.addPass(createSerializeKernels(serialize));
   if (options.host)
-    addLaunchLowering(pm, options.tvmFFI);
+    addLaunchLowering(pm, options.tvmFFI, /*callerWaits=*/options.tvmFFI);
 }

@@ -12,10 +12,13 @@
 // CHECK-LABEL: func.func @copy_pages(
 // CHECK:         scf.parallel
 // GPU:             scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c8{{.*}}, %c16{{.*}})
+// GPU-NEXT:          nvvm.griddepcontrol wait {kvcache.programmatic}
+// GPU-NEXT:          nvvm.griddepcontrol launch_dependents {kvcache.programmatic}
 // GPU:               kvcache.load %{{.*}} page %{{.*}} -> vector<8xbf16>
 // GPU:               kvcache.load %{{.*}} page %{{.*}} -> vector<8xbf16>
 // GPU:               kvcache.store
 // GPU:               kvcache.store
+// CPU-NOT:         griddepcontrol
 // CPU-NOT:         scf.parallel
 // CPU:             kvcache.load %{{.*}} page %{{.*}} -> vector<64xbf16>
 func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {

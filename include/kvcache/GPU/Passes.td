@@ -64,6 +64,29 @@ def AttachTargets : Pass<"kvcache-attach-targets", "::mlir::ModuleOp"> {
   ];
 }
 
+def OverlapLaunches : Pass<"kvcache-overlap-launches", "::mlir::ModuleOp"> {
+  let summary = "Let the kernels of expanded ops begin before earlier launches end";
+  let description = [{
+    `kvcache-expand-ops` begins each kernel with `nvvm.griddepcontrol wait` and
+    `launch_dependents`, both with the attribute `kvcache.programmatic`. If all
+    chips of the kernel are sm_90 or newer, this pass makes its launches
+    programmatic: blocks start while earlier launches of the stream end, and
+    wait for them before their first access of memory. Otherwise, or with
+    `enable=false`, it erases these ops. Other kernels and launches stay as they
+    are.
+
+    Run it behind `kvcache-attach-targets`.
+  }];
+  let options = [
+    Option<"enable", "enable", "bool", /*default=*/"true",
+           "Make the launches programmatic where all chips can">
+  ];
+  let statistics = [
+    Statistic<"numOverlapped", "num-overlapped",
+              "Number of launches that are programmatic">
+  ];
+}
+
 def FlattenKernelArgs : Pass<"kvcache-flatten-kernel-args",
                              "::mlir::ModuleOp"> {
   let summary = "Flatten memref arguments of kernels to pointers and sizes";

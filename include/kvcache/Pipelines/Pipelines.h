@@ -35,6 +35,12 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
       llvm::cl::desc(
           "Assume that distinct pointers of a kernel do not overlap"),
       llvm::cl::init(true)};
+  Option<bool> overlapLaunches{
+      *this, "overlap-launches",
+      llvm::cl::desc("Let the kernels of ops on whole caches begin before "
+                     "earlier launches of the stream have ended, from sm_90 "
+                     "on"),
+      llvm::cl::init(true)};
   Option<bool> host{
       *this, "host",
       llvm::cl::desc("Also lower host code to LLVM, with calls to the C "
@@ -66,6 +72,12 @@ struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
       *this, "chip",
       llvm::cl::desc("The chips to emulate for a gpu.module without "
                      "#nvvm.target, such as sm_90a")};
+  Option<bool> overlapLaunches{
+      *this, "overlap-launches",
+      llvm::cl::desc("Let the kernels of ops on whole caches begin before "
+                     "earlier launches of the stream have ended, from sm_90 "
+                     "on"),
+      llvm::cl::init(true)};
   Option<bool> sanitize{
       *this, "sanitize",
       llvm::cl::desc("Check memory accesses: bounds, order and "

@@ -38,6 +38,8 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     `merge_states` and `remap_rows` by parallel loops: an outer one, which
     becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
     its block. Without, the inner loops are sequential, and their vectors wider.
+    A block begins with `nvvm.griddepcontrol wait` and `launch_dependents`, which
+    `kvcache-overlap-launches` keeps or erases.
     `workspace_size` becomes a product. Operands are memrefs;
     `one-shot-bufferize` makes them of tensors before this pass. `checks` inserts
     a `kvcache.check` of what accesses do not tell `kvcache-bounds-checks`: that

@@ -8,9 +8,11 @@
 
 #include "Frame.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -58,13 +60,29 @@ void Frame::checkSize(StringRef what, const Size &size,
                   add(dim(most.memref, most.position), index(1)), text);
 }
 
+/// Kernels wait for earlier launches before they access memory, and let later
+/// ones begin at once: those wait as well. `kvcache-overlap-launches` decides
+/// whether they overlap.
+void Frame::orderLaunches() const {
+  for (NVVM::GridDepActionKind kind :
+       {NVVM::GridDepActionKind::wait,
+        NVVM::GridDepActionKind::launch_dependents}) {
+    auto control = NVVM::GriddepcontrolOp::create(builder, loc, kind);
+    control->setAttr(KVCacheDialect::kProgrammaticAttr, builder.getUnitAttr());
+  }
+}
+
 void Frame::forThreads(ArrayRef<int64_t> sizes,
                        function_ref<void(ValueRange)> body) const {
   SmallVector<Value> ends;
   for (int64_t size : sizes)
     ends.push_back(index(size));
   if (isGPU)
-    return forBlocks(ends, SmallVector<int64_t>(sizes.size(), 1), body);
+    return forBlocks(ends, SmallVector<int64_t>(sizes.size(), 1),
+                     [&](ValueRange ids) {
+                       orderLaunches();
+                       body(ids);
+                     });
   SmallVector<Value> ids;
   std::function<void()> nest = [&] {
     if (ids.size() == sizes.size())

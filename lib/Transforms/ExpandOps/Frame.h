@@ -81,6 +81,9 @@ public:
   const bool isGPU;
   /// Whether what accesses can't tell is checked.
   const bool hasChecks;
+
+private:
+  void orderLaunches() const;
 };
 
 /// Runs `body` if the condition is not null and holds, or is null.

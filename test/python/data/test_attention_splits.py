@@ -187,8 +187,8 @@ def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
         make_params(format_, 8, 128), 8 * group, dtype="bf16", split_tokens=256
     )
     (kernel,) = attend.compile("sm_90a").kernels.values()
-    assert ("ld.global.cs.nc.v" in kernel.ptx) == is_once
-    assert "ld.global.cs.nc.b32" not in kernel.ptx
+    assert ("ld.global.cs.v" in kernel.ptx) == is_once
+    assert "ld.global.cs.b32" not in kernel.ptx
 
 
 @pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])

@@ -45,9 +45,17 @@ def make_step(rng):
 
 
 @pytest.mark.parametrize(
-    "target", ["cpu", "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
+    ("target", "seed"),
+    [
+        ("cpu", 0),
+        ("emulator:sm_80", 0),
+        *(("emulator:sm_90a", seed) for seed in (0, 1, 8)),
+        ("emulator:sm_100a", 6),
+    ],
 )
-def test_a_decode_step_on_tensors(bufferized, target):
+def test_a_decode_step_on_tensors(bufferized, target, seed, monkeypatch):
+    """Launches overlap from sm_90 on, as the seed says."""
+    monkeypatch.setenv("KVCACHE_EMULATOR_SEED", str(seed))
     rng = np.random.default_rng(0)
     manager, inputs = make_step(rng)
     before = manager.blocks[0].copy()
@@ -76,3 +84,24 @@ def test_a_decode_step_on_tensors(bufferized, target):
     np.testing.assert_array_equal(out, wanted_out)
     np.testing.assert_array_equal(after, manager.blocks[0])
     assert (after != before).any() and out.any()
+
+
+@pytest.mark.parametrize("control", ["wait", "launch_dependents"])
+def test_launches_that_overlap_and_do_not_wait_are_found(bufferized, control):
+    expanded = run_passes(bufferized, "kvcache-expand-ops{for-gpu=1}")
+    op = f"nvvm.griddepcontrol  {control} {{kvcache.programmatic}}"
+    before, behind = expanded.rsplit(op, 1)
+    assert op in before
+    manager, inputs = make_step(np.random.default_rng(0))
+    total = len(inputs.tokens)
+    q, out = (np.zeros((total, 32, 128), ml_dtypes.bfloat16) for _ in range(2))
+    kv = np.zeros((total, 16, 128), ml_dtypes.bfloat16)
+    rope = np.zeros((64, 128), np.float32)
+    args = (q, kv, inputs.row_offsets.view(np.int32), rope, 0.1, out)
+    step = kvcache.jit(before + behind, target="emulator:sm_90a")
+    if control == "launch_dependents":
+        return step.call("decode", *inputs.collection(0), LAYER, *args)
+    with pytest.raises(
+        kvcache.CheckError, match=r"has not waited for it \(griddepcontrol.wait\)"
+    ):
+        step.call("decode", *inputs.collection(0), LAYER, *args)
