@@ -238,6 +238,13 @@ LogicalResult AttentionOp::verify() {
   if (!obstacle.empty() && getTileRows().value_or(0) > 0)
     return emitOpError() << "expects 'tile_rows' to be 0 with " << obstacle
                          << ", got " << *getTileRows();
+  if (failed(verifyCommonSize(*this, "rows",
+                              {{getQ(), 0},
+                               {getOut(), 0},
+                               {getLse(), 0},
+                               {getMask(), 0},
+                               {getRows(), 0}})))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -257,5 +264,11 @@ LogicalResult MergeStatesOp::verify() {
   for (Value value : {getLses(), getLse()})
     if (cast<ShapedType>(value.getType()).getShape().back() != heads)
       return emitOpError() << "expects logarithms of " << heads << " heads";
+  if (failed(verifyCommonSize(*this, "parts",
+                              {{getParts(), 0}, {getLses(), 0}})) ||
+      failed(verifyCommonSize(
+          *this, "rows",
+          {{getParts(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
+    return failure();
   return verifyResults(*this);
 }

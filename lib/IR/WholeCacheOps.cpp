@@ -209,7 +209,14 @@ LogicalResult AppendOp::verify() {
   if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
                                getKeyCache())) ||
       failed(verifyStaticScale(*this, "value_scale", getValueScale(),
-                               getValueCache())))
+                               getValueCache())) ||
+      failed(verifyCommonSize(*this, "rows",
+                              {{getKeys(), 0},
+                               {getValues(), 0},
+                               {getLatentRope(), 0},
+                               {getSlots(), 0},
+                               {getPositions(), -1},
+                               {getQueries(), 0}})))
     return failure();
   return verifyResults(*this);
 }
@@ -244,6 +251,10 @@ LogicalResult GatherOp::verify() {
       failed(verifyStaticScale(*this, "value_scale", getValueScale(),
                                getValueCache())))
     return failure();
+  for (int64_t dimension = 0; dimension < rank - 2; ++dimension)
+    if (failed(verifyCommonSize(
+            *this, "rows", {{getKeys(), dimension}, {getValues(), dimension}})))
+      return failure();
   return verifyResults(*this);
 }
 
@@ -303,5 +314,8 @@ LogicalResult RemapRowsOp::verify() {
   auto ids = cast<ShapedType>(getIds().getType());
   if (tokens.getDimSize(1) != ids.getDimSize(1))
     return emitOpError("expects 'ids' to have the shape of 'tokens'");
+  if (failed(
+          verifyCommonSize(*this, "rows", {{getTokens(), 0}, {getIds(), 0}})))
+    return failure();
   return verifyResults(*this);
 }

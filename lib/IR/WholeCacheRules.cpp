@@ -71,6 +71,26 @@ LogicalResult kvcache::verifyDense(Operation *op, StringRef name, Type type,
                  succeeded(verifyPacked(op, name, type)));
 }
 
+LogicalResult
+kvcache::verifyCommonSize(Operation *op, StringRef name,
+                          ArrayRef<std::pair<Value, int64_t>> dimensions) {
+  int64_t common = ShapedType::kDynamic;
+  for (auto [value, dimension] : dimensions) {
+    if (!value)
+      continue;
+    auto type = cast<ShapedType>(value.getType());
+    int64_t size =
+        type.getDimSize(dimension < 0 ? type.getRank() - 1 : dimension);
+    if (ShapedType::isDynamic(size) || size == common)
+      continue;
+    if (!ShapedType::isDynamic(common))
+      return op->emitOpError() << "expects operands with one number of " << name
+                               << ", got " << common << " and " << size;
+    common = size;
+  }
+  return success();
+}
+
 LogicalResult kvcache::verifyResults(DestinationStyleOpInterface op) {
   SmallVector<Type> expected = getTensorTypes(ValueRange(op.getDpsInits()));
   if (!expected.empty() &&

@@ -35,6 +35,11 @@ LogicalResult verifyPacked(Operation *op, StringRef name, Type type);
 LogicalResult verifyDense(Operation *op, StringRef name, Type type,
                           int64_t heads, int64_t elements);
 
+/// Checks that values agree in a size that they have in common: each with the
+/// number of its dimension, -1 for the last one; values may be null.
+LogicalResult verifyCommonSize(Operation *op, StringRef name,
+                               ArrayRef<std::pair<Value, int64_t>> dimensions);
+
 /// Checks that results are those of the inits that are tensors.
 LogicalResult verifyResults(DestinationStyleOpInterface op);
 

@@ -19,8 +19,9 @@ include "kvcache/IR/WholeCacheOperands.td"
 //
 // Notation: sequence b has n_b = row_offsets[b + 1] - row_offsets[b] new tokens,
 // the rows from row_offsets[b] on. Rows from row_offsets[batch] on are padding.
-// Operands with a size of the same name, such as `total`, have it in common: a
-// shorter one is undefined, and an error with `kvcache-expand-ops{checks=1}`.
+// Operands with a size of the same name, such as `total`, have it in common:
+// the verifiers compare static sizes. Among others a shorter one is undefined,
+// and an error with `kvcache-expand-ops{checks=1}`.
 //
 // Builders take the operands that an op mostly has, of which those may be null
 // that are optional, and make the results. `op.getSlotsMutable().assign(slots)`

@@ -186,6 +186,44 @@ func.func @copy_pages(%cache: !collection, %pairs: memref<?x3xi32>) {
 // -----
 
 // (C1) of merge_states
+func.func @c1_rows_of_merge_states(%p: memref<1x2x1x4xf32>, %l: memref<1x2x1xf32>, %o: memref<1x1x4xf32>, %s: memref<1x1xf32>) {
+  // expected-error @below {{'kvcache.merge_states' op expects operands with one number of rows, got 2 and 1}}
+  kvcache.merge_states %p, %l outs(%o, %s) : memref<1x2x1x4xf32>, memref<1x2x1xf32>, memref<1x1x4xf32>, memref<1x1xf32>
+  return
+}
+
+// -----
+
+func.func @c1_parts_of_merge_states(%p: memref<3x?x1x4xf32>, %l: memref<2x?x1xf32>, %o: memref<?x1x4xf32>, %s: memref<?x1xf32>) {
+  // expected-error @below {{'kvcache.merge_states' op expects operands with one number of parts, got 3 and 2}}
+  kvcache.merge_states %p, %l outs(%o, %s) : memref<3x?x1x4xf32>, memref<2x?x1xf32>, memref<?x1x4xf32>, memref<?x1xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @rows_of_attention(%q: memref<3x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %o: memref<2x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op expects operands with one number of rows, got 3 and 2}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%o) : memref<3x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<2x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @rows_of_append(%k: memref<3x8x128xbf16>, %v: memref<4x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{'kvcache.append' op expects operands with one number of rows, got 3 and 4}}
+  kvcache.append %k, %v to %cache, %cache rows %n : memref<3x8x128xbf16>, memref<4x8x128xbf16>, !cache, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
 func.func @c1_merge_states(%p: memref<?x?x32x128xbf16>, %l: memref<?x?x8xf32>, %o: memref<?x32x128xbf16>, %s: memref<?x32xf32>) {
   // expected-error @below {{expects logarithms of 32 heads}}
   kvcache.merge_states %p, %l outs(%o, %s) : memref<?x?x32x128xbf16>, memref<?x?x8xf32>, memref<?x32x128xbf16>, memref<?x32xf32>
