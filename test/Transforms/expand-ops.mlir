@@ -1,6 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefixes=CHECK,GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops=checks --split-input-file | FileCheck %s --check-prefix=CHECKS
+// RUN: kvcache-opt %s --kvcache-expand-ops="checks for-gpu" --split-input-file | FileCheck %s --check-prefix=ALIGNED
 // RUN: not kvcache-opt %s --kvcache-bounds-checks --split-input-file 2>&1 | FileCheck %s --check-prefix=UNCHECKED
 
 // UNCHECKED: error: 'kvcache.copy_pages' op is checked where 'kvcache-expand-ops' has run before
@@ -60,5 +61,31 @@ func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>)
 // CHECKS:             kvcache.check %[[SLOT]] below %{{.*}}, "slot of two rows"
 func.func @slots(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>, %slots: memref<?xi64>) {
   kvcache.append %k to %keys rows %rows slots %slots : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?xi64>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 3, head_size = 12>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!rows = memref<?x3x12xbf16, strided<[?, 12, 1], offset: ?>>
+
+// Before the launch, addresses and open strides are checked: heads of 24 bytes are aligned to 8.
+// CHECKS-LABEL: func.func @alignment(
+// CHECKS-NOT:     modulo
+// ALIGNED-LABEL: func.func @alignment(
+// ALIGNED-SAME:    %[[ROWS:[a-z0-9]+]]: memref<?x3x12xbf16, strided
+// ALIGNED:         %[[ADDRESS:.*]] = llvm.ptrtoint
+// ALIGNED:         %[[BYTES:.*]] = arith.index_castui %[[ADDRESS]]
+// ALIGNED:         %[[REST:.*]] = arith.remui %[[BYTES]], %c8
+// ALIGNED:         %[[USED:.*]] = arith.select %{{.*}}, %[[REST]], %c0
+// ALIGNED:         kvcache.check %[[USED]] below %c1{{.*}}, "address of 'keys' modulo 8, which must be 0,"
+// ALIGNED:         %{{.*}}, %{{.*}}, %{{.*}}:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata %[[ROWS]]
+// ALIGNED:         arith.muli %[[STRIDES]]#0, %c2
+// ALIGNED:         kvcache.check {{.*}} "stride 0 in bytes of 'keys' modulo 8, which must be 0,"
+// ALIGNED-NOT:     modulo
+// ALIGNED:         scf.parallel
+func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
+  kvcache.append %k to %keys rows %rows : !rows, !cache, memref<?xi32>
   return
 }

@@ -45,7 +45,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     a `kvcache.check` of what accesses do not tell `kvcache-bounds-checks`: that
     dense operands have the rows, positions and sequences that they are read
     for, that no two rows of `append` have one slot, which compares each row
-    with all before it, and that the workspace of `attention` is large enough.
+    with all before it, that the workspace of `attention` is large enough, and
+    with `for-gpu`, in host code, that dense operands are as aligned as wide
+    accesses want them.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

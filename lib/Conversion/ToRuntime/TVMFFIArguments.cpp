@@ -7,10 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "TVMFFIArguments.h"
-#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/DenseOperands.h"
 #include "kvcache/IR/KVCacheDialect.h"
-#include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Runtime/TVMFFI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -136,22 +135,19 @@ static int64_t getUnit(Value value, llvm::DenseSet<Value> &seen) {
   return unit;
 }
 
-/// The bytes that addresses and open strides of dense rows are multiples of:
-/// kernels use wide accesses. 0 if no op on whole caches has such rows.
+/// The bytes that the address of a dense array, and open strides of its rows,
+/// are multiples of: kernels use wide accesses. 0 if no op on whole caches
+/// takes it.
 static int64_t getUnitOfRows(BlockArgument argument, bool isOfGPU) {
   auto type = dyn_cast<MemRefType>(argument.getType());
-  if (!type || type.getRank() < 3 || !isa<FloatType>(type.getElementType()) ||
-      type.isDynamicDim(type.getRank() - 1))
-    return 0;
-  auto isDense = [](Operation *user) {
-    return isa<AppendOp, GatherOp, AttentionOp, MergeStatesOp>(user);
+  auto isDense = [&](Operation *user) {
+    return llvm::any_of(getVectorOperands(user), [&](DenseOperand operand) {
+      return operand.value == argument;
+    });
   };
-  if (llvm::none_of(argument.getUsers(), isDense))
+  if (!type || llvm::none_of(argument.getUsers(), isDense))
     return 0;
-  int64_t element = type.getElementTypeBitWidth() / 8;
-  int64_t head = type.getShape().back() * element;
-  return isOfGPU ? std::min<int64_t>(kPromisedAlignment, head & -head)
-                 : element;
+  return isOfGPU ? getRowAlignment(type) : type.getElementTypeBitWidth() / 8;
 }
 
 void kvcache::addUses(BlockArgument argument, func::FuncOp function,

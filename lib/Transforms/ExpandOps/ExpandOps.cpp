@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandOps.h"
+#include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -59,7 +60,10 @@ private:
       return WalkResult::interrupt();
     }
     OpBuilder builder(op);
-    expand(op, Frame(builder, op.getLoc(), forGPU, checks));
+    Frame frame(builder, op.getLoc(), forGPU, checks);
+    for (DenseOperand operand : getVectorOperands(op))
+      frame.checkAlignment(operand.name, operand.value);
+    expand(op, frame);
     op.erase();
     ++numExpanded;
     return WalkResult::skip();

@@ -8,10 +8,13 @@
 
 #include "Frame.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/DenseOperands.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/QueryOps.h"
+#include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,6 +61,39 @@ void Frame::checkSize(StringRef what, const Size &size,
                                    size.name, most.name);
   CheckOp::create(builder, loc, dim(size.memref, size.position),
                   add(dim(most.memref, most.position), index(1)), text);
+}
+
+void Frame::checkAlignment(StringRef name, Value memref) const {
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t unit = getRowAlignment(type);
+  if (!isGPU || !hasChecks || unit == 1)
+    return;
+  auto check = [&](Value bytes, Value isUsed, const Twine &what) {
+    Value rest = arith::SelectOp::create(builder, loc, isUsed, rem(bytes, unit),
+                                         index(0));
+    CheckOp::create(builder, loc, rest, index(1),
+                    (what + " of '" + name + "' modulo " + Twine(unit) +
+                     ", which must be 0,")
+                        .str());
+  };
+  Value address = LLVM::PtrToIntOp::create(
+      builder, loc, builder.getI64Type(), getHostPointer(builder, loc, memref));
+  Value least = dim(memref, 0);
+  for (int64_t dimension = 1; dimension < type.getRank(); ++dimension)
+    least = min(least, dim(memref, dimension));
+  check(arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                     address),
+        below(index(0), least), "address");
+  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(builder, loc, memref);
+  for (auto [dimension, stride] : llvm::enumerate(strides))
+    if (ShapedType::isDynamic(stride) ||
+        (dimension + 1 < strides.size() &&
+         stride * getElementBytes(memref) % unit))
+      check(mul(metadata.getStrides()[dimension], getElementBytes(memref)),
+            below(index(1), dim(memref, dimension)),
+            "stride " + Twine(dimension) + " in bytes");
 }
 
 /// Kernels wait for earlier launches before they access memory, and let later

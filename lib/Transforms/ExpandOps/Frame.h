@@ -45,6 +45,10 @@ public:
   /// With checks, a size of one memref is at most one of another, if both are
   /// given. `what` says what the sizes count.
   void checkSize(StringRef what, const Size &size, const Size &most) const;
+  /// With checks on a GPU, a memref and its rows are as aligned as accesses by
+  /// vectors want them. The address of nothing and the stride of a single row
+  /// may be anything.
+  void checkAlignment(StringRef name, Value memref) const;
 
   /// Runs `body` with each index below `sizes`, the last varying fastest: on a
   /// GPU in the threads of a block, on the CPU in loops.

@@ -9,6 +9,7 @@
 #include "Heads.h"
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/DenseOperands.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/ScalesOps.h"
 
@@ -57,9 +58,7 @@ static int64_t getAlignment(const Frame &frame, MemRefType type,
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   if (!frame.isGPU)
     return bytes;
-  int64_t head = type.getShape().back() * bytes;
-  int64_t whole = count * bytes;
-  return std::min<int64_t>(16, std::min(head & -head, whole & -whole));
+  return llvm::MinAlign(getRowAlignment(type), count * bytes);
 }
 
 static SmallVector<Value> appendIndex(ValueRange indices, Value d) {

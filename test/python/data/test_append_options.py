@@ -268,6 +268,19 @@ def test_rows_that_no_operation_takes(target, make, message):
         kvcache.ops.append(params, target)(inputs, 1, make(rows), rows)
 
 
+@pytest.mark.parametrize("name", ["norm", "rope"])
+def test_weights_and_tables_of_a_chip_are_aligned(name):
+    params = kvcache.KVCacheParams("f32", 2, 32, page_size=16, total_num_layers=LAYERS)
+    inputs, rows = make_inputs(params, dtype=np.float32), np.ones((TOTAL, 2, 32), np.float32)
+    shape = (32,) if name == "norm" else (64, 32)
+    array = np.ones(np.prod(shape) + 1, np.float32)[1:].reshape(shape)
+    kvcache.ops.append(params, CPU, **{name: 32})(inputs, 1, rows, rows, **{name: array})
+    with pytest.raises(ValueError, match=f"'{name}'.* data at a multiple of 16 bytes"):
+        kvcache.ops.append(params, "emulator:sm_80", **{name: 32})(
+            inputs, 1, rows, rows, **{name: array}
+        )
+
+
 @pytest.mark.parametrize("name", ["f8E4M3FN", "f4E2M1FN"])
 def test_append_with_norm_and_scales(name):
     """A norm with weights of one and rows of mean square one changes no bit."""
