@@ -30,6 +30,28 @@ func.func @copy_pages(%cache: !collection, %pairs: memref<?x2xi32>) {
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+!collection = !kvcache.paged_collection<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 128>
+
+// One more block copies the scales of a page: 32 of 64 threads four of them each.
+// CHECK-LABEL: func.func @copy_scales(
+// GPU:           scf.parallel
+// GPU:             scf.if %{{.*}} {
+// GPU:               kvcache.load_quantized
+// GPU:               kvcache.store %
+// GPU-NOT:           store_scale
+// GPU:             } else {
+// GPU:               memref.reinterpret_cast %{{.*}} sizes: [%{{.*}}, %{{.*}}], strides: [%{{.*}}, 1]
+// GPU-COUNT-2:       vector.load %{{.*}} {alignment = 16 : i64} : {{.*}}, vector<4xf32>
+// GPU-COUNT-2:       vector.store %{{.*}} {alignment = 16 : i64} : {{.*}}, vector<4xf32>
+// CPU:             vector.load %{{.*}} {alignment = 4 : i64} : {{.*}}, vector<8xf32>
+func.func @copy_scales(%cache: !collection, %pairs: memref<?x2xi32>) {
+  kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
 
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.

@@ -9,57 +9,211 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 
+#include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/QueryOps.h"
+#include "kvcache/IR/ScalesOps.h"
 #include "kvcache/IR/ViewOps.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Copies the share of a thread of one token, of keys and values.
-static void copyToken(CopyPagesOp op, const Frame &frame, Value pair,
-                      Value layer, Value token, ValueRange thread,
-                      const Split &split, int64_t heads) {
-  OpBuilder &builder = frame.builder;
-  auto type = op.getCollection().getType();
-  Value from = frame.loadSigned(op.getPairs(), {pair, frame.index(0)});
-  Value to = frame.loadSigned(op.getPairs(), {pair, frame.index(1)});
-  Value isPair = frame.less(
-      frame.index(-1),
-      arith::MinSIOp::create(builder, frame.loc, from, to).getResult());
-  frame.runIf(isPair, [&] {
-    SmallVector<Value> views;
-    for (Role role : {Role::Key, Role::Value})
-      if (role == Role::Key || !type.isMLA())
-        views.push_back(PagedViewOp::create(builder, frame.loc, role,
-                                            op.getCollection(), layer));
-    frame.forEach(thread[0], type.getNumHeads(), heads, [&](Value head) {
+namespace {
+
+/// Whether the scales of a page, of a role of a layer, are one piece of memory.
+bool arePacked(CacheTypeInterface scales) {
+  int64_t head = scales.getStoredHeadSize(), heads = scales.getNumHeads();
+  if (scales.getInterleave() != 1)
+    return false;
+  if (scales.getHeadStride() == head)
+    return scales.getTokenStride() == heads * head;
+  return scales.hasStaticPageSize() && scales.getTokenStride() == head &&
+         scales.getHeadStride() == scales.getRowsPerPage() * head;
+}
+
+/// A page is copied by a block for each token, and if its scales are one piece
+/// of memory, by more blocks for those: neighbouring threads then copy
+/// neighbouring scales, of several tokens.
+class PageCopier {
+public:
+  PageCopier(CopyPagesOp op, const Frame &frame)
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
+        type(op.getCollection().getType()), split(splitForCopy(frame, type)),
+        headThreads(split.getHeadThreads(type.getNumHeads())) {
+    CacheTypeInterface scales;
+    if (type.isQuantized())
+      scales = getViewType(type, /*ofScales=*/true);
+    if (scales && arePacked(scales))
+      planScales(scales);
+  }
+
+  void expand() {
+    Value layers = ExtentOp::create(builder, loc, builder.getIndexType(),
+                                    Extent::Layers, op.getCollection());
+    Value view = createView(Role::Key, frame.index(0));
+    Value pageSize = frame.getPageSize(view);
+    Value blocks = pageSize;
+    if (width)
+      blocks = frame.add(pageSize, countScaleBlocks(view));
+    Value pairs = frame.dim(op.getPairs(), 0);
+    frame.forBlocks({pairs, layers, blocks}, {1, 1, 1}, [&](ValueRange block) {
+      frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
+        copyShare(block, pageSize, thread);
+      });
+    });
+  }
+
+private:
+  /// Scales are accessed by 16 bytes where their strides allow it; on a CPU, by
+  /// a vector register.
+  void planScales(CacheTypeInterface scales) {
+    constexpr uint64_t registerBytes = 64;
+    int64_t bytes = scales.getElementType().getIntOrFloatBitWidth() / 8;
+    uint64_t row = scales.getNumHeads() * scales.getStoredHeadSize() * bytes;
+    alignment = bytes;
+    uint64_t most = registerBytes;
+    if (frame.isGPU)
+      alignment = most = getInPageAlignment(
+          scales, getPageAlignment(op.getCollection(), /*ofScales=*/true,
+                                   kPromisedAlignment));
+    width = llvm::MinAlign(most, row) / bytes;
+    // Whole warps, so that their accesses begin with a sector.
+    constexpr int64_t warp = 32;
+    scaleThreads = headThreads * split.lanes;
+    if (scaleThreads > warp)
+      scaleThreads -= scaleThreads % warp;
+  }
+
+  Value createView(Role role, Value layer) {
+    return PagedViewOp::create(builder, loc, role, op.getCollection(), layer);
+  }
+
+  SmallVector<Value> createViews(Value layer) {
+    SmallVector<Value> views = {createView(Role::Key, layer)};
+    if (!type.isMLA())
+      views.push_back(createView(Role::Value, layer));
+    return views;
+  }
+
+  /// The scales of a view: [pages, scales of a page].
+  Value getScales(Value view) {
+    int64_t dynamic = ShapedType::kDynamic;
+    Value base = ScalesBaseOp::create(builder, loc, view);
+    auto memref = cast<MemRefType>(base.getType());
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(builder, loc, base);
+    auto flat = MemRefType::get(
+        {dynamic, dynamic}, memref.getElementType(),
+        StridedLayoutAttr::get(builder.getContext(), dynamic, {dynamic, 1}));
+    SmallVector<OpFoldResult> sizes = {metadata.getSizes()[0],
+                                       countScales(base)},
+                              strides = {metadata.getStrides()[0],
+                                         builder.getIndexAttr(1)};
+    return memref::ReinterpretCastOp::create(builder, loc, flat, base,
+                                             OpFoldResult(metadata.getOffset()),
+                                             sizes, strides);
+  }
+
+  Value countScales(Value base) {
+    ArrayRef<int64_t> shape = cast<MemRefType>(base.getType()).getShape();
+    return frame.mul(frame.dim(base, 1), shape[2] * shape[3]);
+  }
+
+  Value countScaleBlocks(Value view) {
+    Value base = ScalesBaseOp::create(builder, loc, view);
+    int64_t share = width * scaleThreads;
+    return frame.div(frame.add(countScales(base), frame.index(share - 1)),
+                     share);
+  }
+
+  void copyShare(ValueRange block, Value pageSize, ValueRange thread) {
+    Value pair = block[0], layer = block[1], share = block[2];
+    Value from = frame.loadSigned(op.getPairs(), {pair, frame.index(0)});
+    Value to = frame.loadSigned(op.getPairs(), {pair, frame.index(1)});
+    Value isPair =
+        frame.less(frame.index(-1),
+                   arith::MinSIOp::create(builder, loc, from, to).getResult());
+    frame.runIf(isPair, [&] {
+      if (!width)
+        return copyToken(from, to, layer, share, thread);
+      Value isToken = frame.below(share, pageSize);
+      auto branch = scf::IfOp::create(builder, loc, isToken,
+                                      /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(branch.thenYield());
+      copyToken(from, to, layer, share, thread);
+      builder.setInsertionPoint(branch.elseYield());
+      copyScales(from, to, layer, frame.sub(share, pageSize), thread);
+    });
+  }
+
+  /// Copies a thread's share of a token, of keys and values.
+  void copyToken(Value from, Value to, Value layer, Value token,
+                 ValueRange thread) {
+    SmallVector<Value> views = createViews(layer);
+    Place source{frame.index(0), token, from},
+        target{frame.index(0), token, to};
+    frame.forEach(thread[0], type.getNumHeads(), headThreads, [&](Value head) {
       SmallVector<std::function<void()>> stores;
-      for (Value view : views) {
-        Place source{frame.index(0), token, from},
-            target{frame.index(0), token, to};
-        stores.push_back(loadBits(
-            frame, {view, view, source, target, head, head}, thread[1], split));
-      }
+      for (Value view : views)
+        stores.push_back(loadBits(frame,
+                                  {view, view, source, target, head, head},
+                                  thread[1], split, /*withScales=*/!width));
       for (const auto &store : stores)
         store();
     });
-  });
-}
+  }
+
+  /// Copies what a thread has of a share of the scales of a page, of keys and
+  /// values.
+  void copyScales(Value from, Value to, Value layer, Value share,
+                  ValueRange thread) {
+    Value id = frame.add(frame.mul(thread[0], split.lanes), thread[1]);
+    SmallVector<Value> scales;
+    for (Value view : createViews(layer))
+      scales.push_back(getScales(view));
+    for (Value memref : scales)
+      for (Value page : {from, to})
+        frame.checkIndex(page, "page id", "scales", memref, 0);
+    Value first =
+        frame.mul(frame.add(frame.mul(share, scaleThreads), id), width);
+    Value isInside = frame.below(first, frame.dim(scales.front(), 1));
+    if (scaleThreads < headThreads * split.lanes)
+      isInside = arith::AndIOp::create(
+          builder, loc, isInside, frame.below(id, frame.index(scaleThreads)));
+    frame.runIf(isInside, [&] {
+      SmallVector<Value> loaded;
+      llvm::MaybeAlign align(alignment);
+      for (Value memref : scales)
+        loaded.push_back(vector::LoadOp::create(
+            builder, loc,
+            VectorType::get(width, getElementTypeOrSelf(memref.getType())),
+            memref, ValueRange{from, first}, /*nontemporal=*/false, align));
+      for (auto [memref, values] : llvm::zip_equal(scales, loaded))
+        vector::StoreOp::create(builder, loc, values, memref,
+                                ValueRange{to, first}, /*nontemporal=*/false,
+                                align);
+    });
+  }
+
+  CopyPagesOp op;
+  Frame frame;
+  OpBuilder &builder;
+  Location loc;
+  PagedCollectionType type;
+  Split split;
+  int64_t headThreads;
+  /// Scales of an access, its alignment, and the threads of a block that have
+  /// one. Without a width, blocks of tokens copy the scales.
+  int64_t width = 0, alignment = 0, scaleThreads = 0;
+};
+
+} // namespace
 
 void kvcache::expand(CopyPagesOp op, const Frame &frame) {
-  OpBuilder &builder = frame.builder;
-  auto type = op.getCollection().getType();
-  Split split = splitForCopy(frame, type);
-  int64_t heads = split.getHeadThreads(type.getNumHeads());
-  Value layers = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
-                                  Extent::Layers, op.getCollection());
-  Value view = PagedViewOp::create(builder, frame.loc, Role::Key,
-                                   op.getCollection(), frame.index(0));
-  Value pageSize = frame.getPageSize(view);
-  Value pairs = frame.dim(op.getPairs(), 0);
-  frame.forBlocks({pairs, layers, pageSize}, {1, 1, 1}, [&](ValueRange block) {
-    frame.forThreads({heads, split.lanes}, [&](ValueRange thread) {
-      copyToken(op, frame, block[0], block[1], block[2], thread, split, heads);
-    });
-  });
+  PageCopier(op, frame).expand();
 }

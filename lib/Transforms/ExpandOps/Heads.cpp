@@ -294,7 +294,8 @@ static void copyScales(const Frame &frame, const BitCopy &copy, Value lane,
 }
 
 std::function<void()> kvcache::loadBits(const Frame &frame, const BitCopy &copy,
-                                        Value lane, const Split &split) {
+                                        Value lane, const Split &split,
+                                        bool withScales) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   CacheTypeInterface type = getCacheType(copy.source);
@@ -312,7 +313,7 @@ std::function<void()> kvcache::loadBits(const Frame &frame, const BitCopy &copy,
     StoreOp::create(frame.builder, frame.loc, elements, copy.target,
                     copy.to.batch, copy.targetHead, copy.to.token, d,
                     copy.to.page);
-    if (!type.isQuantized())
+    if (!type.isQuantized() || !withScales)
       return;
     int64_t tokens = type.getTokenGranularity();
     if (tokens == 1)

@@ -105,9 +105,11 @@ struct BitCopy {
   Place from, to;
   Value sourceHead, targetHead;
 };
-/// Loads all elements and scales, and returns a function that stores them.
+/// Loads all elements, and returns a function that stores them and copies the
+/// scales.
 std::function<void()> loadBits(const Frame &frame, const BitCopy &copy,
-                               Value lane, const Split &split);
+                               Value lane, const Split &split,
+                               bool withScales = true);
 
 } // namespace mlir::kvcache
 

@@ -1,4 +1,4 @@
-"""append, gather and copy on caches of every format, layout, page size and table.
+"""append, gather, copy and copy_pages on caches of every format, layout, page size and table.
 
 KVCACHE_COMBINATIONS says how many are tried instead of a few.
 """
@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from programs import examples
 from whole_caches import LAYER, LAYERS, Cache, as_uint, decode_rows, encode_rows, write_module
@@ -225,6 +225,18 @@ class Run:
         self.check(0)
         self.check(1)
 
+    def copy_pages(self):
+        """All layers of pages, with their scales; a pair of which one is negative is skipped."""
+        _, tensors, expected = self.sides[0]
+        pairs = self.rng.permutation(len(tensors[0]))
+        pairs = pairs[: len(pairs) // 2 * 2].reshape(-1, 2).astype(np.int32)
+        for tensor in expected:
+            tensor[pairs[:, 1]] = tensor[pairs[:, 0]]
+        skipped = np.stack([pairs[:, 1], np.full(len(pairs), -1, np.int32)], 1)
+        pairs = np.concatenate([pairs, skipped, skipped[:, ::-1]])
+        self.program.call("copy_pages", *self.describe(0), LAYER, pairs, *self.factors)
+        self.check(0)
+
     def encode(self, role, values, stored):
         """The heads that are copied, as the other cache stores them."""
         first, second, count = self.options.heads
@@ -241,8 +253,10 @@ class Run:
 @examples(COUNT)
 @given(draw_combination())
 def test_combinations(combination):
+    event(combination[-1])
     run = Run(*combination)
     run.fill()
     run.append()
     run.gather()
     run.copy()
+    run.copy_pages()

@@ -169,7 +169,7 @@ class Cache:
 
 
 def write_module(a, b, dense, out, options):
-    """Functions that append to cache a, gather from it, and copy it to cache b."""
+    """Functions that append to cache a, gather from it, copy it to cache b, and copy its pages."""
     roles, heads = a.roles, a.params.n_kv_heads_per_device
     element = f"{heads}x{a.params.head_dim}"
     rows = [f"%{role}s" for role in roles]
@@ -221,4 +221,7 @@ def write_module(a, b, dense, out, options):
         f"      : {', '.join(types)}\n"
         for role in roles
     )
-    return text + function("copy", [("a", a), ("b", b)], f"%begin: {numbers}, %end: {numbers}", copies)
+    text += function("copy", [("a", a), ("b", b)], f"%begin: {numbers}, %end: {numbers}", copies)
+    collection = a._write(a.params.collection_type)
+    pages = f"  kvcache.copy_pages %a pairs %pairs : {collection}, memref<?x2xi32>\n"
+    return text + function("copy_pages", [("a", a)], "%pairs: memref<?x2xi32>", pages)
