@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/Verification.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -39,9 +40,8 @@ public:
         return Unreadable{
             start, llvm::formatv("the source is nested more than {0} deep",
                                  kMaxNesting)};
-      if (isArrayOfIndices)
-        return Unreadable{start, "an array attribute has no elements of type "
-                                 "'index': write it with 'i64'"};
+      if (!reason.empty())
+        return Unreadable{start, reason.str()};
       definition.depth = std::max(definition.depth, reached);
     }
     return std::nullopt;
@@ -112,8 +112,25 @@ private:
     if (name == "floordiv" || name == "ceildiv" || name == "mod")
       addOperator();
     StringRef rest = text.substr(position).ltrim();
-    if (name == "array" && rest.consume_front("<"))
-      isArrayOfIndices = rest.ltrim().take_while(isInName) == "index";
+    if (name == "array" && rest.consume_front("<") &&
+        rest.ltrim().take_while(isInName) == "index")
+      reason = "an array attribute has no elements of type 'index': write it "
+               "with 'i64'";
+    if (name == "llvm.extractvalue" || name == "llvm.insertvalue")
+      scanPosition(rest.take_until([](char c) { return c == ':'; }));
+  }
+
+  /// What follows the name of an op that finds the type of an element by its
+  /// position.
+  void scanPosition(StringRef operands) {
+    StringRef rest = operands.split('[').second;
+    while (!rest.empty()) {
+      StringRef number = rest.take_while(isInName);
+      int64_t index;
+      if (!number.getAsInteger(0, index) && !isElementIndex(index))
+        reason = "a position in a struct or an array is from 0 to 2^31 - 1";
+      rest = rest.drop_front(std::max<size_t>(number.size(), 1));
+    }
   }
 
   /// The definition of an alias, or its use, which nests as its definition.
@@ -162,7 +179,8 @@ private:
   /// Open brackets and the operators in them, and with aliases, the depth that
   /// the last token reached.
   unsigned depth = 0, reached = 0;
-  bool isArrayOfIndices = false;
+  /// Why MLIR can't read the last token.
+  StringRef reason;
   /// The last character of the last token.
   char last = '\n';
   llvm::StringMap<unsigned> aliases;

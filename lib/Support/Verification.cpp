@@ -55,13 +55,35 @@ template <typename Op> static LogicalResult checkProduct(Op op) {
   return success();
 }
 
+template <typename Op> static LogicalResult checkPosition(Op op) {
+  auto position = op->template getAttrOfType<DenseI64ArrayAttr>("position");
+  if (!position || llvm::all_of(position.asArrayRef(), isElementIndex))
+    return success();
+  return op.emitOpError("expects indices from 0 to 2^31 - 1 as 'position', "
+                        "got ")
+         << position;
+}
+
+/// The type of a function, which the verifier of launches compares with its
+/// arguments before the function itself is verified.
+static LogicalResult checkFunctionType(Operation *op) {
+  if (op->getAttrOfType<TypeAttr>("function_type"))
+    return success();
+  return op->emitOpError("expects a type as 'function_type'");
+}
+
 static LogicalResult check(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
-      .Case([](gpu::GPUFuncOp op) {
+      .Case([](gpu::GPUFuncOp op) -> LogicalResult {
+        if (failed(checkFunctionType(op)))
+          return failure();
         return checkAttributions(op, op.getBody(),
                                  op.getNumWorkgroupAttributionsAttrName());
       })
+      .Case([](LLVM::LLVMFuncOp op) { return checkFunctionType(op); })
+      .Case<LLVM::ExtractValueOp, LLVM::InsertValueOp>(
+          [](auto op) { return checkPosition(op); })
       .Case([](gpu::LaunchOp op) -> LogicalResult {
         if (op.getBody().empty())
           return op.emitOpError("expects a body");
@@ -88,7 +110,7 @@ LogicalResult kvcache::checkBeforeVerification(Operation *op) {
 /// parser doesn't know them, and those with an attribute that others infer.
 static bool mayFail(StringRef text) {
   return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
-         text.contains("\"cf.switch\"") ||
+         text.contains("\"llvm.") || text.contains("\"cf.switch\"") ||
          text.contains("workgroup_attributions");
 }
 

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ShapedOpInterfaces.h"
 
@@ -59,13 +60,24 @@ LogicalResult checkPlace(Operation *op) {
   return checkInFunction(op);
 }
 
+/// Upstream lowers loops to the value that a reduction returned before it has
+/// replaced the arguments of the region.
+LogicalResult checkReduction(Operation *op) {
+  auto result = dyn_cast<scf::ReduceReturnOp>(op);
+  if (!result || !isa<BlockArgument>(result.getResult()))
+    return success();
+  return op->emitOpError("has no lowering for an argument of the reduction: "
+                         "expects a value that an op computes");
+}
+
 struct CheckInput : kvcache::impl::CheckInputBase<CheckInput> {
   void runOnOperation() override {
     WalkResult result =
         getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
           return WalkResult(failure(failed(checkPlace(op)) ||
                                     failed(checkDimension(op)) ||
-                                    failed(checkCallee(op))));
+                                    failed(checkCallee(op)) ||
+                                    failed(checkReduction(op))));
         });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -90,3 +90,50 @@ func.func @switch(%flag: i32) {
 ^second:
   return
 }
+
+//--- type.mlir
+// RUN: not kvcache-opt %t/type.mlir 2>&1 | FileCheck %s --check-prefix=TYPE
+// TYPE: type.mlir:[[#]]:[[#]]: error: 'gpu.func' op expects a type as 'function_type'
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    "gpu.func"() ({
+    ^bb0:
+      "gpu.return"() : () -> ()
+    }) {gpu.kernel, sym_name = "kernel"} : () -> ()
+  }
+  func.func @launch(%n: index) {
+    gpu.launch_func @kernels::@kernel blocks in (%n, %n, %n) threads in (%n, %n, %n)
+    return
+  }
+}
+
+//--- llvm-type.mlir
+// RUN: not kvcache-opt %t/llvm-type.mlir 2>&1 | FileCheck %s --check-prefix=LLVM-TYPE
+// LLVM-TYPE: llvm-type.mlir:[[#]]:[[#]]: error: 'llvm.func' op expects a type as 'function_type'
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    "llvm.func"() ({
+    }) {gpu.kernel, sym_name = "kernel"} : () -> ()
+  }
+  func.func @launch(%n: index) {
+    gpu.launch_func @kernels::@kernel blocks in (%n, %n, %n) threads in (%n, %n, %n)
+    return
+  }
+}
+
+//--- position.mlir
+// RUN: not kvcache-opt %t/position.mlir 2>&1 | FileCheck %s --check-prefix=POSITION
+// POSITION: position.mlir:[[#]]:[[#]]: error: 'llvm.extractvalue' op expects indices from 0 to 2^31 - 1 as 'position', got array<i64: 4294967296>
+llvm.func @extract(%pair: !llvm.struct<(i32, i32)>) -> i32 {
+  %0 = "llvm.extractvalue"(%pair) <{position = array<i64: 4294967296>}> : (!llvm.struct<(i32, i32)>) -> i32
+  llvm.return %0 : i32
+}
+
+//--- position-of-text.mlir
+// RUN: not kvcache-opt %t/position-of-text.mlir 2>&1 | FileCheck %s --check-prefix=TEXT
+// TEXT: position-of-text.mlir:5:8: error: a position in a struct or an array is from 0 to 2^31 - 1
+llvm.func @insert(%pair: !llvm.struct<(i32, array<3 x i32>)>, %value: i32) -> !llvm.struct<(i32, array<3 x i32>)> {
+  %0 = llvm.insertvalue %value, %pair[1, 2] : !llvm.struct<(i32, array<3 x i32>)>
+  %1 = llvm.insertvalue %value, %0[1, 0x100000000] : !llvm.struct<(i32, array<3 x i32>)>
+  llvm.return %1 : !llvm.struct<(i32, array<3 x i32>)>
+}

@@ -48,3 +48,18 @@ func.func private @f()
 scf.execute_region {
   scf.yield
 }
+
+// -----
+
+func.func @last(%n: index) -> index {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%c0) -> index {
+    scf.reduce(%i : index) {
+    ^bb0(%before: index, %now: index):
+      // expected-error @below {{'scf.reduce.return' op has no lowering for an argument of the reduction: expects a value that an op computes}}
+      scf.reduce.return %now : index
+    }
+  }
+  return %last : index
+}

@@ -31,7 +31,8 @@ struct Unreadable {
 /// MLIR's parser, printer and verifier recurse with the nesting of the source,
 /// and a source that is nested too deep ends the process. Brackets nest, and so
 /// do aliases in definitions of aliases, and operators in affine expressions.
-/// An array attribute of indices ends it too.
+/// An array attribute of indices ends it too, and so does a position in a
+/// struct that 31 bits can't hold.
 ///
 /// Returns the first such place in a text, if there is one. Skips strings and
 /// comments. With a `splitMarker`, the text is a list of sources, as that of

@@ -11,12 +11,17 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
 
 namespace mlir::kvcache {
+
+/// Whether an index of an element is one that MLIR reads as it is: of a position
+/// in a struct or an array it takes the lower 32 bits.
+inline bool isElementIndex(int64_t index) { return index >= 0 && llvm::isInt<32>(index); }
 
 /// Checks ops that may not have been verified yet for what upstream's verifiers
 /// and printers end the process on.
