@@ -31,6 +31,11 @@ struct Part {
   int64_t headThreads = 1;
 
   int64_t getThreads() const { return headThreads * split.lanes; }
+  /// Whether each thread has the same elements of both.
+  bool hasThreadsOf(const Part &other) const {
+    return headThreads == other.headThreads &&
+           split.lanes == other.split.lanes && heads == other.heads;
+  }
 };
 
 /// What a thread does of a part.
@@ -335,34 +340,56 @@ private:
                       ValueRange thread) {
     Norm norm = getNorm(op.getNorm());
     Rope rope = getRope(positions);
-    forHeads(keyPart, thread, [&](const Share &share) {
+    auto forKeys = [&](const Share &share, StoreHead store) {
       auto load = [&](Value d, int64_t count) {
         return loadKey(row, share.head, d, count);
       };
       appendHead(load, norm, rope, op.getKeyCache(), op.getKeyScale(), keyPart,
-                 place, share);
-    });
-    if (!op.getValues())
-      return;
-    forHeads(valuePart, thread, [&](const Share &share) {
+                 place, share, store);
+    };
+    auto forValues = [&](const Share &share, StoreHead store) {
       auto load = [&](Value d, int64_t count) {
         return loadDense(frame, op.getValues(), {row, share.head}, d, count);
       };
       appendHead(load, Norm{}, Rope{}, op.getValueCache(), op.getValueScale(),
-                 valuePart, place, share);
-    });
+                 valuePart, place, share, store);
+    };
+    auto storeAtOnce = [](function_ref<void()> store) { store(); };
+    if (frame.isGPU && op.getValues() && keyPart.hasThreadsOf(valuePart)) {
+      // Loads of both are in flight before anything is stored.
+      forHeads(keyPart, thread, [&](const Share &share) {
+        forKeys(share, [&](function_ref<void()> storeKeys) {
+          forValues(share, [&](function_ref<void()> storeValues) {
+            storeKeys();
+            storeValues();
+          });
+        });
+      });
+      return;
+    }
+    forHeads(keyPart, thread,
+             [&](const Share &share) { forKeys(share, storeAtOnce); });
+    if (op.getValues())
+      forHeads(valuePart, thread,
+               [&](const Share &share) { forValues(share, storeAtOnce); });
   }
+
+  /// Is given what stores a unit of a head that was loaded and computed.
+  using StoreHead = function_ref<void(function_ref<void()>)>;
 
   void appendHead(LoadHead load, const Norm &norm, const Rope &rope,
                   Value cache, Value scale, const Part &part,
-                  const Place &place, const Share &share) {
+                  const Place &place, const Share &share, StoreHead store) {
     int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
     HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
     StoreOptions options{share.hasOwn, op.getPowerOfTwo(),
                          loadStaticScale(frame, scale, share.head)};
     forUnits(part, share.lane, [&](Value d) {
-      storeElements(frame, computeUnit(math, d, part.split), cache, place,
-                    share.head, d, part.split, options);
+      Value unit = computeUnit(math, d, part.split);
+      store([&] {
+        storeElements(frame, unit, cache, place, share.head, d, part.split,
+                      options);
+      });
     });
   }
 

@@ -16,12 +16,15 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// How the heads of both caches are divided among threads, and the tokens that
-/// a thread copies at once.
+/// Heads of a thread of a GPU whose loads are in flight together.
+constexpr int64_t kHeadsOfCopy = 2;
+
+/// How the heads of both caches are divided among threads, and the heads and
+/// tokens that a thread copies at once.
 struct CopyPlan {
   bool isBits;
   Split split;
-  int64_t headsAtOnce;
+  int64_t headsPerThread, headThreads;
   int64_t tokensAtOnce;
 };
 
@@ -50,8 +53,12 @@ CopyPlan makePlan(CopyOp op, const Frame &frame) {
                                                  target.getElementType()}),
                 target.isQuantized() ? target.getGranularity() : 0,
                 mayShareGroups(frame, target));
-  return {isBits, split, split.getHeadThreads(op.getNumHeads()),
-          isBits ? 1 : tokens};
+  int64_t tokensAtOnce = isBits ? 1 : tokens, heads = op.getNumHeads();
+  int64_t perThread = frame.isGPU && tokensAtOnce == 1
+                          ? getDivisorUpTo(heads, kHeadsOfCopy)
+                          : 1;
+  return {isBits, split, perThread, split.getHeadThreads(heads / perThread),
+          tokensAtOnce};
 }
 
 /// Whether token `t`, with all tokens that share its scales in the target, is
@@ -70,17 +77,17 @@ Value isCopied(CopyOp op, const Frame &frame, Value t, Value begin, Value end) {
                                                      first, begin));
 }
 
-void copyHead(CopyOp op, const Frame &frame, const CopyPlan &plan,
-              const Place &place, Value head, Value lane) {
+/// Loads a lane's share of a head, and returns a function that stores it.
+std::function<void()> loadHead(CopyOp op, const Frame &frame,
+                               const CopyPlan &plan, const Place &place,
+                               Value head, Value lane) {
   Value sourceHead = frame.add(head, frame.index(op.getSourceHead()));
   Value targetHead = frame.add(head, frame.index(op.getTargetHead()));
-  if (plan.isBits) {
-    loadBits(
+  if (plan.isBits)
+    return loadBits(
         frame,
         {op.getSource(), op.getTarget(), place, place, sourceHead, targetHead},
-        lane, plan.split)();
-    return;
-  }
+        lane, plan.split);
   Value d = frame.mul(lane, frame.index(plan.split.unit));
   Value sourceScale = loadStaticScale(frame, op.getSourceScale(), sourceHead);
   Value targetScale = loadStaticScale(frame, op.getTargetScale(), targetHead);
@@ -93,13 +100,30 @@ void copyHead(CopyOp op, const Frame &frame, const CopyPlan &plan,
                                 plan.split.unit, frame.builder.getF32Type(),
                                 sourceScale));
   }
-  if (plan.tokensAtOnce > 1)
-    return storeGroup(frame, rows, op.getTarget(), place, targetHead, d,
-                      targetScale);
-  StoreOptions options;
-  options.factor = targetScale;
-  storeElements(frame, rows.front(), op.getTarget(), place, targetHead, d,
-                plan.split, options);
+  Value target = op.getTarget();
+  return [=, &frame] {
+    if (plan.tokensAtOnce > 1)
+      return storeGroup(frame, rows, target, place, targetHead, d, targetScale);
+    StoreOptions options;
+    options.factor = targetScale;
+    storeElements(frame, rows.front(), target, place, targetHead, d, plan.split,
+                  options);
+  };
+}
+
+/// Copies the heads of a thread, of one token or of those that share scales.
+void copyHeads(CopyOp op, const Frame &frame, const CopyPlan &plan,
+               const Place &place, ValueRange thread) {
+  int64_t shares = op.getNumHeads() / plan.headsPerThread;
+  frame.forEach(thread[0], shares, plan.headThreads, [&](Value first) {
+    SmallVector<std::function<void()>> stores;
+    for (int64_t i = 0; i < plan.headsPerThread; ++i)
+      stores.push_back(loadHead(op, frame, plan, place,
+                                frame.add(first, frame.index(i * shares)),
+                                thread[1]));
+    for (const auto &store : stores)
+      store();
+  });
 }
 
 } // namespace
@@ -119,7 +143,7 @@ void kvcache::expand(CopyOp op, const Frame &frame) {
   frame.forBlocks(
       {batch, tokens}, {1, plan.tokensAtOnce}, [&](ValueRange block) {
         frame.forThreads(
-            {plan.headsAtOnce, plan.split.lanes}, [&](ValueRange thread) {
+            {plan.headThreads, plan.split.lanes}, [&](ValueRange thread) {
               Value b = block[0], t = block[1];
               frame.checkFirst(
                   b, "sequence",
@@ -132,11 +156,7 @@ void kvcache::expand(CopyOp op, const Frame &frame) {
                                                       op.getSource(), b)
                                     .getResult();
               frame.runIf(isCopied(op, frame, t, begin, end), [&] {
-                frame.forEach(thread[0], op.getNumHeads(), plan.headsAtOnce,
-                              [&](Value head) {
-                                copyHead(op, frame, plan, {b, t, Value()}, head,
-                                         thread[1]);
-                              });
+                copyHeads(op, frame, plan, {b, t, Value()}, thread);
               });
             });
       });
