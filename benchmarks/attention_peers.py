@@ -86,5 +86,16 @@ WORKS = [
 ]  # fmt: skip
 
 
+THREADS = 128  # of a block of FlashInfer's, for all of these
+
+
+def make_rows(chip: str, flashinfer: append_kernels.FlashInfer) -> list[tuple[str, ...]]:
+    rows = []
+    for work in WORKS:
+        rows += append_kernels.measure_all(work, [flashinfer.get(work.peer, THREADS, HEADERS)], chip)
+    merge = flashinfer.get(MERGE, THREADS, HEADERS)
+    return [*rows, append_kernels.measure("merge of parts", merge, chip)]
+
+
 if __name__ == "__main__":
-    append_kernels.run(__doc__, WORKS, HEADERS, [("merge of parts", MERGE)])
+    append_kernels.run(__doc__, make_rows)

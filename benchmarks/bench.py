@@ -16,7 +16,7 @@ examples:
   scripts/bench --works gather,decode --chips sm_90a --runs 21
   scripts/bench --works linear
   scripts/bench --out /tmp/results --markdown
-  scripts/bench append --help       # kernels of kvcache.append beside FlashInfer's
+  scripts/bench append --help       # kernels of kvcache.append beside others
   scripts/bench attention --help    # kernels of kvcache.attention beside FlashInfer's
   scripts/bench cpu --help          # operations on the CPU beside memcpy and PyTorch
   scripts/bench manager --help      # page managers on the CPU, ours and vLLM's

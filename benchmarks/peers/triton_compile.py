@@ -14,11 +14,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import triton
 import triton_kernels
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource, make_backend
-from triton_launches import LAUNCHES
+from triton_launches import LAUNCHES, Launch
 
 
 BEST = {"decode": "decode_dot"}
@@ -26,14 +27,18 @@ BEST = {"decode": "decode_dot"}
 
 
 def compile_to_ptx(name: str, chip: str) -> tuple[str, int]:
-    """Returns the PTX, and the bytes of shared memory that a launch has to give.
+    """Returns the PTX of a work, and the bytes of shared memory that a launch has to give.
 
     As where Triton sees the arguments of a launch, pointers are aligned to 16 bytes.
     """
     if name not in LAUNCHES:
         raise ValueError("a block's shape has to be constant in Triton")
     launch = LAUNCHES[BEST.get(name, name)]
-    function = getattr(triton_kernels, launch.function)
+    return compile_function(getattr(triton_kernels, launch.function), launch, chip)
+
+
+def compile_function(function: triton.JITFunction, launch: Launch, chip: str) -> tuple[str, int]:
+    """The same of a function with the parameters of a launch."""
     target = GPUTarget("cuda", int(chip.removeprefix("sm_").rstrip("a")), 32)
     backend = make_backend(target)
     signature = dict(zip(function.arg_names, launch.signature))
