@@ -74,10 +74,9 @@ struct CheckInput : kvcache::impl::CheckInputBase<CheckInput> {
   void runOnOperation() override {
     WalkResult result =
         getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
-          return WalkResult(failure(failed(checkPlace(op)) ||
-                                    failed(checkDimension(op)) ||
-                                    failed(checkCallee(op)) ||
-                                    failed(checkReduction(op))));
+          return WalkResult(
+              failure(failed(checkPlace(op)) || failed(checkDimension(op)) ||
+                      failed(checkCallee(op)) || failed(checkReduction(op))));
         });
     if (result.wasInterrupted())
       signalPassFailure();

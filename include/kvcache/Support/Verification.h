@@ -19,9 +19,11 @@ class DialectRegistry;
 
 namespace mlir::kvcache {
 
-/// Whether an index of an element is one that MLIR reads as it is: of a position
-/// in a struct or an array it takes the lower 32 bits.
-inline bool isElementIndex(int64_t index) { return index >= 0 && llvm::isInt<32>(index); }
+/// Whether an index of an element is one that MLIR reads as it is: of a
+/// position in a struct or an array it takes the lower 32 bits.
+inline bool isElementIndex(int64_t index) {
+  return index >= 0 && llvm::isInt<32>(index);
+}
 
 /// Checks ops that may not have been verified yet for what upstream's verifiers
 /// and printers end the process on.
