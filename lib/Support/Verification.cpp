@@ -8,6 +8,7 @@
 
 #include "kvcache/Support/Verification.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -72,6 +73,23 @@ static LogicalResult checkFunctionType(Operation *op) {
   return op->emitOpError("expects a type as 'function_type'");
 }
 
+/// An asynchronous copy: its memrefs, which maps index, stand before its size.
+static LogicalResult checkMemRefs(Operation *op, ArrayRef<StringRef> maps) {
+  unsigned position = 0;
+  for (StringRef name : maps) {
+    auto map = op->getAttrOfType<AffineMapAttr>(name);
+    if (!map)
+      return op->emitOpError("expects an affine map as '") << name << "'";
+    if (position >= op->getNumOperands() ||
+        !isa<MemRefType>(op->getOperand(position).getType()))
+      return op->emitOpError("expects a memref as operand ") << position;
+    position += 1 + map.getValue().getNumInputs();
+  }
+  if (position >= op->getNumOperands())
+    return op->emitOpError("expects more than ") << position << " operands";
+  return success();
+}
+
 static LogicalResult check(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
@@ -97,6 +115,14 @@ static LogicalResult check(Operation *op) {
           return success();
         return op.emitOpError("expects 'case_values'");
       })
+      .Case([](affine::AffineDmaStartOp op) {
+        return checkMemRefs(op, {op.getSrcMapAttrStrName(),
+                                 op.getDstMapAttrStrName(),
+                                 op.getTagMapAttrStrName()});
+      })
+      .Case([](affine::AffineDmaWaitOp op) {
+        return checkMemRefs(op, {op.getTagMapAttrStrName()});
+      })
       .Default(success());
 }
 
@@ -110,7 +136,8 @@ LogicalResult kvcache::checkBeforeVerification(Operation *op) {
 /// parser doesn't know them, and those with an attribute that others infer.
 static bool mayFail(StringRef text) {
   return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
-         text.contains("\"llvm.") || text.contains("\"cf.switch\"") ||
+         text.contains("\"llvm.") || text.contains("\"affine.dma_") ||
+         text.contains("\"cf.switch\"") ||
          text.contains("workgroup_attributions");
 }
 

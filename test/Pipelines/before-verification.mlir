@@ -137,3 +137,25 @@ llvm.func @insert(%pair: !llvm.struct<(i32, array<3 x i32>)>, %value: i32) -> !l
   %1 = llvm.insertvalue %value, %0[1, 0x100000000] : !llvm.struct<(i32, array<3 x i32>)>
   llvm.return %1 : !llvm.struct<(i32, array<3 x i32>)>
 }
+
+//--- transfer.mlir
+// RUN: not kvcache-opt %t/transfer.mlir 2>&1 | FileCheck %s --check-prefix=TRANSFER
+// TRANSFER: transfer.mlir:[[#]]:[[#]]: error: 'affine.dma_start' op expects an affine map as 'src_map'
+func.func @transfer(%m: memref<4xf32>, %tag: memref<1xi32>, %n: index) {
+  "affine.dma_start"(%m, %n, %m, %n, %tag, %n, %n) : (memref<4xf32>, index, memref<4xf32>, index, memref<1xi32>, index, index) -> ()
+  return
+}
+
+//--- transfer-operands.mlir
+// RUN: not kvcache-opt %t/transfer-operands.mlir --split-input-file 2>&1 | FileCheck %s --check-prefix=OPERANDS
+// OPERANDS: transfer-operands.mlir:[[#]]:[[#]]: error: 'affine.dma_wait' op expects a memref as operand 0
+// OPERANDS: transfer-operands.mlir:[[#]]:[[#]]: error: 'affine.dma_wait' op expects more than 2 operands
+func.func @wait(%n: index) {
+  "affine.dma_wait"(%n, %n, %n) {tag_map = affine_map<(d0) -> (d0)>} : (index, index, index) -> ()
+  return
+}
+// -----
+func.func @wait(%tag: memref<1xi32>, %n: index) {
+  "affine.dma_wait"(%tag, %n) {tag_map = affine_map<(d0) -> (d0)>} : (memref<1xi32>, index) -> ()
+  return
+}
