@@ -37,3 +37,34 @@ func.func @attend(%q: tensor<?x32x128xbf16>, %cache: !cache, %offsets: tensor<?x
       -> tensor<?x32x128xbf16>, tensor<?x32xf32>
   return %r#0, %r#1 : tensor<?x32x128xbf16>, tensor<?x32xf32>
 }
+
+// Queries, keys and values are slices of one projection, apart from each other.
+// CHECK-LABEL: func.func @fused(
+// CHECK-SAME:    %[[QKV:[a-z0-9]+]]: memref<?x48x128xbf16>
+// CHECK-DAG:     %[[Q:.*]] = memref.subview %[[QKV]][0, 0, 0] [%{{.*}}, 32, 128]
+// CHECK-DAG:     %[[K:.*]] = memref.subview %[[QKV]][0, 32, 0] [%{{.*}}, 8, 128]
+// CHECK-DAG:     %[[V:.*]] = memref.subview %[[QKV]][0, 40, 0] [%{{.*}}, 8, 128]
+// CHECK:         kvcache.append %[[K]], %[[V]] {{.*}} queries %[[Q]]
+// CHECK:         kvcache.attention %[[Q]]
+// CHECK:         kvcache.append %[[K]], %[[V]] {{.*}} queries %[[Q]]
+// CHECK:         kvcache.attention %[[Q]]
+func.func @fused(%qkv: tensor<?x48x128xbf16> {bufferization.writable = true}, %n: index, %cache: !cache,
+                 %offsets: tensor<?xi32>, %table: tensor<?x64xf32>, %scale: f32,
+                 %out: tensor<?x32x128xbf16> {bufferization.writable = true})
+    -> tensor<?x32x128xbf16> {
+  %q = tensor.extract_slice %qkv[0, 0, 0] [%n, 32, 128] [1, 1, 1] : tensor<?x48x128xbf16> to tensor<?x32x128xbf16>
+  %k = tensor.extract_slice %qkv[0, 32, 0] [%n, 8, 128] [1, 1, 1] : tensor<?x48x128xbf16> to tensor<?x8x128xbf16>
+  %v = tensor.extract_slice %qkv[0, 40, 0] [%n, 8, 128] [1, 1, 1] : tensor<?x48x128xbf16> to tensor<?x8x128xbf16>
+  %r = kvcache.append %k, %v to %cache, %cache rows %offsets rope %table queries %q
+      : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !cache, !cache, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16>
+      -> tensor<?x32x128xbf16>
+  %a = kvcache.attention %r, %cache, %cache, %offsets, %scale outs(%out) {causal}
+      : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16> -> tensor<?x32x128xbf16>
+  // Keys are read behind the write to queries.
+  %s = kvcache.append %k, %v to %cache, %cache rows %offsets rope %table queries %r
+      : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !cache, !cache, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16>
+      -> tensor<?x32x128xbf16>
+  %b = kvcache.attention %s, %cache, %cache, %offsets, %scale outs(%a) {causal}
+      : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16> -> tensor<?x32x128xbf16>
+  return %b : tensor<?x32x128xbf16>
+}

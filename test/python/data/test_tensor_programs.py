@@ -60,27 +60,27 @@ def test_a_decode_step_on_tensors(bufferized, target, seed, monkeypatch):
     manager, inputs = make_step(rng)
     before = manager.blocks[0].copy()
     total = len(inputs.tokens)
-    q = rng.standard_normal((total, 32, 128)).astype(ml_dtypes.bfloat16)
-    kv = rng.standard_normal((total, 16, 128)).astype(ml_dtypes.bfloat16)
+    qkv = rng.standard_normal((total, 48, 128)).astype(ml_dtypes.bfloat16)
     angles = np.arange(64)[:, None] * 1e4 ** (-np.arange(64) / 64)
     rope = np.hstack([np.cos(angles), np.sin(angles)]).astype(np.float32)
     scale = 128**-0.5
 
-    roped, out = q.copy(), np.zeros_like(q)
+    given, out = qkv.copy(), np.zeros_like(qkv[:, :32])
     step = kvcache.jit(bufferized, target=target)
     offsets = inputs.row_offsets.view(np.int32)
-    step.call("decode", *inputs.collection(0), LAYER, roped, kv, offsets, rope, scale, out)
+    step.call("decode", *inputs.collection(0), LAYER, given, offsets, rope, scale, out)
     after = manager.blocks[0].copy()
 
     # The same by the functions on arrays, which are tested against f64.
     manager.blocks[0][...] = before
     append = kvcache.ops.append(PARAMS, rope=128, query_heads=32, target=target)
     attend = kvcache.ops.attention(PARAMS, query_heads=32, target=target)
-    keys, values = (np.ascontiguousarray(part) for part in (kv[:, :8], kv[:, 8:]))
-    wanted, wanted_out = q.copy(), np.zeros_like(q)
+    wanted, keys, values = (part.copy() for part in np.split(qkv, [32, 40], axis=1))
+    wanted_out = np.zeros_like(wanted)
     append(inputs, LAYER, keys, values, wanted, rope=rope)
     attend(inputs, LAYER, wanted, out=wanted_out, scale=scale)
-    np.testing.assert_array_equal(roped, wanted)
+    np.testing.assert_array_equal(given[:, :32], wanted)
+    np.testing.assert_array_equal(given[:, 32:], qkv[:, 32:])
     np.testing.assert_array_equal(out, wanted_out)
     np.testing.assert_array_equal(after, manager.blocks[0])
     assert (after != before).any() and out.any()
@@ -94,10 +94,9 @@ def test_launches_that_overlap_and_do_not_wait_are_found(bufferized, control):
     assert op in before
     manager, inputs = make_step(np.random.default_rng(0))
     total = len(inputs.tokens)
-    q, out = (np.zeros((total, 32, 128), ml_dtypes.bfloat16) for _ in range(2))
-    kv = np.zeros((total, 16, 128), ml_dtypes.bfloat16)
+    qkv, out = (np.zeros((total, heads, 128), ml_dtypes.bfloat16) for heads in (48, 32))
     rope = np.zeros((64, 128), np.float32)
-    args = (q, kv, inputs.row_offsets.view(np.int32), rope, 0.1, out)
+    args = (qkv, inputs.row_offsets.view(np.int32), rope, 0.1, out)
     step = kvcache.jit(before + behind, target="emulator:sm_90a")
     if control == "launch_dependents":
         return step.call("decode", *inputs.collection(0), LAYER, *args)
