@@ -402,7 +402,7 @@ def test_append_of_different_heads(heads, query_heads, key_size, value_size, tar
 @pytest.mark.parametrize("dtype", ["i32", "i64"])
 def test_checks_find_slots_that_repeat_or_are_past_the_end(dtype, target):
     append = kvcache.ops.append(PARAMS, target, "f32", slots=dtype, bounds_checks=True)
-    rows = np.ones((2, 3, 2, 64), np.float32)
+    rows = np.ones((2, 5, 2, 64), np.float32)
     inputs = make_inputs(
         PARAMS,
         np.zeros(1, np.int32),
@@ -413,12 +413,20 @@ def test_checks_find_slots_that_repeat_or_are_past_the_end(dtype, target):
     def run(*slots):
         append(inputs, 1, *rows, slots=np.array(slots, dtype.replace("i", "int")))
 
-    run(159, -1, -1)
-    assert inputs.blocks[0][9, 0, 1, 15].astype(np.float32).all()
-    with pytest.raises(kvcache.CheckError, match="page"):
-        run(0, -1, 160)
+    # Slots of padding, which are the last two, may be anything.
+    run(159, -1, -1, 159, 160)
+    expected = np.zeros_like(inputs.blocks[0])
+    expected[9, :, 1, 15] = 1
+    np.testing.assert_array_equal(inputs.blocks[0], expected)
+    edges = np.iinfo(dtype.replace("i", "int"))
+    run(edges.min, -1, -2, 0, 0)
+    np.testing.assert_array_equal(inputs.blocks[0], expected)
+    for past in (160, edges.max):
+        with pytest.raises(kvcache.CheckError, match="page"):
+            run(-1, -1, past, 0, 0)
+        np.testing.assert_array_equal(inputs.blocks[0], expected)
     with pytest.raises(kvcache.CheckError, match=r"slot of two rows is out of range"):
-        run(7, 8, 7)
+        run(7, 8, 7, 0, 0)
 
 
 @pytest.mark.parametrize(

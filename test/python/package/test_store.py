@@ -82,6 +82,16 @@ def test_two_processes_at_once(tmp_path):
     assert finish(start(tmp_path))[:2] == (0, 0)
 
 
+def test_processes_find_files_of_operations_damaged(tmp_path):
+    right = finish(start(tmp_path))
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for path in kept:
+        damage(path)
+    results = [finish(process) for process in [start(tmp_path) for _ in range(2)]]
+    assert all(result[2] == right[2] for result in results) and (1, 1) in [r[:2] for r in results]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
 def test_off(tmp_path):
     assert finish(start("off"))[:2] == (1, 1)
     assert finish(start("off"))[:2] == (1, 1)
@@ -213,6 +223,32 @@ def test_threads(compiled):
     count = len(compiled)
     call()
     assert 1 <= count <= 4 and len(compiled) == count
+
+
+def test_threads_make_one_operation(compiled, tmp_path):
+    """Threads that ask for an operation at the same time compile it once, and call it at the same time."""
+    params = kvcache.KVCacheParams("bf16", 2, 48, page_size=4, total_num_layers=1)
+    start_line, made, blocks = threading.Barrier(4), [], []
+
+    def append():
+        manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=8, num_pages=2)
+        manager.claim("r", np.arange(3))
+        rows = np.arange(2 * 3 * 2 * 48, dtype=np.float32).reshape(2, 3, 2, 48)
+        start_line.wait()
+        operation = kvcache.ops.append(params, dtype="f32")
+        for _ in range(20):
+            operation(manager.inputs(["r"]), 0, *rows)
+        made.append(operation)
+        blocks.append(manager.blocks[0].tobytes())
+
+    threads = [threading.Thread(target=append) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, made))) == 1 and len(made) == 4
+    assert len(set(blocks)) == 1 and any(blocks[0])
+    assert compiled == ["jit"] and len(list(tmp_path.iterdir())) == 1
 
 
 # --- Sizes -----------------------------------------------------------------------------
