@@ -84,6 +84,7 @@ class StepInputs:
             max_cache_length: The same of ``lengths``.
 
         Raises:
+            TypeError: Lengths, table or offsets are no array.
             ValueError: The sizes contradict each other, or offsets decrease.
         """
         blocks = blocks if isinstance(blocks, tuple) else (blocks,)
@@ -138,6 +139,10 @@ def _check_sizes(
     """The number of sequences."""
     ranks = {"lengths": (lengths, 1), "lut": (lut, 2), "row_offsets": (row_offsets, 1)}
     for name, (array, rank) in ranks.items():
+        if not hasattr(array, "shape"):
+            raise TypeError(
+                f"expects {name!r} to be an array, got {type(array).__name__}"
+            )
         if len(array.shape) != rank:
             raise ValueError(
                 f"expects {name!r} with {rank} dimensions, got {array.shape}"

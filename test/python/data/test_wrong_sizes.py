@@ -86,6 +86,14 @@ def test_devices_that_do_not_exist(device):
         kvcache.ops.append(PARAMS)(make_inputs(), 0, new, new, device=str(device))
 
 
+@pytest.mark.parametrize("name", ["lengths", "lut", "row_offsets"])
+def test_tables_that_are_no_arrays(name):
+    inputs = make_inputs()
+    given = {"lengths": inputs.lengths, "lut": inputs.lut, "row_offsets": inputs.row_offsets}
+    with pytest.raises(TypeError, match=f"expects '{name}' to be an array, got list"):
+        kvcache.StepInputs.of(blocks=inputs.blocks, **{**given, name: given[name].tolist()})
+
+
 def test_gather_to_outputs_of_other_sizes():
     inputs = make_inputs()
     dense = kvcache.ops.gather(PARAMS)
