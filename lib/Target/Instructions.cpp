@@ -354,11 +354,41 @@ static LogicalResult check(Operation *op, const Need &need, const Chip &chip) {
   return success();
 }
 
+/// CUDA C++ Programming Guide, "Thread Block Clusters": 8 blocks are portable.
+/// The back end takes any number.
+static LogicalResult checkClusters(LLVM::LLVMFuncOp function,
+                                   const Chip &chip) {
+  constexpr int64_t maxBlocks = 8;
+  auto sides = function->getAttrOfType<DenseI32ArrayAttr>(
+      NVVM::NVVMDialect::getClusterDimAttrName());
+  if (!sides)
+    return success();
+  if (chip.computeCapability < kHopper)
+    return function.emitOpError("requires ")
+           << getChipName(kHopper) << " or newer for clusters, but the target "
+           << "is " << chip.name;
+  int64_t blocks = 1;
+  for (int32_t side : sides.asArrayRef()) {
+    if (side < 1)
+      return function.emitOpError(
+                 "expects positive sides of its clusters, got ")
+             << side;
+    blocks = std::min(blocks * side, maxBlocks + 1);
+  }
+  if (blocks > maxBlocks)
+    return function.emitOpError("expects clusters of at most ")
+           << maxBlocks << " blocks, got sides of " << sides.asArrayRef();
+  return success();
+}
+
 LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
                                          const Chip &chip) {
   WalkResult result = module.walk([&](Operation *op) {
     if (failed(checkBackEndLimits(op)))
       return WalkResult::interrupt();
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
+      if (failed(checkClusters(function, chip)))
+        return WalkResult::interrupt();
     for (auto getNeed :
          {getNeedOfCopy, getNeedOfAccess, getNeedOfSynchronization,
           getNeedOfMatrixOp, getNeedOfConversion, getNeedOfFamily})

@@ -13,7 +13,9 @@
 // these headers:
 //
 //   ABI.h              kernels, threads, accesses of memory
-//   Synchronization.h  barriers, mbarriers, fences
+//   Synchronization.h  mbarriers, fences
+//   Barriers.h         barriers of a block
+//   Clusters.h         the barrier of a cluster, addresses in other blocks
 //   Warps.h            shuffles, votes and the like
 //   AsyncCopies.h      cp.async, tensor and bulk copies
 //   Matrices.h         ldmatrix, stmatrix, mma
@@ -47,6 +49,17 @@ typedef struct KVCacheSite {
   const char *location;
 } KVCacheSite;
 
+/// What the threads of a block know of it and its cluster: the special
+/// registers %cluster_ctaid, %cluster_nctaid, %clusterid, %nclusterid,
+/// %cluster_ctarank and %cluster_nctarank.
+typedef struct KVCacheCluster {
+  uint32_t ctaid[3], nctaid[3], clusterid[3], nclusterid[3];
+  uint32_t rank, numBlocks;
+  /// The shared memory of the cluster: as numbers, addresses in it count from
+  /// here.
+  char *shared;
+} KVCacheCluster;
+
 /// What a kernel knows of the thread that it runs as. Compiled code reads it
 /// in place of special registers.
 typedef struct KVCacheThread {
@@ -67,6 +80,7 @@ typedef struct KVCacheThread {
   /// before it, and of the result behind it.
   uint32_t origin, exchangedPoison;
   const char *poison;
+  const KVCacheCluster *cluster;
 } KVCacheThread;
 
 /// A variable in the shared memory of a block.
@@ -101,6 +115,9 @@ typedef struct KVCacheEmulatedKernel {
   int64_t localBytes;
   /// The sides that a block must have, or zeros; the threads that it may have.
   int64_t requiredBlock[3], maxThreads;
+  /// The sides that a cluster must have, or zeros; the blocks that it may have,
+  /// or 0.
+  int64_t requiredCluster[3], maxClusterBlocks;
   /// Whether the kernel may write the memory that each parameter points to, or
   /// that its tensor map is of; whether it may write any other memory.
   const int32_t *isParamChanged;
@@ -124,8 +141,9 @@ typedef struct KVCacheEmulatedModule {
   int64_t numKernels;
   const KVCacheEmulatedGlobal *globals;
   int64_t numGlobals;
-  /// Bytes of shared memory that a block can have on the chip.
-  int64_t maxSharedBytes;
+  /// Bytes of shared memory that a block can have on the chip, and whether it
+  /// has clusters.
+  int64_t maxSharedBytes, hasClusters;
   /// Whether accesses are announced, to be checked, and to be counted.
   int32_t isSanitized, isMetered;
 } KVCacheEmulatedModule;
@@ -153,7 +171,9 @@ enum {
   KVCacheAccessDeclared = 512,
   /// By a copy: of a thread's variables, `kvcacheEmulatorCopyVariable` tells
   /// which bytes nobody has written.
-  KVCacheAccessCopied = 1024
+  KVCacheAccessCopied = 1024,
+  /// Like KVCacheAccessDevice, towards all threads of the cluster.
+  KVCacheAccessCluster = 2048
 };
 
 /// The bytes of an access that the thread's `poison` has.

@@ -59,11 +59,13 @@ enum {
   KVCacheTensorRows = 1
 };
 
-/// Copies from global to shared memory, and counts the bytes of the box on an
-/// mbarrier. Coordinates behind the first `numCoordinates` have no meaning.
+/// Copies from global to shared memory of a block of the cluster, and counts
+/// the bytes of the box on an mbarrier of that; with a `mask` that is not
+/// negative, to and on those at the same places in each block whose rank is in
+/// it. Coordinates behind the first `numCoordinates` have no meaning.
 void kvcacheEmulatorTensorLoad(KVCacheThread *thread, const KVCacheSite *site,
                                void *to, const void *descriptor,
-                               const void *barrier, uint32_t mode,
+                               const void *barrier, int32_t mask, uint32_t mode,
                                int32_t numCoordinates, int32_t c0, int32_t c1,
                                int32_t c2, int32_t c3, int32_t c4);
 /// Copies from shared to global memory.
@@ -87,10 +89,17 @@ void kvcacheEmulatorPrefetchTensorMap(KVCacheThread *thread,
 // Bulk copies
 //===----------------------------------------------------------------------===//
 
-/// Copies from global to shared memory, and counts the bytes on an mbarrier.
+/// Copies from global to shared memory, and counts the bytes on an mbarrier,
+/// with a mask like that of `kvcacheEmulatorTensorLoad`.
 void kvcacheEmulatorBulkLoad(KVCacheThread *thread, const KVCacheSite *site,
                              void *to, const void *from, const void *barrier,
-                             int32_t bytes);
+                             int32_t bytes, int32_t mask);
+/// Copies from shared memory of the block to that of a block of the cluster,
+/// and counts the bytes on an mbarrier of that.
+void kvcacheEmulatorBulkCopyShared(KVCacheThread *thread,
+                                   const KVCacheSite *site, void *to,
+                                   const void *from, const void *barrier,
+                                   int32_t bytes);
 /// Copies from shared to global memory, of each 16 bytes those whose bits in
 /// `byteMask` are set.
 void kvcacheEmulatorBulkStore(KVCacheThread *thread, const KVCacheSite *site,

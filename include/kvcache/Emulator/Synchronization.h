@@ -40,7 +40,9 @@ enum {
   /// This arrival doesn't complete the phase, which is an error if it does.
   KVCacheMBarrierNoComplete = 2,
   /// Orders no accesses.
-  KVCacheMBarrierRelaxed = 4
+  KVCacheMBarrierRelaxed = 4,
+  /// Orders those of all threads of the cluster, not only of the block.
+  KVCacheMBarrierCluster = 8
 };
 
 /// Expects `bytes` more in this phase, then arrives `count` times. Returns the

@@ -26,6 +26,10 @@ int32_t fail(const std::string &message);
 /// The value of an environment variable, or null if it is unset or empty.
 const char *getEnvironment(const char *name);
 
+/// The blocks that a cluster can have on every chip that has clusters. CUDA C++
+/// Programming Guide, "Thread Block Clusters".
+inline constexpr int64_t kMaxClusterBlocks = 8;
+
 /// Fails for a size below 0.
 int32_t checkBytes(int64_t bytes);
 

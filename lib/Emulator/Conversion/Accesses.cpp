@@ -18,7 +18,6 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-// There are no clusters: their scope is that of a block.
 uint32_t kvcache::getOrderFlags(LLVM::AtomicOrdering ordering,
                                 std::optional<StringRef> scope) {
   uint32_t flags = 0;
@@ -28,9 +27,10 @@ uint32_t kvcache::getOrderFlags(LLVM::AtomicOrdering ordering,
     flags |= KVCacheAccessAcquire;
   if (isBoth || ordering == LLVM::AtomicOrdering::release)
     flags |= KVCacheAccessRelease;
-  bool isOfBlock = scope && (*scope == "block" || *scope == "cluster" ||
-                             *scope == "singlethread");
-  return isOfBlock ? flags : flags | KVCacheAccessDevice;
+  if (scope == "block" || scope == "singlethread")
+    return flags;
+  return flags |
+         (scope == "cluster" ? KVCacheAccessCluster : KVCacheAccessDevice);
 }
 
 /// The flags of a load or a store. PTX ISA, "ld.volatile": it is a relaxed one

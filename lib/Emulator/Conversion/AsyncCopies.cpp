@@ -66,19 +66,26 @@ static void addCoordinates(Operation *op, EmulatorCalls &calls, bool isRows,
     operands.push_back(calls.getI32(op, 0));
 }
 
+/// The operand of a call for the blocks of the cluster to copy to; -1 for none.
+static Value getMask(Operation *op, Value mask, EmulatorCalls &calls) {
+  OpBuilder builder(op);
+  return mask ? LLVM::ZExtOp::create(builder, op->getLoc(), calls.i32, mask)
+                    .getResult()
+              : calls.getI32(op, -1);
+}
+
 static FailureOr<bool>
 lowerTensorLoad(NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op,
                 EmulatorCalls &calls) {
   bool isRows = op.getMode() == NVVM::TMALoadMode::TILE_GATHER4;
   if (!isRows && op.getMode() != NVVM::TMALoadMode::TILE)
     return rejectForm(op, "in mode " + stringifyTMALoadMode(op.getMode()));
-  if (op.getMulticastMask())
-    return rejectForm(op, "with a multicast mask");
   if (op.getGroup() == NVVM::CTAGroupKind::CTA_2)
     return rejectForm(op, "for a pair of blocks");
   branchOnPredicate(op, op.getPredicate());
   SmallVector<Value> operands{op.getDstMem(), op.getTmaDescriptor(),
-                              op.getMbar()};
+                              op.getMbar(),
+                              getMask(op, op.getMulticastMask(), calls)};
   addCoordinates(op, calls, isRows, op.getCoordinates(), operands);
   calls.replaceByCall(op, "kvcacheEmulatorTensorLoad", operands);
   return true;
@@ -112,15 +119,12 @@ static FailureOr<bool> lowerTensorPrefetch(NVVM::CpAsyncBulkTensorPrefetchOp op,
 // Bulk copies
 //===----------------------------------------------------------------------===//
 
-static FailureOr<bool>
-lowerBulkLoad(NVVM::CpAsyncBulkGlobalToSharedClusterOp op,
-              EmulatorCalls &calls) {
-  if (op.getMulticastMask())
-    return rejectForm(op, "with a multicast mask");
-  calls.replaceByCall(
-      op, "kvcacheEmulatorBulkLoad",
-      {op.getDstMem(), op.getSrcMem(), op.getMbar(), op.getSize()});
-  return true;
+static void lowerBulkLoad(NVVM::CpAsyncBulkGlobalToSharedClusterOp op,
+                          EmulatorCalls &calls) {
+  calls.replaceByCall(op, "kvcacheEmulatorBulkLoad",
+                      {op.getDstMem(), op.getSrcMem(), op.getMbar(),
+                       op.getSize(),
+                       getMask(op, op.getMulticastMask(), calls)});
 }
 
 static void lowerBulkStore(NVVM::CpAsyncBulkSharedCTAToGlobalOp op,
@@ -165,7 +169,14 @@ FailureOr<bool> kvcache::lowerAsyncCopy(Operation *op, EmulatorCalls &calls) {
         return lowerTensorPrefetch(op, calls);
       })
       .Case([&](NVVM::CpAsyncBulkGlobalToSharedClusterOp op) {
-        return lowerBulkLoad(op, calls);
+        lowerBulkLoad(op, calls);
+        return true;
+      })
+      .Case([&](NVVM::CpAsyncBulkSharedCTAToSharedClusterOp op) {
+        calls.replaceByCall(
+            op, "kvcacheEmulatorBulkCopyShared",
+            {op.getDstMem(), op.getSrcMem(), op.getMbar(), op.getSize()});
+        return true;
       })
       .Case([&](NVVM::CpAsyncBulkSharedCTAToGlobalOp op) {
         lowerBulkStore(op, calls);

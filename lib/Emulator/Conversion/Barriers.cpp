@@ -8,6 +8,7 @@
 
 #include "kvcache/Emulator/Barriers.h"
 #include "Families.h"
+#include "kvcache/Emulator/Clusters.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -56,7 +57,53 @@ static void lowerSyncAll(NVVM::Barrier0Op op, EmulatorCalls &calls) {
   op.erase();
 }
 
+/// The barrier of a cluster, and addresses in other blocks.
+static bool lowerClusterOp(Operation *op, EmulatorCalls &calls) {
+  auto lower = [&](StringRef function, std::optional<bool> isAligned,
+                   bool isRelaxed) {
+    uint32_t flags = (isAligned.value_or(false) ? KVCacheClusterAligned : 0) |
+                     (isRelaxed ? KVCacheClusterRelaxed : 0);
+    calls.replaceByCall(op, function, calls.getI32(op, flags));
+    return true;
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](NVVM::ClusterArriveOp op) {
+        return lower("kvcacheEmulatorClusterArrive", op.getAligned(),
+                     /*isRelaxed=*/false);
+      })
+      .Case([&](NVVM::ClusterArriveRelaxedOp op) {
+        return lower("kvcacheEmulatorClusterArrive", op.getAligned(),
+                     /*isRelaxed=*/true);
+      })
+      .Case([&](NVVM::ClusterWaitOp op) {
+        return lower("kvcacheEmulatorClusterWait", op.getAligned(),
+                     /*isRelaxed=*/false);
+      })
+      .Case([&](NVVM::MapaOp op) {
+        OpBuilder builder(op);
+        Value address = calls.call(op, "kvcacheEmulatorMapShared",
+                                   calls.pointerType, {op.getA(), op.getB()});
+        if (address.getType() != op.getType())
+          address = LLVM::AddrSpaceCastOp::create(builder, op.getLoc(),
+                                                  op.getType(), address);
+        op.replaceAllUsesWith(address);
+        op.erase();
+        return true;
+      })
+      // It has no op.
+      .Case([&](LLVM::CallIntrinsicOp op) {
+        if (!op.getIntrin().starts_with("llvm.nvvm.getctarank") ||
+            op->getNumResults() != 1 || op.getArgs().size() != 1)
+          return false;
+        calls.replaceByCall(op, "kvcacheEmulatorGetRank", op.getArgs());
+        return true;
+      })
+      .Default(false);
+}
+
 FailureOr<bool> kvcache::lowerBarrier(Operation *op, EmulatorCalls &calls) {
+  if (lowerClusterOp(op, calls))
+    return true;
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](NVVM::Barrier0Op op) {
         lowerSyncAll(op, calls);

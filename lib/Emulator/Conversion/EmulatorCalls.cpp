@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmulatorCalls.h"
+#include "kvcache/Emulator/ABI.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include <cstddef>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -87,16 +89,27 @@ Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
   return LLVM::AddressOfOp::create(builder, loc, site);
 }
 
-Value EmulatorCalls::loadField(Operation *op, int64_t offset, Type type) {
+/// Threads and clusters stay the same ones.
+Value EmulatorCalls::loadAt(Operation *op, Value base, int64_t offset,
+                            Type type) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   Value address =
-      LLVM::GEPOp::create(builder, loc, pointerType, i8, getThread(op),
+      LLVM::GEPOp::create(builder, loc, pointerType, i8, base,
                           ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
-  // A thread stays the same one.
   return LLVM::LoadOp::create(builder, loc, type, address, /*alignment=*/0,
                               /*isVolatile=*/false, /*isNonTemporal=*/false,
                               /*isInvariant=*/true);
+}
+
+Value EmulatorCalls::loadField(Operation *op, int64_t offset, Type type) {
+  return loadAt(op, getThread(op), offset, type);
+}
+
+Value EmulatorCalls::loadClusterField(Operation *op, int64_t offset,
+                                      Type type) {
+  Value cluster = loadField(op, offsetof(KVCacheThread, cluster), pointerType);
+  return loadAt(op, cluster, offset, type);
 }
 
 Value EmulatorCalls::createSlot(Operation *op, Type type) {

@@ -45,6 +45,9 @@ public:
   /// The field of the thread at a byte offset.
   Value loadField(Operation *op, int64_t offset, Type type);
 
+  /// The field of the thread's KVCacheCluster at a byte offset.
+  Value loadClusterField(Operation *op, int64_t offset, Type type);
+
   /// Memory in the frame of the function, for results that are structures.
   Value createSlot(Operation *op, Type type);
 
@@ -59,6 +62,8 @@ public:
   Type f32;
 
 private:
+  Value loadAt(Operation *op, Value base, int64_t offset, Type type);
+
   llvm::StringMap<LLVM::GlobalOp> sites;
 };
 

@@ -28,7 +28,7 @@ LogicalResult checkHost(gpu::GPUModuleOp module);
 
 /// Registers such as the thread's number.
 FailureOr<bool> lowerRegister(Operation *op, EmulatorCalls &calls);
-/// Barriers of a block.
+/// Barriers of a block and of a cluster, addresses in other blocks.
 FailureOr<bool> lowerBarrier(Operation *op, EmulatorCalls &calls);
 /// mbarriers, fences, and the order of launches.
 FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
@@ -160,8 +160,10 @@ struct KernelFacts {
   KernelSharedMemory shared;
   int64_t localBytes = 0;
   /// Zeros where any is right.
-  std::array<int64_t, 3> requiredBlock{};
+  std::array<int64_t, 3> requiredBlock{}, requiredCluster{};
   int64_t maxThreads = 1024;
+  /// 0 if the kernel says nothing.
+  int64_t maxClusterBlocks = 0;
 };
 
 /// Finds out what memory kernels may write.

@@ -51,8 +51,11 @@ static bool castsVectorOfShared(Operation *op) {
     auto pointer =
         vector ? dyn_cast<LLVM::LLVMPointerType>(vector.getElementType())
                : LLVM::LLVMPointerType();
-    return pointer && pointer.getAddressSpace() ==
-                          static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared);
+    if (!pointer)
+      return false;
+    auto space = static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
+    return space == NVVM::NVVMMemorySpace::Shared ||
+           space == NVVM::NVVMMemorySpace::SharedCluster;
   };
   return isOfShared(op->getOperand(0).getType()) ||
          isOfShared(op->getResult(0).getType());
@@ -164,17 +167,6 @@ static LogicalResult checkGlobal(LLVM::GlobalOp global,
   return checkInitializer(global, symbols);
 }
 
-/// Clusters of one block are none.
-static LogicalResult checkClusters(LLVM::LLVMFuncOp function) {
-  auto sides = function->getAttrOfType<DenseI32ArrayAttr>(
-      NVVM::NVVMDialect::getClusterDimAttrName());
-  if (sides &&
-      llvm::any_of(sides.asArrayRef(), [](int32_t side) { return side != 1; }))
-    return function.emitOpError(
-        "with clusters of blocks has no lowering for the emulator");
-  return success();
-}
-
 LogicalResult kvcache::checkHost(gpu::GPUModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     return WalkResult(
@@ -186,9 +178,6 @@ LogicalResult kvcache::checkHost(gpu::GPUModuleOp module) {
   DataLayout layout(module);
   for (auto global : module.getOps<LLVM::GlobalOp>())
     if (failed(checkGlobal(global, symbols, layout)))
-      return failure();
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-    if (failed(checkClusters(function)))
       return failure();
   return success();
 }

@@ -58,6 +58,11 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
   facts.shared = layout.getKernel(kernel.getName());
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getReqntidAttrName()))
     facts.requiredBlock = *sides;
+  if (auto sides = getSides(kernel, NVVM::NVVMDialect::getClusterDimAttrName()))
+    facts.requiredCluster = *sides;
+  if (auto blocks = kernel->getAttrOfType<IntegerAttr>(
+          NVVM::NVVMDialect::getClusterMaxBlocksAttrName()))
+    facts.maxClusterBlocks = blocks.getInt();
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getMaxntidAttrName()))
     facts.maxThreads = (*sides)[0] * (*sides)[1] * (*sides)[2];
   return facts;
@@ -315,7 +320,7 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_kernels",
       {pointer, pointer, pointer, i64, i64, i64, pointer, i64, i64, i64, sides,
-       i64, pointer, i64, i64, site},
+       i64, sides, i64, pointer, i64, i64, site},
       kernels.size(),
       [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
@@ -339,14 +344,17 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
         for (int64_t side = 0; side < 3; ++side)
           fields.set(facts.requiredBlock[side], i64, {10, side});
         fields.set(facts.maxThreads, i64, 11);
-        fields.set(getAddress(kernel.isParamWritten), 12);
-        fields.set(facts.writesAnything, i64, 13);
-        fields.set(facts.startsDependents, i64, 14);
+        for (int64_t side = 0; side < 3; ++side)
+          fields.set(facts.requiredCluster[side], i64, {12, side});
+        fields.set(facts.maxClusterBlocks, i64, 13);
+        fields.set(getAddress(kernel.isParamWritten), 14);
+        fields.set(facts.writesAnything, i64, 15);
+        fields.set(facts.startsDependents, i64, 16);
         std::string where = addPosition(loc, "");
-        fields.set(runtime.getString(builder, loc, "a kernel"), {15, 0});
+        fields.set(runtime.getString(builder, loc, "a kernel"), {17, 0});
         fields.set(
             runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
-            {15, 1});
+            {17, 1});
       });
 }
 
@@ -403,14 +411,15 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
   Type pointer = calls.pointerType, i64 = calls.i64, i32 = calls.i32;
   return runtime.createStruct(
       loc, (module.getName() + "_emulated").str(),
-      {pointer, i64, pointer, i64, i64, i32, i32},
+      {pointer, i64, pointer, i64, i64, i64, i32, i32},
       [&](FieldBuilder &fields, OpBuilder &builder) {
         fields.set(LLVM::AddressOfOp::create(builder, loc, kernelTable), 0);
         fields.set(records.size(), i64, 1);
         fields.set(LLVM::AddressOfOp::create(builder, loc, globalTable), 2);
         fields.set(globals.size(), i64, 3);
         fields.set(calls.chip.getSharedMemory(), i64, 4);
-        fields.set(calls.isSanitized, i32, 5);
-        fields.set(calls.isMetered, i32, 6);
+        fields.set(calls.chip.computeCapability >= 90, i64, 5);
+        fields.set(calls.isSanitized, i32, 6);
+        fields.set(calls.isMetered, i32, 7);
       });
 }

@@ -197,14 +197,25 @@ static void lowerAddress(LLVM::AddressOfOp op, LLVM::GlobalOp global,
   op.erase();
 }
 
+/// Of the block or of its cluster.
 static bool isSharedPointer(Type type) {
   auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
-  return pointer && pointer.getAddressSpace() ==
-                        static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared);
+  if (!pointer)
+    return false;
+  auto space = static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
+  return space == NVVM::NVVMMemorySpace::Shared ||
+         space == NVVM::NVVMMemorySpace::SharedCluster;
 }
 
-/// As a number, the address of shared memory is an offset, and as short. Zero
-/// is one like others (PTX ISA, "Shared State Space").
+/// The address of the shared memory of the cluster.
+static Value getClusterBase(Operation *op, EmulatorCalls &calls) {
+  return calls.loadClusterField(op, offsetof(KVCacheCluster, shared),
+                                calls.pointerType);
+}
+
+/// As a number, the address of shared memory is an offset in that of the
+/// cluster, and as short. Zero is one like others (PTX ISA, "Shared State
+/// Space").
 static void lowerCasts(gpu::GPUModuleOp module, EmulatorCalls &calls) {
   module.walk([&](LLVM::ZeroOp op) {
     if (!isSharedPointer(op.getType()) ||
@@ -222,8 +233,8 @@ static void lowerCasts(gpu::GPUModuleOp module, EmulatorCalls &calls) {
       return;
     OpBuilder builder(op);
     Location loc = op.getLoc();
-    Value base =
-        LLVM::PtrToIntOp::create(builder, loc, calls.i64, getBase(op, calls));
+    Value base = LLVM::PtrToIntOp::create(builder, loc, calls.i64,
+                                          getClusterBase(op, calls));
     Value generic = LLVM::AddrSpaceCastOp::create(
         builder, loc, calls.pointerType, op.getArg());
     Value address = LLVM::PtrToIntOp::create(builder, loc, calls.i64, generic);
@@ -241,7 +252,7 @@ static void lowerCasts(gpu::GPUModuleOp module, EmulatorCalls &calls) {
     Value offset = op.getArg();
     if (offset.getType().getIntOrFloatBitWidth() < 64)
       offset = LLVM::ZExtOp::create(builder, loc, calls.i64, offset);
-    Value address = addOffset(builder, loc, getBase(op, calls), offset);
+    Value address = addOffset(builder, loc, getClusterBase(op, calls), offset);
     op.replaceAllUsesWith(
         LLVM::AddrSpaceCastOp::create(builder, loc, op.getType(), address)
             .getResult());

@@ -38,13 +38,6 @@ static std::optional<size_t> getFieldOffset(Operation *op) {
       .Case([&](NVVM::GridDimXOp) { return in(nctaid, 0); })
       .Case([&](NVVM::GridDimYOp) { return in(nctaid, 1); })
       .Case([&](NVVM::GridDimZOp) { return in(nctaid, 2); })
-      // Without clusters every block is one.
-      .Case([&](NVVM::ClusterIdXOp) { return in(ctaid, 0); })
-      .Case([&](NVVM::ClusterIdYOp) { return in(ctaid, 1); })
-      .Case([&](NVVM::ClusterIdZOp) { return in(ctaid, 2); })
-      .Case([&](NVVM::ClusterDimXOp) { return in(nctaid, 0); })
-      .Case([&](NVVM::ClusterDimYOp) { return in(nctaid, 1); })
-      .Case([&](NVVM::ClusterDimZOp) { return in(nctaid, 2); })
       .Case<NVVM::TotalSmemSize, NVVM::AggrSmemSize>(
           [](Operation *) { return offsetof(KVCacheThread, sharedBytes); })
       .Case([](NVVM::DynamicSmemSize) {
@@ -52,6 +45,34 @@ static std::optional<size_t> getFieldOffset(Operation *op) {
       })
       .Case([&](NVVM::LaneIdOp) { return offsetof(KVCacheThread, lane); })
       .Case([&](NVVM::WarpIdOp) { return offsetof(KVCacheThread, warp); })
+      .Default(std::nullopt);
+}
+
+/// The same of KVCacheCluster.
+static std::optional<size_t> getClusterFieldOffset(Operation *op) {
+  auto in = [](size_t field, size_t dimension) {
+    return field + dimension * sizeof(uint32_t);
+  };
+  constexpr size_t ctaid = offsetof(KVCacheCluster, ctaid);
+  constexpr size_t nctaid = offsetof(KVCacheCluster, nctaid);
+  constexpr size_t clusterid = offsetof(KVCacheCluster, clusterid);
+  constexpr size_t nclusterid = offsetof(KVCacheCluster, nclusterid);
+  return llvm::TypeSwitch<Operation *, std::optional<size_t>>(op)
+      .Case([&](NVVM::BlockInClusterIdXOp) { return in(ctaid, 0); })
+      .Case([&](NVVM::BlockInClusterIdYOp) { return in(ctaid, 1); })
+      .Case([&](NVVM::BlockInClusterIdZOp) { return in(ctaid, 2); })
+      .Case([&](NVVM::ClusterDimBlocksXOp) { return in(nctaid, 0); })
+      .Case([&](NVVM::ClusterDimBlocksYOp) { return in(nctaid, 1); })
+      .Case([&](NVVM::ClusterDimBlocksZOp) { return in(nctaid, 2); })
+      .Case([&](NVVM::ClusterIdXOp) { return in(clusterid, 0); })
+      .Case([&](NVVM::ClusterIdYOp) { return in(clusterid, 1); })
+      .Case([&](NVVM::ClusterIdZOp) { return in(clusterid, 2); })
+      .Case([&](NVVM::ClusterDimXOp) { return in(nclusterid, 0); })
+      .Case([&](NVVM::ClusterDimYOp) { return in(nclusterid, 1); })
+      .Case([&](NVVM::ClusterDimZOp) { return in(nclusterid, 2); })
+      .Case([](NVVM::ClusterId) { return offsetof(KVCacheCluster, rank); })
+      .Case(
+          [](NVVM::ClusterDim) { return offsetof(KVCacheCluster, numBlocks); })
       .Default(std::nullopt);
 }
 
@@ -131,12 +152,7 @@ static Value compute(Operation *op, EmulatorCalls &calls) {
       .Case([&](NVVM::SmIdOp) {
         return getMultiprocessor(op, calls, multiprocessors);
       })
-      .Case<NVVM::BlockInClusterIdXOp, NVVM::BlockInClusterIdYOp,
-            NVVM::BlockInClusterIdZOp, NVVM::ClusterId, NVVM::GridIdOp>(
-          [&](Operation *op) { return calls.getI32(op, 0); })
-      .Case<NVVM::ClusterDimBlocksXOp, NVVM::ClusterDimBlocksYOp,
-            NVVM::ClusterDimBlocksZOp, NVVM::ClusterDim>(
-          [&](Operation *op) { return calls.getI32(op, 1); })
+      .Case([&](NVVM::GridIdOp) { return calls.getI32(op, 0); })
       .Case<NVVM::ClockOp, NVVM::Clock64Op, NVVM::GlobalTimerOp,
             NVVM::GlobalTimerLoOp>(
           [&](Operation *op) { return getClock(op, calls); })
@@ -147,6 +163,8 @@ FailureOr<bool> kvcache::lowerRegister(Operation *op, EmulatorCalls &calls) {
   Value value;
   if (std::optional<size_t> offset = getFieldOffset(op))
     value = calls.loadField(op, *offset, calls.i32);
+  else if (std::optional<size_t> offset = getClusterFieldOffset(op))
+    value = calls.loadClusterField(op, *offset, calls.i32);
   else
     value = compute(op, calls);
   if (!value)

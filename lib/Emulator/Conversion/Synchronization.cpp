@@ -34,8 +34,11 @@ static void lowerArrive(Operation *op, EmulatorCalls &calls, Value barrier,
   op->erase();
 }
 
-static uint32_t getFlags(bool isRelaxed) {
-  return isRelaxed ? KVCacheMBarrierRelaxed : 0;
+/// How one of the ops that arrive or wait orders accesses.
+template <typename OpT> static uint32_t getFlags(OpT op) {
+  bool isOfCluster = op.getScope() == NVVM::MemScopeKind::CLUSTER;
+  return (op.getRelaxed() ? KVCacheMBarrierRelaxed : 0) |
+         (isOfCluster ? KVCacheMBarrierCluster : 0);
 }
 
 /// One of the ops that arrive.
@@ -44,13 +47,12 @@ static bool lowerArrival(Operation *op, EmulatorCalls &calls) {
   constexpr uint32_t noComplete = KVCacheMBarrierNoComplete;
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](NVVM::MBarrierArriveOp op) {
-        lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
-                    getFlags(op.getRelaxed()));
+        lowerArrive(op, calls, op.getAddr(), op.getCount(), {}, getFlags(op));
         return true;
       })
       .Case([&](NVVM::MBarrierArriveDropOp op) {
         lowerArrive(op, calls, op.getAddr(), op.getCount(), {},
-                    drop | getFlags(op.getRelaxed()));
+                    drop | getFlags(op));
         return true;
       })
       .Case([&](NVVM::MBarrierArriveNocompleteOp op) {
@@ -64,13 +66,12 @@ static bool lowerArrival(Operation *op, EmulatorCalls &calls) {
       })
       .Case([&](NVVM::MBarrierArriveExpectTxOp op) {
         branchOnPredicate(op, op.getPredicate());
-        lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(),
-                    getFlags(op.getRelaxed()));
+        lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(), getFlags(op));
         return true;
       })
       .Case([&](NVVM::MBarrierArriveDropExpectTxOp op) {
         lowerArrive(op, calls, op.getAddr(), {}, op.getTxcount(),
-                    drop | getFlags(op.getRelaxed()));
+                    drop | getFlags(op));
         return true;
       })
       .Default([](Operation *) { return false; });
@@ -82,8 +83,8 @@ static bool lowerArrival(Operation *op, EmulatorCalls &calls) {
 
 /// Replaces an op that tests whether a phase has completed.
 static void lowerTest(Operation *op, EmulatorCalls &calls, Value barrier,
-                      Value stateOrParity, bool isRelaxed) {
-  Value flags = calls.getI32(op, getFlags(isRelaxed));
+                      Value stateOrParity, uint32_t howTo) {
+  Value flags = calls.getI32(op, howTo);
   bool isParity = stateOrParity.getType() == calls.i32;
   Value done = calls.call(op,
                           isParity ? "kvcacheEmulatorMBarrierTestParity"
@@ -98,13 +99,11 @@ static void lowerTest(Operation *op, EmulatorCalls &calls, Value barrier,
 static bool lowerAnyWait(Operation *op, EmulatorCalls &calls) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](NVVM::MBarrierTestWaitOp op) {
-        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(),
-                  op.getRelaxed());
+        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(), getFlags(op));
         return true;
       })
       .Case([&](NVVM::MBarrierTryWaitOp op) {
-        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(),
-                  op.getRelaxed());
+        lowerTest(op, calls, op.getAddr(), op.getStateOrPhase(), getFlags(op));
         return true;
       })
       .Case([&](NVVM::MBarrierTryWaitParityOp op) {
@@ -163,9 +162,14 @@ static bool lowerMemoryFence(Operation *op, EmulatorCalls &calls,
 
 static uint32_t getScopeFlags(NVVM::MemScopeKind scope) {
   uint32_t flags = KVCacheAccessAcquire | KVCacheAccessRelease;
-  bool isOfBlock =
-      scope == NVVM::MemScopeKind::CTA || scope == NVVM::MemScopeKind::CLUSTER;
-  return isOfBlock ? flags : flags | KVCacheAccessDevice;
+  switch (scope) {
+  case NVVM::MemScopeKind::CTA:
+    return flags;
+  case NVVM::MemScopeKind::CLUSTER:
+    return flags | KVCacheAccessCluster;
+  default:
+    return flags | KVCacheAccessDevice;
+  }
 }
 
 static uint32_t getFenceKind(NVVM::ProxyKind proxy) {

@@ -21,8 +21,10 @@ struct Access {
 static Poison accessShared(Thread &thread, const KVCacheSite *site,
                            const Access &access) {
   Block &block = *thread.block;
+  const Block &owner = block.getOwner(thread, site, access.pointer);
   uint32_t offset =
-      block.getSharedOffset(thread, site, access.pointer, access.bytes);
+      owner.getSharedOffset(thread, site, access.pointer, access.bytes);
+  block.cluster.peers.note(thread, site, owner);
   Poison poison = block.sanitizer.access(
       thread, site, {offset, static_cast<uint32_t>(access.bytes)},
       access.flags);
@@ -44,7 +46,11 @@ static Poison accessGlobal(Thread &thread, const KVCacheSite *site,
 
 static Poison accessAny(Thread &thread, const KVCacheSite *site,
                         const Access &access) {
-  if (thread.block->isShared(access.pointer))
+  const Block &block = *thread.block;
+  bool isShared =
+      block.isShared(access.pointer) ||
+      (block.cluster.numBlocks() > 1 && block.cluster.isShared(access.pointer));
+  if (isShared)
     return accessShared(thread, site, access);
   return accessGlobal(thread, site, access);
 }

@@ -32,7 +32,7 @@ struct AsyncCopy {
   Order::End end = {};
 
   void write() const {
-    std::memcpy(thread->block->shared + to.offset, data, to.bytes);
+    std::memcpy(thread->block->cluster.shared + to.offset, data, to.bytes);
   }
   /// Writes what the copy has read, which must be there still. Those learn it
   /// that wait for what `into` belongs to, or the thread.

@@ -25,8 +25,8 @@ struct GlobalPiece {
   uint32_t place;
 };
 
-/// A copy between global memory and a range of shared memory, which a thread
-/// has issued.
+/// A copy between global memory and a range of shared memory of the cluster,
+/// which a thread has issued.
 struct BoxCopy {
   Thread *thread;
   const KVCacheSite *site;
@@ -80,9 +80,26 @@ struct BulkStore {
 /// Overwrites the destination of a copy that is in flight from now on.
 void poison(const Block &block, SharedRange range);
 
+/// Where a copy to shared memory goes: to a block of the cluster.
+struct Destination {
+  Block *block;
+  MBarrier *barrier;
+  /// The place in the shared memory of the cluster.
+  uint32_t offset;
+};
+
+/// The destinations of a copy of `bytes` to `shared`, which completes on the
+/// mbarrier at `barrier`; with a mask that is not negative, to the same place
+/// of each block whose rank is in it. Fails as an error of the thread where
+/// that can't be.
+std::vector<Destination>
+getDestinations(Thread &thread, const KVCacheSite *site, const void *shared,
+                const void *barrier, int64_t bytes, int32_t mask);
+
 /// Issues a load to shared memory: it is done in time, and then counts the
-/// bytes of its range on the barrier.
-void issueLoad(BoxCopy box, MBarrier &barrier);
+/// bytes of its range on the barriers. The copy has no place yet.
+void issueLoads(const BoxCopy &box,
+                const std::vector<Destination> &destinations);
 /// Issues a store to global memory, as part of the thread's open group.
 void issueStore(BoxCopy box);
 

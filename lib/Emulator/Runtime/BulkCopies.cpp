@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <sstream>
 
 using namespace mlir::kvcache;
@@ -91,7 +92,7 @@ void BoxCopy::writeGlobal(const std::vector<char> &data) const {
 /// Calls `f` with each unit of shared memory and its place in the box. PTX ISA,
 /// "Tensors: Swizzling Modes": the pattern goes by the address.
 template <typename F> void BoxCopy::forEachUnit(const F &f) const {
-  char *shared = getBlock().shared;
+  char *shared = getBlock().cluster.shared;
   for (uint32_t place = 0; place < range.bytes; place += kUnitBytes) {
     uint32_t offset = range.offset + place;
     f(shared + (offset ^ (offset >> 7 & swizzleMask) << 4), place);
@@ -101,7 +102,7 @@ template <typename F> void BoxCopy::forEachUnit(const F &f) const {
 /// Bytes of the box where they are in shared memory.
 std::vector<char> BoxCopy::toShared(const std::vector<char> &box) const {
   std::vector<char> bytes(range.bytes);
-  const char *begin = getBlock().shared + range.offset;
+  const char *begin = getBlock().cluster.shared + range.offset;
   forEachUnit([&](const char *unit, uint32_t place) {
     // Rows that are shorter than a swizzle may leave the range.
     auto offset = static_cast<uint64_t>(unit - begin);
@@ -168,17 +169,79 @@ static void finishLoad(const BoxCopy &box, MBarrier &barrier) {
 /// Until a copy has come, its destination holds what is a NaN in every format
 /// of floats.
 void emulator::poison(const Block &block, SharedRange range) {
-  std::memset(block.shared + range.offset, 0xff, range.bytes);
+  std::memset(block.cluster.shared + range.offset, 0xff, range.bytes);
 }
 
-void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
-  Block &block = box.getBlock();
-  Unwritten unwritten;
-  Sanitizer::Copy source = box.issueGlobalRead(unwritten);
+/// The place of an address of `from` in shared memory of `to`.
+static const void *move(const void *pointer, const Block &from,
+                        const Block &to) {
+  return to.shared + (static_cast<const char *>(pointer) - from.shared);
+}
+
+/// The block of the cluster that the thread copies to, or the one of its own.
+static Block &getTarget(const Thread &thread, const KVCacheSite *site,
+                        const void *shared, const void *barrier) {
+  const Block &block = *thread.block;
+  Block &owner = block.getOwner(thread, site, shared);
+  const Block *ofBarrier = block.cluster.findBlock(barrier);
+  if (ofBarrier && ofBarrier != &owner)
+    block.fail(thread, site,
+               "copies to shared memory of " + owner.describe() +
+                   " with an mbarrier of " + ofBarrier->describe() +
+                   ": both must be in one block");
+  return owner;
+}
+
+static void checkMask(const Thread &thread, const KVCacheSite *site,
+                      int32_t mask) {
+  const Block &block = *thread.block;
+  uint32_t numBlocks = block.cluster.numBlocks();
+  if (mask == 0)
+    block.fail(thread, site, "copies with a multicast mask of 0, to no block");
+  if (mask >> numBlocks)
+    block.fail(thread, site,
+               "copies with a multicast mask that has bit " +
+                   std::to_string(31 - __builtin_clz(mask)) +
+                   ": the cluster has " + std::to_string(numBlocks) +
+                   (numBlocks == 1 ? " block" : " blocks"));
+}
+
+std::vector<Destination>
+emulator::getDestinations(Thread &thread, const KVCacheSite *site,
+                          const void *shared, const void *barrier,
+                          int64_t bytes, int32_t mask) {
+  Cluster &cluster = thread.block->cluster;
+  std::vector<Destination> destinations;
+  auto add = [&](Block &to, const void *shared, const void *barrier) {
+    MBarrier &of = to.mbarriers.getForCopy(thread, site, barrier);
+    destinations.push_back(
+        {&to, &of, to.getSharedOffset(thread, site, shared, bytes)});
+  };
+  Block &target = getTarget(thread, site, shared, barrier);
+  if (mask < 0) {
+    add(target, shared, barrier);
+    return destinations;
+  }
+  checkMask(thread, site, mask);
+  for (uint32_t rank = 0; rank < cluster.numBlocks(); ++rank) {
+    if (!(mask >> rank & 1))
+      continue;
+    Block &to = cluster.getBlock(rank);
+    if (&to != thread.block)
+      cluster.peers.check(thread, site, to);
+    add(to, move(shared, target, to), move(barrier, target, to));
+  }
+  return destinations;
+}
+
+/// Copies what has been read.
+static void issueLoad(BoxCopy box, MBarrier &barrier,
+                      std::shared_ptr<const std::vector<char>> data,
+                      const Unwritten &unwritten, Sanitizer::Copy source) {
+  const Block &block = box.getBlock();
   barrier.beginCopy(*box.thread, box.site, box.range.bytes);
-  std::vector<char> data = box.readGlobal();
   if (!block.isSanitized()) {
-    box.writeShared(data);
+    box.writeShared(*data);
     return finishLoad(box, barrier);
   }
   Sanitizer::Copy handle = block.sanitizer.issueWrite(*box.thread, box.site,
@@ -186,12 +249,27 @@ void emulator::issueLoad(BoxCopy box, MBarrier &barrier) {
   box.poison(unwritten);
   block.defer(barrier, [box = std::move(box), data = std::move(data), handle,
                         source, &block, &barrier] {
-    checkUnchanged(box, data);
-    box.writeShared(data);
+    checkUnchanged(box, *data);
+    box.writeShared(*data);
     block.sanitizer.complete(handle, barrier.getKnowledge());
     block.sanitizer.complete(source, barrier.getKnowledge());
     finishLoad(box, barrier);
   });
+}
+
+void emulator::issueLoads(const BoxCopy &box,
+                          const std::vector<Destination> &destinations) {
+  std::shared_ptr<const std::vector<char>> data;
+  for (const Destination &to : destinations) {
+    BoxCopy copy = box;
+    copy.range.offset = to.offset;
+    // Each destination completes for itself, and with it its reads.
+    Unwritten unwritten;
+    Sanitizer::Copy source = copy.issueGlobalRead(unwritten);
+    if (!data)
+      data = std::make_shared<std::vector<char>>(copy.readGlobal());
+    issueLoad(std::move(copy), *to.barrier, data, unwritten, source);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -250,12 +328,12 @@ void kvcacheEmulatorBulkWait(KVCacheThread *self, const KVCacheSite *,
 // Copies of one dimension
 //===----------------------------------------------------------------------===//
 
-/// The copy of `bytes` between `global` and `shared`; `bytes` too has to be a
-/// multiple of 16. PTX ISA, "cp.async.bulk".
+/// The copy of `bytes`, which too has to be a multiple of 16, between `global`
+/// and `shared`, where it has no place yet. PTX ISA, "cp.async.bulk".
 static BoxCopy makeBulkCopy(Thread &thread, const KVCacheSite *site,
                             const void *shared, const void *global,
                             int32_t bytes) {
-  Block &block = *thread.block;
+  const Block &block = *thread.block;
   block.checkAlignment(thread, site, shared, kUnitBytes);
   block.checkAlignment(thread, site, global, kUnitBytes);
   // Sizes are unsigned.
@@ -264,10 +342,7 @@ static BoxCopy makeBulkCopy(Thread &thread, const KVCacheSite *site,
     block.fail(thread, site,
                "expects a size in multiples of 16 bytes, got " +
                    std::to_string(size));
-  BoxCopy box{&thread,
-              site,
-              {block.getSharedOffset(thread, site, shared, size), size},
-              {}};
+  BoxCopy box{&thread, site, {0, size}, {}};
   if (size > 0)
     box.pieces.push_back(
         {static_cast<char *>(const_cast<void *>(global)), size, 0});
@@ -275,13 +350,14 @@ static BoxCopy makeBulkCopy(Thread &thread, const KVCacheSite *site,
 }
 
 void kvcacheEmulatorBulkLoad(KVCacheThread *self, const KVCacheSite *site,
-                             void *to, const void *from, const void *pointer,
-                             int32_t bytes) {
+                             void *to, const void *from, const void *barrier,
+                             int32_t bytes, int32_t mask) {
   Thread &thread = Thread::get(self);
-  MBarrier &barrier = thread.block->mbarriers.getForCopy(thread, site, pointer);
   BoxCopy box = makeBulkCopy(thread, site, to, from, bytes);
+  std::vector<Destination> destinations =
+      getDestinations(thread, site, to, barrier, box.range.bytes, mask);
   box.meter(CopyKind::BulkLoad, /*isWrite=*/false);
-  issueLoad(std::move(box), barrier);
+  issueLoads(box, destinations);
 }
 
 void kvcacheEmulatorBulkStore(KVCacheThread *self, const KVCacheSite *site,
@@ -289,9 +365,30 @@ void kvcacheEmulatorBulkStore(KVCacheThread *self, const KVCacheSite *site,
                               uint32_t byteMask) {
   Thread &thread = Thread::get(self);
   BoxCopy box = makeBulkCopy(thread, site, from, to, bytes);
+  box.range.offset =
+      thread.block->getSharedOffset(thread, site, from, box.range.bytes);
   box.byteMask = byteMask;
   box.meter(CopyKind::BulkStore, /*isWrite=*/true);
   issueStore(std::move(box));
+}
+
+/// The source is read like global memory, by its address, but is shared: the
+/// copy reads it until its barrier completes.
+void kvcacheEmulatorBulkCopyShared(KVCacheThread *self, const KVCacheSite *site,
+                                   void *to, const void *from,
+                                   const void *barrier, int32_t bytes) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  BoxCopy box = makeBulkCopy(thread, site, to, from, bytes);
+  SharedRange source{block.getSharedOffset(thread, site, from, box.range.bytes),
+                     box.range.bytes};
+  Destination destination = getDestinations(thread, site, to, barrier,
+                                            box.range.bytes, /*mask=*/-1)[0];
+  box.range.offset = destination.offset;
+  Sanitizer::Copy handle =
+      block.sanitizer.issueRead(thread, site, source, Proxy::Async);
+  auto data = std::make_shared<std::vector<char>>(box.readGlobal());
+  issueLoad(std::move(box), *destination.barrier, std::move(data), {}, handle);
 }
 
 void kvcacheEmulatorBulkPrefetch(KVCacheThread *self, const KVCacheSite *site,

@@ -29,8 +29,8 @@ static void checkReadable(Thread &thread, const KVCacheSite *site,
   const char *last = static_cast<const char *>(pointer) + bytes - 1;
   if (thread.fiber->contains(pointer) && thread.fiber->contains(last))
     return accessStack(thread, site, pointer, bytes, KVCacheAccessRead);
-  if (block.isShared(pointer)) {
-    block.getSharedOffset(thread, site, pointer, bytes);
+  if (const Block *owner = block.cluster.findBlock(pointer)) {
+    owner->getSharedOffset(thread, site, pointer, bytes);
     return;
   }
   if (!pointer)
@@ -251,7 +251,7 @@ void kvcacheEmulatorFail(KVCacheThread *self, const KVCacheSite *site,
 
 void kvcacheEmulatorExit(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
-  thread.block->exit(thread);
+  thread.block->cluster.exit(thread);
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,7 +265,7 @@ void kvcacheEmulatorLoop(KVCacheThread *self, const KVCacheSite *site) {
 
 void kvcacheEmulatorManyLoops(KVCacheThread *self, const KVCacheSite *site) {
   Thread &thread = Thread::get(self);
-  thread.block->checkTime(thread, site);
+  thread.block->cluster.checkTime(thread, site);
 }
 
 void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,

@@ -154,6 +154,35 @@ static int32_t checkSides(const Grid &grid, const KVCacheLaunch &launch) {
   return kSuccess;
 }
 
+/// A kernel may fix the size of its clusters, or leave it to the launch.
+static int32_t setCluster(Grid &grid, const KVCacheLaunch &launch) {
+  const KVCacheEmulatedKernel &kernel = *grid.kernel;
+  KVCacheLaunch shape = launch;
+  bool isGiven = launch.cluster[0] != 0, isFixed = kernel.requiredCluster[0];
+  if (isGiven && isFixed &&
+      !std::equal(launch.cluster, launch.cluster + 3, kernel.requiredCluster))
+    return fail("kernel " + grid.name + " wants clusters of " +
+                describe(kernel.requiredCluster) + " blocks, got " +
+                describe(launch.cluster));
+  if (!isGiven && isFixed)
+    std::copy_n(kernel.requiredCluster, 3, shape.cluster);
+  if (shape.cluster[0] == 0)
+    return kSuccess;
+  // The grid must be a multiple of what the kernel fixes, too.
+  if (int32_t status = checkLaunch(grid.name, shape))
+    return status;
+  std::copy_n(shape.cluster, 3, grid.cluster);
+  int64_t blocks = grid.numClusterBlocks();
+  if (blocks > 1 && !grid.module->hasClusters)
+    return fail("kernel " + grid.name + " is launched with clusters, which " +
+                grid.chip + " does not have: they require sm_90 or newer");
+  if (kernel.maxClusterBlocks && blocks > kernel.maxClusterBlocks)
+    return fail("kernel " + grid.name + " can have " +
+                std::to_string(kernel.maxClusterBlocks) +
+                " blocks in a cluster, got " + describe(shape.cluster));
+  return kSuccess;
+}
+
 static int32_t setShared(Grid &grid, int64_t dynamicBytes) {
   const KVCacheEmulatedKernel &kernel = *grid.kernel;
   int64_t bytes = dynamicBytes ? kernel.dynamicSharedOffset + dynamicBytes
@@ -293,10 +322,9 @@ int32_t kvcacheLaunch(void *handle, const char *kernel,
     return fail("there is no kernel " + grid.name);
   if (int32_t status = checkLaunch(grid.name, *launch))
     return status;
-  if (launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1)
-    return fail("kernel " + grid.name +
-                " is launched with clusters, which the emulator does not have");
   if (int32_t status = checkSides(grid, *launch))
+    return status;
+  if (int32_t status = setCluster(grid, *launch))
     return status;
   if (int32_t status = checkParams(grid, paramBytes, numParams))
     return status;

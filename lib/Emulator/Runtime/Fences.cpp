@@ -23,8 +23,10 @@ void kvcacheEmulatorFence(KVCacheThread *self, const KVCacheSite *,
     block.sanitizer.fenceProxy(thread, Space::Shared);
   if (kind == KVCacheFenceAsync || kind == KVCacheFenceAsyncGlobal)
     block.sanitizer.fenceProxy(thread, Space::Global);
+  if (kind == KVCacheFenceMBarrierInit)
+    block.mbarriers.fenceInits(thread);
   if (kind != KVCacheFenceAsyncGlobal)
-    block.mbarriers.noteFence(thread, isOfShared);
+    block.cluster.initFences.noteFence(thread, isOfShared);
 }
 
 void kvcacheEmulatorFenceMemory(KVCacheThread *self, const KVCacheSite *site,
@@ -42,7 +44,7 @@ void kvcacheEmulatorFenceTensorMap(KVCacheThread *self, const KVCacheSite *site,
   if (bytes != tma::kDescriptorBytes)
     block.fail(thread, site,
                "expects a size of 128 bytes, got " + std::to_string(bytes));
-  if (block.isShared(tensorMap))
+  if (block.cluster.isShared(tensorMap))
     block.fail(thread, site, "expects an address in global memory");
   block.checkAlignment(thread, site, tensorMap, tma::kDescriptorAlignment);
 }
@@ -50,11 +52,11 @@ void kvcacheEmulatorFenceTensorMap(KVCacheThread *self, const KVCacheSite *site,
 void kvcacheEmulatorWaitForLaunches(KVCacheThread *self,
                                     const KVCacheSite *site) {
   Thread &thread = Thread::get(self);
-  thread.block->waitForEarlier(thread, site);
+  thread.block->cluster.waitForEarlier(thread, site);
   thread.block->sanitizer.acquireEarlier(thread);
 }
 
 void kvcacheEmulatorStartDependents(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
-  thread.block->startDependents(thread);
+  thread.block->cluster.startDependents(thread);
 }

@@ -71,7 +71,7 @@ bool Sanitizer::checkPlace(const Thread &thread, const KVCacheSite *site,
   bool isInitialized;
   const Memory &memory = Memory::get();
   if (!memory.mayAccess(pointer, bytes, flags, isInitialized))
-    block.fail(thread, site, memory.describeWrong(pointer, bytes, flags));
+    cluster.fail(thread, site, memory.describeWrong(pointer, bytes, flags));
   return isInitialized;
 }
 
@@ -103,7 +103,7 @@ void Sanitizer::checkInvariant(const Access &access, uint64_t index,
       });
   if (past)
     fail(access, index, past->mask & mask,
-         launch->describeEarlier(past->block) +
+         launch->describeCluster(past->block) +
              " writes, as memory that stays the same while this kernel runs "
              "(ld.global.nc)");
 }
@@ -130,6 +130,7 @@ Poison Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
                 std::nullopt};
   access.isGlobal = true;
   access.isOfDevice = isAtomic(access.kind) && (flags & KVCacheAccessDevice);
+  access.isOfCluster = getOrdering(flags).isOfCluster;
   access.isVolatile = flags & KVCacheAccessVolatile;
   access.isInvariant = flags & KVCacheAccessInvariant;
   access.poisons = flags & KVCacheAccessPoisons;
@@ -210,7 +211,8 @@ Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
 bool Sanitizer::isRewrite(const Access &access, const Cell &cell,
                           Kind kind) const {
   return access.isGlobal && access.kind == Kind::Write && kind == Kind::Write &&
-         !access.copy && !cell.isCopy();
+         !access.copy && !cell.isCopy() &&
+         cluster.threads[cell.who].block == access.thread.block;
 }
 
 void Sanitizer::noteRewrite(const Access &access, const Cell &before,
@@ -241,17 +243,19 @@ void Sanitizer::finishRewrites() {
 std::string Sanitizer::describePast(const PastAccess &past,
                                     bool isAtomic) const {
   bool isEarlier = past.block < launch->getFirstBlock();
+  bool isOfOne = cluster.numBlocks() == 1;
   std::string text =
-      (isEarlier ? launch->describeEarlier(past.block)
-                 : block.describe(past.block - launch->getFirstBlock())) +
-      " " + getVerb(getKind(past.isWrite, past.isAtomic), past.isVolatile) +
-      " in " + Block::describe(past.getSite());
+      launch->describeCluster(past.block) + " " +
+      getVerb(getKind(past.isWrite, past.isAtomic), past.isVolatile) + " in " +
+      Block::describe(past.getSite());
   if (isEarlier)
     return text + ", a launch that may still run: the thread has not waited "
                   "for it (griddepcontrol.wait)";
   if (past.isAtomic && isAtomic)
-    return text + ", one of both being atomic for its own block only (a race)";
-  return text + " without order between the blocks (a race)";
+    return text + ", one of both being atomic for its own " +
+           (isOfOne ? "block" : "block or cluster") + " only (a race)";
+  return text + " without order between the " +
+         (isOfOne ? "blocks" : "clusters") + " (a race)";
 }
 
 void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
@@ -279,7 +283,7 @@ void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
   });
   if (past)
     fail(access, index, past->mask & mask,
-         block.describe(past->block) + " writes in " +
+         launch->describeCluster(past->block) + " writes in " +
              Block::describe(past->getSite()) +
              " without a proxy fence between them (fence.proxy.async)");
 }
@@ -337,7 +341,7 @@ std::optional<std::string> Sanitizer::findConflict(const PastAccesses &accesses,
     if (!past)
       return;
     uint32_t thread = cell.isCopy() ? copies[cell.clock].issuer : cell.who;
-    Access access{block.threads[thread],
+    Access access{cluster.threads[thread],
                   mine.getSite(),
                   index * kGranuleBytes + __builtin_ctz(cell.mask),
                   static_cast<uint64_t>(__builtin_popcount(cell.mask)),
@@ -390,14 +394,14 @@ static void forEachRun(uint32_t mask, Visitor visit) {
 void Sanitizer::takeTurn(const Thread &thread, const KVCacheSite *site) {
   if (hasTurn || !launch)
     return;
-  block.waitForEarlier(thread, site);
+  cluster.waitForEarlier(thread, site);
   if (hasTurn)
     return;
   if (!launch->waitForTurn(number))
-    block.fail("a block before this one has failed");
+    cluster.fail("a block before this one has failed");
   hasTurn = true;
   if (std::optional<std::string> error = findConflict())
-    block.fail(*error);
+    cluster.fail(*error);
 }
 
 void Sanitizer::tellLaunch() {

@@ -28,6 +28,8 @@ struct Grid {
   /// The addresses of the parameters.
   void **params = nullptr;
   uint32_t blocks[3] = {}, threads[3] = {};
+  /// The blocks of a cluster, which divide those of the grid.
+  uint32_t cluster[3] = {1, 1, 1};
   /// Bytes of a block, and those of them that are dynamic.
   uint32_t sharedBytes = 0, dynamicSharedBytes = 0;
   SharedVariables sharedVariables;
@@ -54,7 +56,25 @@ struct Grid {
   uint64_t numBlocks() const {
     return uint64_t{blocks[0]} * blocks[1] * blocks[2];
   }
+  /// The threads of a block, and the blocks of a cluster.
   uint32_t numThreads() const { return threads[0] * threads[1] * threads[2]; }
+  uint32_t numClusterBlocks() const {
+    return cluster[0] * cluster[1] * cluster[2];
+  }
+  uint64_t numClusters() const { return numBlocks() / numClusterBlocks(); }
+
+  /// The place in the grid of the block with a rank in the cluster of a number,
+  /// both counted from x to z.
+  void getPlace(uint64_t number, uint32_t rank, uint32_t (&ctaid)[3]) const {
+    for (int side = 0; side < 3; ++side) {
+      uint32_t numClusters = blocks[side] / cluster[side];
+      ctaid[side] = number % numClusters * cluster[side] + rank % cluster[side];
+      number /= numClusters;
+      rank /= cluster[side];
+    }
+  }
+  /// "block (0, 2, 0)"; "cluster (0, 1, 0)" if clusters have several blocks.
+  std::string describeCluster(uint64_t number) const;
 };
 
 } // namespace mlir::kvcache::emulator

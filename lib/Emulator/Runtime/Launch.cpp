@@ -24,89 +24,86 @@ using namespace mlir::kvcache::emulator;
 
 namespace {
 
-/// Blocks keep their stacks from one launch to the next.
-class BlockPool {
+/// Clusters keep their stacks from one launch to the next.
+class ClusterPool {
 public:
-  std::unique_ptr<Block> take() {
+  std::unique_ptr<Cluster> take() {
     std::lock_guard<std::mutex> lock(mutex);
-    if (blocks.empty())
-      return std::make_unique<Block>();
-    std::unique_ptr<Block> block = std::move(blocks.back());
-    blocks.pop_back();
-    return block;
+    if (clusters.empty())
+      return std::make_unique<Cluster>();
+    std::unique_ptr<Cluster> cluster = std::move(clusters.back());
+    clusters.pop_back();
+    return cluster;
   }
 
-  void giveBack(std::unique_ptr<Block> block) {
+  void giveBack(std::unique_ptr<Cluster> cluster) {
     std::lock_guard<std::mutex> lock(mutex);
-    blocks.push_back(std::move(block));
+    clusters.push_back(std::move(cluster));
   }
 
 private:
   std::mutex mutex;
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<Cluster>> clusters;
 };
 
 /// Never destroyed: a launch may be running when the process ends.
-BlockPool &getPool() {
-  static BlockPool &pool = *new BlockPool;
+ClusterPool &getPool() {
+  static ClusterPool &pool = *new ClusterPool;
   return pool;
 }
 
-/// Begins with a block by its number.
-void begin(const Grid &grid, std::unique_ptr<Block> &block, uint64_t index) {
-  uint64_t row = index / grid.blocks[0];
-  const uint32_t place[3] = {static_cast<uint32_t>(index % grid.blocks[0]),
-                             static_cast<uint32_t>(row % grid.blocks[1]),
-                             static_cast<uint32_t>(row / grid.blocks[1])};
-  if (!block)
-    block = getPool().take();
-  block->begin(grid, place);
+/// Begins with a cluster by its number.
+void begin(const Grid &grid, std::unique_ptr<Cluster> &cluster,
+           uint64_t index) {
+  if (!cluster)
+    cluster = getPool().take();
+  cluster->begin(grid, index);
 }
 
 /// What the workers of a launch share.
 class Work {
 public:
-  /// The blocks from `first` on.
+  /// The clusters from `first` on.
   Work(const Grid &grid, uint64_t first) : grid(grid), next(first) {}
 
   void run() {
-    std::unique_ptr<Block> block;
-    // Blocks that come before one with an error still run, so that the error
+    std::unique_ptr<Cluster> cluster;
+    // Clusters that come before one with an error still run, so that the error
     // that is reported is always the same.
     while (std::optional<uint64_t> index = takeNext())
       runOne(*index, [&] {
-        begin(grid, block, *index);
-        return goOnAndFinish(block);
+        begin(grid, cluster, *index);
+        return goOnAndFinish(cluster);
       });
-    if (block)
-      getPool().giveBack(std::move(block));
+    if (cluster)
+      getPool().giveBack(std::move(cluster));
   }
 
-  /// Goes on with a block that has begun.
-  void goOn(std::unique_ptr<Block> &block, uint64_t index) {
-    runOne(index, [&] { return goOnAndFinish(block); });
+  /// Goes on with a cluster that has begun.
+  void goOn(std::unique_ptr<Cluster> &cluster, uint64_t index) {
+    runOne(index, [&] { return goOnAndFinish(cluster); });
   }
 
   std::optional<std::string> takeError() { return std::move(error); }
-  std::unique_ptr<Block> takeStopped() { return std::move(stopped); }
+  std::unique_ptr<Cluster> takeStopped() { return std::move(stopped); }
 
 private:
-  /// The next block; none if there is none, or none that matters any more. One
-  /// that is not run has had its turn.
+  /// The next cluster; none if there is none, or none that matters any more.
+  /// One that is not run has had its turn.
   std::optional<uint64_t> takeNext() {
     uint64_t index = next++;
     if (index < end && !isInterrupted())
       return index;
-    if (grid.shadow && index < grid.numBlocks())
+    if (grid.shadow && index < grid.numClusters())
       grid.shadow->endTurn(index);
     return std::nullopt;
   }
 
-  /// Takes the block if it stops.
-  std::optional<std::string> goOnAndFinish(std::unique_ptr<Block> &block) {
-    if (block->goOn())
-      return block->finish();
-    stopped = std::move(block);
+  /// Takes the cluster if it stops.
+  std::optional<std::string> goOnAndFinish(std::unique_ptr<Cluster> &cluster) {
+    if (cluster->goOn())
+      return cluster->finish();
+    stopped = std::move(cluster);
     return std::nullopt;
   }
 
@@ -122,7 +119,7 @@ private:
     }
     if (error)
       note(index, *error);
-    bool hasStopped = index + 1 == grid.numBlocks() && stopped;
+    bool hasStopped = index + 1 == grid.numClusters() && stopped;
     if (grid.shadow && !hasStopped)
       grid.shadow->endTurn(index);
   }
@@ -138,11 +135,11 @@ private:
   }
 
   const Grid &grid;
-  std::atomic<uint64_t> next, end{grid.numBlocks()};
+  std::atomic<uint64_t> next, end{grid.numClusters()};
   std::mutex mutex;
   std::optional<std::string> error;
-  /// Only the last block stops.
-  std::unique_ptr<Block> stopped;
+  /// Only the last cluster stops.
+  std::unique_ptr<Cluster> stopped;
 };
 
 } // namespace
@@ -176,23 +173,25 @@ Launch::~Launch() {
     getPool().giveBack(std::move(stopped));
 }
 
-/// Runs blocks until they wait for the launch before: how many, the seed says.
-std::vector<std::unique_ptr<Block>> Launch::runAhead() {
-  constexpr uint64_t mostBlocks = 4;
+/// Runs clusters until they wait for the launch before: how many, the seed
+/// says.
+std::vector<std::unique_ptr<Cluster>> Launch::runAhead() {
+  constexpr uint64_t mostClusters = 4;
   std::mt19937_64 random(grid.seed);
-  uint64_t count = grid.seed ? random() % (mostBlocks + 1) : 1;
-  std::vector<std::unique_ptr<Block>> blocks(std::min(count, grid.numBlocks()));
+  uint64_t count = grid.seed ? random() % (mostClusters + 1) : 1;
+  std::vector<std::unique_ptr<Cluster>> clusters(
+      std::min(count, grid.numClusters()));
   grid.isAhead = true;
-  for (size_t index = 0; index < blocks.size(); ++index) {
-    begin(grid, blocks[index], index);
-    blocks[index]->goOn();
+  for (size_t index = 0; index < clusters.size(); ++index) {
+    begin(grid, clusters[index], index);
+    clusters[index]->goOn();
   }
   grid.isAhead = false;
-  return blocks;
+  return clusters;
 }
 
-std::optional<std::string> Launch::runBlocks(Launch *before) {
-  std::vector<std::unique_ptr<Block>> ahead;
+std::optional<std::string> Launch::runClusters(Launch *before) {
+  std::vector<std::unique_ptr<Cluster>> ahead;
   if (before && before->stopped)
     ahead = runAhead();
   if (before) {
@@ -208,8 +207,8 @@ std::optional<std::string> Launch::runBlocks(Launch *before) {
       getPool().giveBack(std::move(ahead[index]));
   }
   auto runWorker = [&] { work.run(); };
-  std::vector<std::thread> workers =
-      startWorkers(std::min(grid.numWorkers, grid.numBlocks()) - 1, runWorker);
+  std::vector<std::thread> workers = startWorkers(
+      std::min(grid.numWorkers, grid.numClusters()) - 1, runWorker);
   runWorker();
   for (std::thread &worker : workers)
     worker.join();
@@ -235,7 +234,7 @@ std::optional<std::string> Launch::run(Launch *before) {
   if (grid.module->isSanitized)
     grid.shadow = &shadow.emplace(
         grid, before && before->shadow ? &*before->shadow : nullptr);
-  std::optional<std::string> error = runBlocks(before);
+  std::optional<std::string> error = runClusters(before);
   return stopped && !error ? std::nullopt : end(std::move(error));
 }
 
@@ -243,9 +242,9 @@ std::optional<std::string> Launch::finish() {
   if (!stopped)
     return std::nullopt;
   InterruptScope scope;
-  Work work(grid, grid.numBlocks());
-  std::unique_ptr<Block> block = std::move(stopped);
-  work.goOn(block, grid.numBlocks() - 1);
-  getPool().giveBack(std::move(block));
+  Work work(grid, grid.numClusters());
+  std::unique_ptr<Cluster> cluster = std::move(stopped);
+  work.goOn(cluster, grid.numClusters() - 1);
+  getPool().giveBack(std::move(cluster));
   return end(work.takeError());
 }

@@ -21,10 +21,11 @@
 
 namespace mlir::kvcache::emulator {
 
-class Block;
+class Cluster;
 
-/// A launch: it runs as many blocks at once as the machine has cores. If its
-/// kernel executes griddepcontrol.launch_dependents, the last block stops there
+/// A launch: it runs as many clusters at once as the machine has cores; of one
+/// block each, unless it has others. If its kernel executes
+/// griddepcontrol.launch_dependents, the last cluster stops there
 /// until the launch is to end, so that a programmatic launch behind it begins
 /// before that.
 class Launch {
@@ -35,18 +36,18 @@ public:
   Launch(const Launch &) = delete;
   Launch &operator=(const Launch &) = delete;
 
-  /// Runs blocks until all have ended, or the last one has stopped. A
+  /// Runs clusters until all have ended, or the last one has stopped. A
   /// programmatic launch begins before the one that is `before` it on the
   /// stream has ended, if there is one, and ends that. Returns what is wrong
-  /// with a kernel, of the first block of those in which anything is.
+  /// with a kernel, of the first cluster of those in which anything is.
   std::optional<std::string> run(Launch *before);
 
   /// Runs what is left.
   std::optional<std::string> finish();
 
 private:
-  std::vector<std::unique_ptr<Block>> runAhead();
-  std::optional<std::string> runBlocks(Launch *before);
+  std::vector<std::unique_ptr<Cluster>> runAhead();
+  std::optional<std::string> runClusters(Launch *before);
   std::optional<std::string> end(std::optional<std::string> error);
 
   Grid grid;
@@ -54,8 +55,8 @@ private:
   std::vector<void *> params;
   LaunchMeter meter;
   std::optional<LaunchShadow> shadow;
-  /// The last block, if it has stopped.
-  std::unique_ptr<Block> stopped;
+  /// The last cluster, if it has stopped.
+  std::unique_ptr<Cluster> stopped;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -34,13 +34,10 @@ LaunchShadow::LaunchShadow(const Grid &grid, const LaunchShadow *before) {
     changesAnything |= before->changesAnything;
     launches = before->launches;
     const Numbers &last = launches.back();
-    firstBlock =
-        last.firstBlock + last.blocks[0] * last.blocks[1] * last.blocks[2];
+    firstBlock = last.firstBlock + last.grid.numClusters();
     knownAtStart = before->knownByDependents;
   }
-  launches.push_back({firstBlock,
-                      grid.name,
-                      {grid.blocks[0], grid.blocks[1], grid.blocks[2]}});
+  launches.push_back({firstBlock, grid});
   for (int64_t i = 0; i < kernel.numParams; ++i) {
     if (!kernel.isParamChanged[i])
       continue;
@@ -92,15 +89,12 @@ void LaunchShadow::addStarting(const OtherBlocks &released) {
   knownByDependents.join(released);
 }
 
-std::string LaunchShadow::describeEarlier(uint32_t block) const {
+std::string LaunchShadow::describeCluster(uint32_t number) const {
   auto launch = std::find_if(
       launches.rbegin(), launches.rend(),
-      [&](const Numbers &launch) { return launch.firstBlock <= block; });
-  uint32_t index = block - launch->firstBlock;
-  uint32_t row = index / launch->blocks[0];
-  return "block (" + std::to_string(index % launch->blocks[0]) + ", " +
-         std::to_string(row % launch->blocks[1]) + ", " +
-         std::to_string(row / launch->blocks[1]) + ") of " + launch->kernel;
+      [&](const Numbers &launch) { return launch.firstBlock <= number; });
+  std::string text = launch->grid.describeCluster(number - launch->firstBlock);
+  return launch == launches.rbegin() ? text : text + " of " + launch->grid.name;
 }
 
 //===----------------------------------------------------------------------===//

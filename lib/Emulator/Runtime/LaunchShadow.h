@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_EMULATOR_RUNTIME_LAUNCHSHADOW_H
 #define KVCACHE_LIB_EMULATOR_RUNTIME_LAUNCHSHADOW_H
 
+#include "Grid.h"
 #include "Order.h"
 #include "Shadow.h"
 
@@ -24,8 +25,6 @@
 #include <vector>
 
 namespace mlir::kvcache::emulator {
-
-struct Grid;
 
 /// An access of some bytes of a granule of global memory by a block that has
 /// ended.
@@ -143,9 +142,9 @@ public:
     return launches.size() > 1 && block < firstBlock &&
            block >= launches[launches.size() - 2].firstBlock;
   }
-  /// The kernel and the place of a block of a launch before, such as "block
-  /// (1, 0, 0) of @kernels::@append".
-  std::string describeEarlier(uint32_t block) const;
+  /// "block (1, 0, 0)", of a launch before "block (1, 0, 0) of
+  /// @kernels::@append"; of a cluster of several blocks "cluster (1, 0, 0)".
+  std::string describeCluster(uint32_t number) const;
 
   //===--- Turns ---===//
 
@@ -167,8 +166,7 @@ private:
   /// A launch, from its first block on.
   struct Numbers {
     uint32_t firstBlock;
-    std::string kernel;
-    uint32_t blocks[3];
+    Grid grid;
   };
 
   void addChanged(uintptr_t address);

@@ -47,8 +47,12 @@ void MBarrier::reset() {
   copies.clear();
   gathered.clear();
   completed.clear();
+  gatheredOfBlock.clear();
+  completedOfBlock.clear();
+  gatheredPlaces = completedPlaces = {};
   hasGivenUp.clear();
   numWaiting = 0;
+  initPlace = 0;
 }
 
 void MBarrier::init(Thread &thread, const KVCacheSite *site, int64_t count) {
@@ -81,6 +85,13 @@ void MBarrier::invalidate(Thread &thread, const KVCacheSite *site) {
                    copies.front().site->location + " is in flight");
   state = State::Invalidated;
   block.sanitizer.removeBarrier(thread, site, offset);
+}
+
+void MBarrier::noteUse(const Thread &thread, const KVCacheSite *site) const {
+  bool knowsFence =
+      initPlace && block.cluster.peers.knows(thread, *initThread, initPlace);
+  if (!knowsFence)
+    block.sanitizer.useBarrier(thread, site, offset);
 }
 
 void MBarrier::checkEnd() const {
@@ -133,9 +144,33 @@ void MBarrier::arrive(Thread &thread, const KVCacheSite *site, int64_t count,
     block.fail(thread, site,
                "arrives last in phase " + std::to_string(phase) + " of " +
                    getName() + ", and must not complete it");
-  if (!(flags & KVCacheMBarrierRelaxed))
-    block.sanitizer.release(thread, gathered);
+  release(thread, flags);
   update();
+}
+
+/// PTX ISA, "Release and Acquire Patterns": threads of different blocks need
+/// the scope of the cluster.
+void MBarrier::release(Thread &thread, uint32_t flags) {
+  block.cluster.peers.release(thread, gatheredPlaces);
+  if (flags & KVCacheMBarrierRelaxed)
+    return;
+  bool isOwn = thread.block == &block;
+  if (isOwn || (flags & KVCacheMBarrierCluster))
+    block.sanitizer.release(thread, gathered);
+  if (isOwn && block.cluster.numBlocks() > 1)
+    block.sanitizer.release(thread, gatheredOfBlock);
+}
+
+/// Only threads of the barrier's own block wait. Copies are complete for each
+/// scope.
+void MBarrier::acquire(Thread &thread, uint32_t flags) {
+  block.cluster.peers.acquire(thread, completedPlaces);
+  if (flags & KVCacheMBarrierRelaxed)
+    return;
+  if (block.cluster.numBlocks() == 1 || (flags & KVCacheMBarrierCluster))
+    return block.sanitizer.acquire(thread, completed);
+  block.sanitizer.acquire(thread, completedOfBlock);
+  block.sanitizer.acquireCopies(thread, completed);
 }
 
 void MBarrier::addArrival(Thread &thread, const KVCacheSite *site) {
@@ -161,6 +196,7 @@ void MBarrier::checkBytes(const Thread &thread, const KVCacheSite *site,
 
 void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
   checkBytes(thread, site, bytes);
+  block.cluster.peers.release(thread, gatheredPlaces);
   expectedBytes += bytes;
   if (expectedBytes - completedBytes > kMaxCount)
     block.fail(thread, site,
@@ -173,6 +209,7 @@ void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 void MBarrier::complete(Thread &thread, const KVCacheSite *site,
                         int64_t bytes) {
   checkBytes(thread, site, bytes);
+  block.cluster.peers.release(thread, gatheredPlaces);
   completedBytes += bytes;
   if (completedBytes - expectedBytes > kMaxCount)
     block.fail(thread, site,
@@ -196,13 +233,18 @@ void MBarrier::completePhase() {
                      " bytes in flight when phase " + std::to_string(phase) +
                      " of " + getName() + " completes, which expected " +
                      std::to_string(expectedBytes) + " bytes");
-  block.meter.completePhase(block.getGrid().sharedVariables.getOffset(offset),
+  block.meter.completePhase(block.getGrid().sharedVariables.getOffset(
+                                offset & (Cluster::kSpanBytes - 1)),
                             expectedBytes);
   ++phase;
   pending = expected;
   arrived = expectedBytes = completedBytes = 0;
   completed = gathered;
   gathered.clear();
+  completedOfBlock = gatheredOfBlock;
+  gatheredOfBlock.clear();
+  completedPlaces = gatheredPlaces;
+  gatheredPlaces = {};
   hasGivenUp.clear();
   block.wake(*this);
 }
@@ -234,14 +276,14 @@ void MBarrier::endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 bool MBarrier::givesUp(const Thread &thread) {
   if (!block.isSanitized())
     return false;
-  hasGivenUp.resize(block.size());
+  hasGivenUp.resize(block.cluster.size());
   bool isFirst = !hasGivenUp[thread.index];
   hasGivenUp[thread.index] = true;
   return block.getGrid().seed ? block.getRandom()() % 2 : isFirst;
 }
 
 bool MBarrier::wait(Thread &thread, const KVCacheSite *site, int64_t which,
-                    bool isTest, bool isRelaxed) {
+                    bool isTest, uint32_t flags) {
   if (isTest && !hasCompleted(which) && givesUp(thread))
     return false;
   ++numWaiting;
@@ -262,7 +304,6 @@ bool MBarrier::wait(Thread &thread, const KVCacheSite *site, int64_t which,
                "waits for phase " + std::to_string(which) + " of " + getName() +
                    ", which is in phase " + std::to_string(phase) +
                    ": it has missed the end of its phase");
-  if (!isRelaxed)
-    block.sanitizer.acquire(thread, completed);
+  acquire(thread, flags);
   return true;
 }

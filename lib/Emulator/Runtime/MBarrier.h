@@ -37,14 +37,12 @@ public:
   void init(Thread &thread, const KVCacheSite *site, int64_t count);
   void invalidate(Thread &thread, const KVCacheSite *site);
 
-  /// Fails if no barrier orders the use behind the init.
-  void noteUse(const Thread &thread, const KVCacheSite *site) const {
-    block.sanitizer.useBarrier(thread, site, offset);
-  }
+  /// Fails if nothing orders the use behind the init.
+  void noteUse(const Thread &thread, const KVCacheSite *site) const;
 
   //===--- Arrivals ---===//
 
-  /// With flags of `kvcacheEmulatorMBarrierArrive`.
+  /// By a thread of the cluster, with flags of `kvcacheEmulatorMBarrierArrive`.
   void arrive(Thread &thread, const KVCacheSite *site, int64_t count,
               uint32_t flags);
   void expect(Thread &thread, const KVCacheSite *site, int64_t bytes);
@@ -80,7 +78,7 @@ public:
   /// false, if nothing in the block can go on without the thread; when
   /// sanitizing also for no reason, which chips may do as well.
   bool wait(Thread &thread, const KVCacheSite *site, int64_t which, bool isTest,
-            bool isRelaxed);
+            uint32_t flags);
 
   /// By which fences have to come before copies use the barrier: the place of
   /// its init in the order of those, and the thread.
@@ -88,6 +86,9 @@ public:
   const Thread *initThread = nullptr;
   /// Where it has been initialized.
   const KVCacheSite *initSite = nullptr;
+  /// The place of the thread's first fence behind that (`Peers`), or 0: who
+  /// knows of it may use the barrier (fence.mbarrier_init).
+  uint32_t initPlace = 0;
 
 private:
   struct Copy {
@@ -104,6 +105,8 @@ private:
   void update();
   void completePhase();
   bool givesUp(const Thread &thread);
+  void release(Thread &thread, uint32_t flags);
+  void acquire(Thread &thread, uint32_t flags);
 
   Block &block;
   const uint32_t offset;
@@ -115,8 +118,12 @@ private:
   /// Of the present phase. More may have come than are expected as yet.
   int64_t expectedBytes = 0, completedBytes = 0;
   std::vector<Copy> copies;
-  /// Of the present phase, and of the last one.
+  /// Of the present phase, and of the last one. In a cluster of several blocks
+  /// also what threads of this one tell each other, with the scope of a block,
+  /// and how far all have come that have arrived (`Peers`).
   Knowledge gathered, completed;
+  Knowledge gatheredOfBlock, completedOfBlock;
+  Clocks gatheredPlaces, completedPlaces;
   /// The threads, by index, that have given up in the present phase.
   std::vector<bool> hasGivenUp;
   /// Threads in `wait`, also those that have been woken.

@@ -26,8 +26,6 @@ void MBarriers::begin() {
   for (MBarrier *barrier : used)
     barrier->reset();
   used.clear();
-  fences.assign(block.size(), Fences());
-  time = 0;
 }
 
 void MBarriers::end() {
@@ -43,7 +41,7 @@ MBarrier &MBarriers::at(const Thread &thread, const KVCacheSite *site,
                         const void *pointer) {
   uint32_t offset = block.getSharedOffset(thread, site, pointer, kBarrierBytes);
   block.checkAlignment(thread, site, pointer, kBarrierBytes);
-  size_t index = offset / kBarrierBytes;
+  size_t index = offset % Cluster::kSpanBytes / kBarrierBytes;
   if (index >= barriers.size())
     barriers.resize(index + 1);
   if (!barriers[index])
@@ -71,8 +69,8 @@ MBarrier &MBarriers::get(const Thread &thread, const KVCacheSite *site,
 MBarrier &MBarriers::getForCopy(const Thread &thread, const KVCacheSite *site,
                                 const void *pointer) {
   MBarrier &barrier = get(thread, site, pointer);
-  bool isFenced = fences[barrier.initThread->index].any > barrier.initTime ||
-                  fences[thread.index].ofProxy > barrier.initTime;
+  bool isFenced = block.cluster.initFences.isFenced(*barrier.initThread,
+                                                    barrier.initTime, thread);
   if (!isFenced && block.isSanitized())
     block.fail(thread, site,
                "issues a copy to " + barrier.getName() +
@@ -88,19 +86,19 @@ void MBarriers::init(Thread &thread, const KVCacheSite *site,
   if (barrier.getState() == MBarrier::State::Unused)
     used.push_back(&barrier);
   barrier.init(thread, site, count);
-  barrier.initTime = ++time;
+  barrier.initTime = block.cluster.initFences.noteInit();
+}
+
+void MBarriers::fenceInits(const Thread &thread) {
+  uint32_t place = block.cluster.peers.addPlace(thread);
+  for (MBarrier *barrier : used)
+    if (barrier->initThread == &thread && !barrier->initPlace)
+      barrier->initPlace = place;
 }
 
 void MBarriers::invalidate(Thread &thread, const KVCacheSite *site,
                            const void *pointer) {
   get(thread, site, pointer).invalidate(thread, site);
-}
-
-void MBarriers::noteFence(const Thread &thread, bool isOfProxy) {
-  Fences &last = fences[thread.index];
-  last.any = ++time;
-  if (isOfProxy)
-    last.ofProxy = time;
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +117,16 @@ void kvcacheEmulatorMBarrierInval(KVCacheThread *self, const KVCacheSite *site,
   thread.block->mbarriers.invalidate(thread, site, barrier);
 }
 
+/// The mbarrier at an address of the thread's block, or of another one of its
+/// cluster.
+static MBarrier &getOfCluster(Thread &thread, const KVCacheSite *site,
+                              const void *pointer) {
+  Block &owner = thread.block->getOwner(thread, site, pointer);
+  MBarrier &barrier = owner.mbarriers.get(thread, site, pointer);
+  owner.cluster.peers.note(thread, site, owner);
+  return barrier;
+}
+
 /// A state is the number of the phase, and below it the place of the barrier.
 static constexpr int kPhaseShift = 32;
 
@@ -127,7 +135,7 @@ int64_t kvcacheEmulatorMBarrierArrive(KVCacheThread *self,
                                       const void *pointer, int32_t count,
                                       int32_t bytes, uint32_t flags) {
   Thread &thread = Thread::get(self);
-  MBarrier &barrier = thread.block->mbarriers.get(thread, site, pointer);
+  MBarrier &barrier = getOfCluster(thread, site, pointer);
   int64_t phase = barrier.getPhase();
   if (bytes != 0)
     barrier.expect(thread, site, bytes);
@@ -140,16 +148,14 @@ void kvcacheEmulatorMBarrierExpectTx(KVCacheThread *self,
                                      const KVCacheSite *site,
                                      const void *barrier, int32_t bytes) {
   Thread &thread = Thread::get(self);
-  thread.block->mbarriers.get(thread, site, barrier)
-      .expect(thread, site, bytes);
+  getOfCluster(thread, site, barrier).expect(thread, site, bytes);
 }
 
 void kvcacheEmulatorMBarrierCompleteTx(KVCacheThread *self,
                                        const KVCacheSite *site,
                                        const void *barrier, int32_t bytes) {
   Thread &thread = Thread::get(self);
-  thread.block->mbarriers.get(thread, site, barrier)
-      .complete(thread, site, bytes);
+  getOfCluster(thread, site, barrier).complete(thread, site, bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,8 +173,7 @@ static bool testState(Thread &thread, const KVCacheSite *site,
     block.fail(thread, site,
                "waits for " + barrier.getName() +
                    " with a state that no arrival at it has given");
-  return barrier.wait(thread, site, phase, /*isTest=*/true,
-                      flags & KVCacheMBarrierRelaxed);
+  return barrier.wait(thread, site, phase, /*isTest=*/true, flags);
 }
 
 static bool waitForParity(Thread &thread, const KVCacheSite *site,
@@ -179,8 +184,7 @@ static bool waitForParity(Thread &thread, const KVCacheSite *site,
   if (parity > 1)
     block.fail(thread, site,
                "expects a parity of 0 or 1, got " + std::to_string(parity));
-  return barrier.wait(thread, site, barrier.getPhaseOf(parity), isTest,
-                      flags & KVCacheMBarrierRelaxed);
+  return barrier.wait(thread, site, barrier.getPhaseOf(parity), isTest, flags);
 }
 
 int32_t kvcacheEmulatorMBarrierTestState(KVCacheThread *self,
@@ -198,9 +202,11 @@ int32_t kvcacheEmulatorMBarrierTestParity(KVCacheThread *self,
                        /*isTest=*/true, flags);
 }
 
+/// The op has no scope. PTX's default is the block, which kernels like those of
+/// CUTLASS take for arrivals of other blocks as well.
 void kvcacheEmulatorMBarrierWaitParity(KVCacheThread *self,
                                        const KVCacheSite *site,
                                        const void *barrier, int32_t parity) {
   waitForParity(Thread::get(self), site, barrier, parity, /*isTest=*/false,
-                /*flags=*/0);
+                KVCacheMBarrierCluster);
 }

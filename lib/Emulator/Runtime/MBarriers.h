@@ -39,20 +39,14 @@ public:
   MBarrier &getForCopy(const Thread &thread, const KVCacheSite *site,
                        const void *pointer);
 
+  /// The thread fences the mbarriers that it has initialized.
+  void fenceInits(const Thread &thread);
+
   void init(Thread &thread, const KVCacheSite *site, const void *pointer,
             int64_t count);
   void invalidate(Thread &thread, const KVCacheSite *site, const void *pointer);
 
-  /// A thread's fence: one of the async proxy makes known to copies what others
-  /// have initialized, any the thread's own barriers.
-  void noteFence(const Thread &thread, bool isOfProxy);
-
 private:
-  /// The last fences of a thread.
-  struct Fences {
-    uint64_t any = 0, ofProxy = 0;
-  };
-
   MBarrier &at(const Thread &thread, const KVCacheSite *site,
                const void *pointer);
 
@@ -62,10 +56,6 @@ private:
   std::vector<std::unique_ptr<MBarrier>> barriers;
   /// Those of this block.
   std::vector<MBarrier *> used;
-  /// By thread.
-  std::vector<Fences> fences;
-  /// Counts inits and fences.
-  uint64_t time = 0;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -143,7 +143,7 @@ static void accessRegister(Block &block, WarpMeeting &meeting, uint32_t number,
     const char *row = meeting.get<MatrixLane>(first.row).row;
     uint32_t begin = first.column * bits / 8;
     uint32_t last = ((first.column + end - byte) * bits - 1) / 8;
-    auto offset = static_cast<uint32_t>(row + begin - block.shared);
+    auto offset = static_cast<uint32_t>(row + begin - block.cluster.shared);
     SharedRange range{offset, last - begin + 1};
     Poison read =
         block.sanitizer.access(*lane.thread, meeting.site, range, flags);

@@ -55,6 +55,13 @@ void Clocks::join(const std::vector<uint32_t> &others) {
   raiseAll(*values, others);
 }
 
+void Clocks::joinFrom(uint32_t first, const Clocks &other) {
+  if (!other.values)
+    return;
+  for (uint32_t who = first; who < other.values->size(); ++who)
+    raise(who, (*other.values)[who]);
+}
+
 void Clocks::joinInto(std::vector<uint32_t> &others) const {
   if (values)
     raiseAll(others, *values);
@@ -260,7 +267,9 @@ void Order::synchronizeFences(const std::vector<Thread *> &threads) {
   for (const Thread *thread : threads) {
     const Fences &own = fences[thread->index];
     join(all.read, own.read);
+    join(all.readOfCluster, own.readOfCluster);
     join(all.fenced, own.fenced);
+    join(all.fencedForCluster, own.fencedForCluster);
     all.fencedForDevice.join(own.fencedForDevice);
   }
   for (const Thread *thread : threads)
@@ -415,8 +424,9 @@ void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
   }
   if (from.run != run && (!others || others->isEmpty()))
     return;
-  Knowledge &read = getFences(thread).read;
-  join(read, from);
+  Fences &own = getFences(thread);
+  join(ordering.isOfCluster ? own.readOfCluster : own.read, from);
+  Knowledge &read = own.read;
   prepare(read);
   if (others)
     read.others.join(*others);
@@ -432,7 +442,7 @@ void Order::releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
   if (fences.empty())
     return;
   const Fences &own = fences[thread];
-  join(into, own.fenced);
+  join(into, ordering.isOfCluster ? own.fencedForCluster : own.fenced);
   if (others)
     others->join(own.fencedForDevice);
 }
@@ -452,9 +462,15 @@ void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
       own.read.others = std::move(others);
     }
   }
+  if (ordering.acquires && ordering.isOfCluster) {
+    acquire(thread, own.readOfCluster);
+    own.readOfCluster.clear();
+  }
   if (!ordering.releases)
     return;
   own.fenced = getKnowledge(thread);
+  if (ordering.isOfCluster)
+    own.fencedForCluster = own.fenced;
   if (ordering.isOfDevice)
     own.fencedForDevice = getForDevice(thread, block);
   ++state.clock;
@@ -540,4 +556,9 @@ void Order::releaseCopy(const End &end, Knowledge &into) {
     event = getWait(event.who, end.wait);
   }
   into.seen.raise(event.who, event.clock);
+}
+
+void Order::acquireCopies(uint32_t thread, const Knowledge &from) {
+  if (from.run == run)
+    states[thread].seen.joinFrom(numThreads, from.seen);
 }

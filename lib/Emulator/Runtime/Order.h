@@ -30,6 +30,8 @@ public:
   void raise(uint32_t who, uint32_t clock);
   void join(const Clocks &other);
   void join(const std::vector<uint32_t> &others);
+  /// Joins those from `first` on.
+  void joinFrom(uint32_t first, const Clocks &other);
   /// Joins into `others`, which is long enough.
   void joinInto(std::vector<uint32_t> &others) const;
 
@@ -43,10 +45,10 @@ private:
   std::shared_ptr<std::vector<uint32_t>> values;
 };
 
-/// Clocks of other blocks of the launch, as far as somebody knows them, and of
-/// the accesses of global memory that a proxy fence has made visible to copies.
-/// Copies share what is equal: a counter that all blocks update knows all of
-/// them.
+/// Clocks of other clusters of the launch ("blocks", since most have one), as
+/// far as somebody knows them, and of the accesses of global memory that a
+/// proxy fence has made visible to copies. Copies share what is equal: a
+/// counter that all blocks update knows all of them.
 class OtherBlocks {
 public:
   bool isEmpty() const { return !chunks && end == 0; }
@@ -108,9 +110,11 @@ struct Ordering {
   bool acquires, releases;
   /// Whether blocks are ordered as well, not only the threads of one.
   bool isOfDevice;
+  /// In a cluster of several blocks, whether these are ordered.
+  bool isOfCluster = false;
 };
 
-/// The happens-before order of a block, as vector clocks. A thread's clock is
+/// The happens-before order of a cluster, as vector clocks. A thread's clock is
 /// that of its accesses; it advances when the thread tells others about them.
 ///
 /// What all live threads know is kept once (`all`), not in the vector of each,
@@ -204,6 +208,9 @@ public:
   /// Tells of the ends of copies, and of nothing else that a thread has done.
   void releaseCopies(const Clocks &ends, Knowledge &into);
   void releaseCopy(const End &end, Knowledge &into);
+  /// The thread learns of the copies that `from` knows of, and of no accesses
+  /// by threads.
+  void acquireCopies(uint32_t thread, const Knowledge &from);
 
 private:
   /// What a thread has fenced.
@@ -230,10 +237,10 @@ private:
   /// cumulative.
   struct Fences {
     /// What the values carried that have been read since.
-    Knowledge read;
-    /// What was known at the last fence, for threads of the block and for
-    /// those of others.
-    Knowledge fenced;
+    Knowledge read, readOfCluster;
+    /// What was known at the last fence, for threads of the block, of other
+    /// blocks of the cluster, and of other clusters.
+    Knowledge fenced, fencedForCluster;
     OtherBlocks fencedForDevice;
   };
 

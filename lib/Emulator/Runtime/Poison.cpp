@@ -118,7 +118,7 @@ std::string Sanitizer::describeMissing(const Access &access, uint64_t index,
 
 void Sanitizer::failUse(const Thread &thread, const KVCacheSite *site,
                         const std::string &use, uint32_t origin) const {
-  block.fail(thread, site, use + " a value that " + describeOrigin(origin));
+  cluster.fail(thread, site, use + " a value that " + describeOrigin(origin));
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,15 +166,15 @@ void kvcacheEmulatorStorePoison(KVCacheThread *self, const KVCacheSite *site,
     return;
   const Thread &thread = Thread::get(self);
   Block &block = *thread.block;
-  if (!block.isShared(pointer))
+  if (!block.cluster.isShared(pointer))
     block.sanitizer.failUse(
         thread, site,
         thread.fiber->contains(pointer)
             ? "stores to a variable whose address is passed on"
             : "stores to global memory",
         origin);
-  auto offset =
-      static_cast<uint32_t>(static_cast<const char *>(pointer) - block.shared);
+  auto offset = static_cast<uint32_t>(static_cast<const char *>(pointer) -
+                                      block.cluster.shared);
   block.sanitizer.poisonShared({offset, static_cast<uint32_t>(bytes)},
                                static_cast<const char *>(poison), origin);
 }

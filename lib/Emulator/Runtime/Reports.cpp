@@ -32,12 +32,20 @@ std::string Block::describe(const Thread &thread) {
 
 std::string Block::describe() const { return "block " + describePlace(ctaid); }
 
-std::string Block::describe(uint64_t number) const {
-  uint64_t row = number / grid->blocks[0];
-  return "block " +
-         describePlace({static_cast<uint32_t>(number % grid->blocks[0]),
-                        static_cast<uint32_t>(row % grid->blocks[1]),
-                        static_cast<uint32_t>(row / grid->blocks[1])});
+std::string Block::describe(const Thread &thread, const Thread &other) {
+  std::string text = describe(thread);
+  return thread.block == other.block ? text
+                                     : text + " of " + thread.block->describe();
+}
+
+std::string Grid::describeCluster(uint64_t number) const {
+  const uint32_t sides[3] = {blocks[0] / cluster[0], blocks[1] / cluster[1],
+                             blocks[2] / cluster[2]};
+  uint64_t row = number / sides[0];
+  return (numClusterBlocks() == 1 ? "block " : "cluster ") +
+         describePlace({static_cast<uint32_t>(number % sides[0]),
+                        static_cast<uint32_t>(row % sides[1]),
+                        static_cast<uint32_t>(row / sides[1])});
 }
 
 std::string Block::describe(const KVCacheSite *site) {
@@ -45,9 +53,9 @@ std::string Block::describe(const KVCacheSite *site) {
 }
 
 std::string Block::describe(const Thread &thread, const KVCacheSite *site,
-                            const std::string &message) const {
+                            const std::string &message) {
   return std::string(site->location) + ": " + site->op + ": " +
-         describe(thread) + " of " + describe() + " " + message;
+         describe(thread) + " of " + thread.block->describe() + " " + message;
 }
 
 std::string emulator::listRanges(const std::vector<uint32_t> &sorted) {
@@ -67,39 +75,44 @@ std::string emulator::listRanges(const std::vector<uint32_t> &sorted) {
   return text;
 }
 
-std::string Block::describeDeadlock() const {
+std::string Cluster::describeDeadlock() const {
   struct Group {
+    const Block *block;
     const KVCacheSite *site;
     const Waitable *what;
     std::vector<uint32_t> threads;
   };
   std::vector<Group> groups;
-  std::vector<uint32_t> ended;
+  // Those that have ended come last.
+  std::vector<Group> ended;
   for (uint32_t i = 0; i < numThreads; ++i) {
     const Thread &thread = threads[i];
-    if (thread.hasEnded) {
-      ended.push_back(i);
-      continue;
+    std::vector<Group> &list = thread.hasEnded ? ended : groups;
+    Group own{thread.block, nullptr, nullptr, {}};
+    if (!thread.hasEnded) {
+      own.site = thread.waitsAt;
+      own.what = thread.waitsFor;
     }
-    auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const Group &g) {
-          return g.site == thread.waitsAt && g.what == thread.waitsFor;
-        });
-    if (found == groups.end())
-      found = groups.insert(found, {thread.waitsAt, thread.waitsFor, {}});
-    found->threads.push_back(i);
+    auto found = std::find_if(list.begin(), list.end(), [&](const Group &g) {
+      return g.block == own.block && g.site == own.site && g.what == own.what;
+    });
+    if (found == list.end())
+      found = list.insert(found, own);
+    found->threads.push_back(i % grid->numThreads());
   }
   std::string text = "deadlock: no thread of " + describe() + " can go on";
-  auto name = [](const std::vector<uint32_t> &which) {
-    return (which.size() == 1 ? "thread " : "threads ") + listRanges(which);
+  auto name = [&](const Group &group) {
+    const std::vector<uint32_t> &which = group.threads;
+    return (which.size() == 1 ? "thread " : "threads ") + listRanges(which) +
+           (numActive == 1 ? "" : " of " + group.block->describe());
   };
   for (const Group &group : groups)
-    text += "\n  " + name(group.threads) +
+    text += "\n  " + name(group) +
             (group.threads.size() == 1 ? " waits in " : " wait in ") +
-            describe(group.site) + " for " + group.what->describe();
-  if (!ended.empty())
-    text += "\n  " + name(ended) +
-            (ended.size() == 1 ? " has ended" : " have ended");
+            Block::describe(group.site) + " for " + group.what->describe();
+  for (const Group &group : ended)
+    text += "\n  " + name(group) +
+            (group.threads.size() == 1 ? " has ended" : " have ended");
   return text;
 }
 
@@ -123,25 +136,32 @@ std::string Sanitizer::describe(const Access &access) const {
 }
 
 std::string Sanitizer::describePlace(uint64_t begin, bool isGlobal) const {
-  return isGlobal ? Memory::get().describe(begin) : block.describeShared(begin);
+  return isGlobal ? Memory::get().describe(begin)
+                  : cluster.describeShared(begin);
 }
 
-std::string Sanitizer::describe(const CopyState &copy) const {
-  return "a copy issued by " + Block::describe(block.threads[copy.issuer]) +
-         " in " + Block::describe(copy.site);
+std::string Sanitizer::describe(const CopyState &copy,
+                                const Thread &other) const {
+  return "a copy issued by " +
+         Block::describe(cluster.threads[copy.issuer], other) + " in " +
+         Block::describe(copy.site);
 }
 
-std::string Sanitizer::describeAccess(const Cell &cell, Kind kind) const {
-  return Block::describe(block.threads[cell.who]) + " " +
-         getVerb(kind, cell.isVolatile) + " in " +
-         Block::describe(cell.getSite());
+/// What is wrong with an access that is not ordered behind one of a thread.
+std::string Sanitizer::describeUnordered(uint32_t who,
+                                         const Access &access) const {
+  std::string text = " without order between them (a race)";
+  return cluster.threads[who].block == access.thread.block
+             ? text
+             : text + ": only what has the scope of the cluster orders threads "
+                      "of different blocks";
 }
 
 /// How a copy is in the way.
 std::string Sanitizer::describeConflict(const CopyState &copy,
+                                        const Access &access,
                                         Relation relation) const {
-  constexpr char unordered[] = ", without order between them (a race)";
-  std::string text = describe(copy);
+  std::string text = describe(copy, access.thread);
   bool isAsync = copy.proxy == Proxy::Async;
   if (relation == Relation::InFlight && copy.isWrite && copy.isGlobal)
     return text + " may still write: nobody has waited for more than its reads "
@@ -155,8 +175,8 @@ std::string Sanitizer::describeConflict(const CopyState &copy,
   text += copy.isWrite ? " has written" : " has read";
   if (relation == Relation::Unfenced)
     return text + ", without a proxy fence between them (fence.proxy.async)";
-  if (copy.end.event.who < block.size())
-    return text + unordered;
+  if (copy.end.event.who < cluster.size())
+    return text + "," + describeUnordered(copy.end.event.who, access);
   return text + ", but the thread has not waited for its barrier";
 }
 
@@ -164,11 +184,13 @@ std::string Sanitizer::describeConflict(const Access &access, const Cell &cell,
                                         Kind kind) const {
   Relation relation = relate(access, cell, kind);
   if (cell.isCopy())
-    return describeConflict(copies[cell.clock], relation);
-  return describeAccess(cell, kind) +
+    return describeConflict(copies[cell.clock], access, relation);
+  return Block::describe(cluster.threads[cell.who], access.thread) + " " +
+         getVerb(kind, cell.isVolatile) + " in " +
+         Block::describe(cell.getSite()) +
          (relation == Relation::Unfenced
               ? " without a proxy fence between them (fence.proxy.async)"
-              : " without order between them (a race)");
+              : describeUnordered(cell.who, access));
 }
 
 /// `mask` has the bytes that something is wrong with.
@@ -180,11 +202,11 @@ std::string Sanitizer::describe(const Access &access, uint64_t index,
     message +=
         "; the first of these bytes is " +
         (access.isGlobal ? Memory::get().describeByte(first, access.begin)
-                         : block.describeShared(first));
-  return block.describe(access.thread, access.site, message);
+                         : cluster.describeShared(first));
+  return Block::describe(access.thread, access.site, message);
 }
 
 void Sanitizer::fail(const Access &access, uint64_t index, uint16_t mask,
                      const std::string &what) const {
-  block.fail(describe(access, index, mask, what));
+  cluster.fail(describe(access, index, mask, what));
 }

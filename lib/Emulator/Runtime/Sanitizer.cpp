@@ -15,28 +15,30 @@
 
 using namespace mlir::kvcache::emulator;
 
-void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
-                      LaunchShadow *shadow, uint64_t blockNumber) {
+void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   isOn = on;
   if (!isOn)
     return;
   ++run;
   launch = shadow;
-  number = blockNumber;
+  number = newNumber;
   hasTurn = false;
-  isAhead = block.getGrid().isAhead;
+  isAhead = cluster.getGrid().isAhead;
   global.reset();
   rewrites.clear();
   poison = {};
   origins.clear();
   stored.clear();
-  order.begin(numThreads, launch ? launch->getKnownAtStart() : OtherBlocks());
+  order.begin(cluster.size(),
+              launch ? launch->getKnownAtStart() : OtherBlocks());
   pool.reset();
   atomics.clear();
   copies.clear();
   freeCopies.clear();
   hasCopies = false;
-  uint32_t wanted = (sharedBytes + kGranuleBytes - 1) / kGranuleBytes;
+  uint32_t sharedBytes = cluster.getGrid().sharedVariables.size();
+  granulesOfBlock = (sharedBytes + kGranuleBytes - 1) / kGranuleBytes;
+  uint32_t wanted = granulesOfBlock * cluster.numBlocks();
   if (wanted > numGranules) {
     granules = std::make_unique<Granule[]>(wanted);
     numGranules = wanted;
@@ -44,7 +46,10 @@ void Sanitizer::begin(bool on, uint32_t numThreads, uint32_t sharedBytes,
 }
 
 Granule &Sanitizer::getGranule(uint64_t index, bool isGlobal) {
-  Granule &granule = isGlobal ? global.get(index) : granules[index];
+  constexpr uint64_t span = Cluster::kSpanBytes / kGranuleBytes;
+  Granule &granule =
+      isGlobal ? global.get(index)
+               : granules[index / span * granulesOfBlock + index % span];
   if (granule.run != run) {
     granule = {};
     granule.run = run;
@@ -92,6 +97,13 @@ void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
          describeConflict(access, *cell, kind));
 }
 
+/// Whether two atomic accesses are of threads of different blocks, and one of
+/// them is atomic for its own block only.
+bool Sanitizer::isOfAnotherBlock(const Access &access, const Cell &cell) const {
+  return cluster.threads[cell.who].block != access.thread.block &&
+         !(access.isOfCluster && cell.isOfCluster);
+}
+
 /// Two accesses of the same byte want an order if one of them writes, unless
 /// both are atomic.
 void Sanitizer::checkGranule(const Access &access, const Granule &granule,
@@ -107,11 +119,13 @@ void Sanitizer::checkGranule(const Access &access, const Granule &granule,
   checkList(access, granule.writes, Kind::Write, index, mask);
   if (isWrite(access.kind))
     checkList(access, granule.reads, Kind::Read, index, mask);
-  if (granule.atomics.isEmpty() || isAtomic(access.kind))
+  bool isOfOne = cluster.numBlocks() == 1;
+  if (granule.atomics.isEmpty() || (isAtomic(access.kind) && isOfOne))
     return;
   const Cell *cell = granule.atomics.find(mask, [&](const Cell &cell) {
     Kind kind = cell.isWrite ? Kind::AtomicWrite : Kind::AtomicRead;
     return (cell.isWrite || isWrite(access.kind)) &&
+           (!isAtomic(access.kind) || isOfAnotherBlock(access, cell)) &&
            relate(access, cell, kind) != Relation::Ordered;
   });
   if (cell)
@@ -168,6 +182,7 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
   cell.site = reinterpret_cast<uintptr_t>(access.site);
   cell.isWrite = isWrite(access.kind);
   cell.isOfDevice = access.isOfDevice;
+  cell.isOfCluster = access.isOfCluster;
   cell.isVolatile = access.isVolatile;
   if (access.copy)
     ++copies[*access.copy].numCells;
@@ -227,6 +242,7 @@ Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
                 std::nullopt};
   access.isVolatile = flags & KVCacheAccessVolatile;
   access.poisons = flags & KVCacheAccessPoisons;
+  access.isOfCluster = getOrdering(flags).isOfCluster;
   poison = {};
   touch(access);
   return poison;
@@ -246,9 +262,26 @@ void Sanitizer::acquire(Thread &thread, const Knowledge &from) {
     order.acquire(thread.index, from);
 }
 
-void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
+void Sanitizer::acquireCopies(Thread &thread, const Knowledge &from) {
   if (isOn)
-    order.synchronize(threads, threads.size() == block.numLive());
+    order.acquireCopies(thread.index, from);
+}
+
+void Sanitizer::releaseFenced(Thread &thread, Knowledge &into) {
+  if (isOn)
+    order.releaseAtomic(thread.index, launch ? getId() : 0, into,
+                        /*others=*/nullptr, getOrdering(KVCacheAccessCluster));
+}
+
+uint32_t Sanitizer::getClock(const Thread &thread) const {
+  return isOn ? order.getClock(thread.index) : 0;
+}
+
+void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
+  if (!isOn)
+    return;
+  cluster.peers.synchronize(threads);
+  order.synchronize(threads, threads.size() == cluster.numLive());
 }
 
 /// Each may take as many bytes as the block has clocks.
@@ -260,17 +293,27 @@ Sanitizer::Released &Sanitizer::getReleased(const void *atomic) {
   return atomics.size() < most ? atomics[atomic] : otherAtomics;
 }
 
-static Ordering getOrdering(uint32_t flags) {
+/// In a cluster of one block, its scope is that of the block.
+Ordering Sanitizer::getOrdering(uint32_t flags) const {
+  constexpr uint32_t ofCluster = KVCacheAccessCluster | KVCacheAccessDevice;
   return {(flags & KVCacheAccessAcquire) != 0,
           (flags & KVCacheAccessRelease) != 0,
-          (flags & KVCacheAccessDevice) != 0};
+          (flags & KVCacheAccessDevice) != 0,
+          cluster.numBlocks() > 1 && (flags & ofCluster)};
+}
+
+/// What threads of a block tell each other by atomic accesses of one place.
+Knowledge &Sanitizer::getReleasedOfBlock(Released &released,
+                                         const Thread &thread) const {
+  released.ofBlocks.resize(cluster.numBlocks());
+  return released.ofBlocks[thread.block->rank];
 }
 
 /// What an atomic access tells to and learns of other blocks; null if it is
 /// not one of all of the device.
 OtherBlocks *Sanitizer::getReleasedForDevice(const void *pointer,
                                              uint32_t flags) {
-  if (!launch || !(flags & KVCacheAccessDevice) || block.isShared(pointer))
+  if (!launch || !(flags & KVCacheAccessDevice) || cluster.isShared(pointer))
     return nullptr;
   return &launch->getReleased(pointer);
 }
@@ -279,12 +322,21 @@ void Sanitizer::acquireAtomic(Thread &thread, const KVCacheSite *site,
                               const void *pointer, uint32_t flags) {
   if (!isOn)
     return;
-  if (!block.isShared(pointer))
+  if (!cluster.isShared(pointer))
     takeTurn(thread, site);
-  if (flags & KVCacheAccessRead)
-    order.acquireAtomic(thread.index, getReleased(pointer).knowledge,
-                        getReleasedForDevice(pointer, flags),
-                        getOrdering(flags));
+  if (!(flags & KVCacheAccessRead))
+    return;
+  Released &released = getReleased(pointer);
+  cluster.peers.acquire(thread, released.places);
+  Ordering ordering = getOrdering(flags);
+  bool isOfOne = cluster.numBlocks() == 1;
+  if (isOfOne || ordering.isOfCluster)
+    order.acquireAtomic(thread.index, released.knowledge,
+                        getReleasedForDevice(pointer, flags), ordering);
+  ordering.isOfCluster = false;
+  if (!isOfOne)
+    order.acquireAtomic(thread.index, getReleasedOfBlock(released, thread),
+                        /*others=*/nullptr, ordering);
 }
 
 void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
@@ -299,13 +351,24 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
   if (isStore && released.writer != thread.index &&
       &released != &otherAtomics) {
     released.knowledge.clear();
-    if (launch && !block.isShared(pointer))
+    released.ofBlocks.clear();
+    released.places = {};
+    if (launch && !cluster.isShared(pointer))
       launch->getReleased(pointer) = {};
   }
   if (isStore)
     released.writer = thread.index;
-  order.releaseAtomic(thread.index, launch ? getId() : 0, released.knowledge,
-                      forDevice, getOrdering(flags));
+  cluster.peers.release(thread, released.places);
+  uint32_t id = launch ? getId() : 0;
+  Ordering ordering = getOrdering(flags);
+  bool isOfOne = cluster.numBlocks() == 1;
+  if (isOfOne || ordering.isOfCluster)
+    order.releaseAtomic(thread.index, id, released.knowledge, forDevice,
+                        ordering);
+  ordering.isOfCluster = false;
+  if (!isOfOne)
+    order.releaseAtomic(thread.index, id, getReleasedOfBlock(released, thread),
+                        /*others=*/nullptr, ordering);
 }
 
 void Sanitizer::fence(Thread &thread, uint32_t flags) {
@@ -336,8 +399,7 @@ void Sanitizer::startDependents(Thread &thread) {
   Knowledge ofBlock;
   OtherBlocks released;
   order.releaseAtomic(thread.index, getId(), ofBlock, &released,
-                      {/*acquires=*/false, /*releases=*/false,
-                       /*isOfDevice=*/true});
+                      getOrdering(KVCacheAccessDevice));
   if (!released.isEmpty())
     launch->addStarting(released);
 }
@@ -390,7 +452,7 @@ Sanitizer::Copy Sanitizer::issueWrite(Thread &thread, const KVCacheSite *site,
   hasCopies = true;
   Copy copy = issue(thread, site, range, proxy, Kind::Write);
   // What reads too early gets what no data are.
-  std::memset(block.shared + range.offset, 0xff, range.bytes);
+  std::memset(cluster.shared + range.offset, 0xff, range.bytes);
   return copy;
 }
 
@@ -506,17 +568,31 @@ void Sanitizer::removeBarrier(Thread &thread, const KVCacheSite *site,
 // End
 //===----------------------------------------------------------------------===//
 
+void Sanitizer::failInFlight(const CopyState &copy, const Block &block) const {
+  const Thread &issuer = cluster.threads[copy.issuer];
+  cluster.fail(
+      issuer, copy.site,
+      std::string("issues a copy that ") +
+          (copy.isWrite ? "writes " : "reads ") + std::to_string(copy.bytes) +
+          " bytes at " + describePlace(copy.begin, copy.isGlobal) +
+          " and is in flight when " +
+          (issuer.block == &block ? "the block" : block.describe()) + " ends");
+}
+
+void Sanitizer::endBlock(const Block &block) {
+  if (!isOn || cluster.numBlocks() == 1)
+    return;
+  for (const CopyState &copy : copies)
+    if (copy.isInFlight && !copy.isGlobal &&
+        copy.begin >> Cluster::kSpanBits == block.rank)
+      failInFlight(copy, block);
+}
+
 void Sanitizer::end() {
   if (!isOn)
     return;
   checkRewrites();
   for (const CopyState &copy : copies)
     if (copy.isInFlight)
-      block.fail(std::string(copy.site->location) + ": " + copy.site->op +
-                 ": " + Block::describe(block.threads[copy.issuer]) + " of " +
-                 block.describe() + " issues a copy that " +
-                 (copy.isWrite ? "writes " : "reads ") +
-                 std::to_string(copy.bytes) + " bytes at " +
-                 describePlace(copy.begin, copy.isGlobal) +
-                 " and is in flight when the block ends");
+      failInFlight(copy, *cluster.threads[copy.issuer].block);
 }

@@ -27,9 +27,10 @@
 namespace mlir::kvcache::emulator {
 
 class Block;
+class Cluster;
 struct Thread;
 
-/// Bytes of a block's shared memory.
+/// Bytes of shared memory, at a place in that of the cluster.
 struct SharedRange {
   uint32_t offset, bytes;
 };
@@ -49,16 +50,14 @@ enum class Proxy : uint8_t { Generic, Async };
 /// function that finds something ends the launch (`Block::fail`). Nothing
 /// happens, and little time is spent, when it is off.
 ///
-/// What a block does to global memory stays here until its turn comes
-/// (`LaunchShadow`): then it is compared with what the blocks before it did.
+/// What a cluster does to global memory stays here until its turn comes
+/// (`LaunchShadow`): then it is compared with what the clusters before it did.
 class Sanitizer {
 public:
-  explicit Sanitizer(Block &block) : block(block) {}
+  explicit Sanitizer(Cluster &cluster) : cluster(cluster) {}
 
-  /// Forgets everything, for a block of so many threads and bytes, of a number
-  /// in its launch.
-  void begin(bool isOn, uint32_t numThreads, uint32_t sharedBytes,
-             LaunchShadow *launch, uint64_t number);
+  /// Forgets everything, for the cluster of a number in its launch.
+  void begin(bool isOn, LaunchShadow *launch, uint64_t number);
 
   /// An access by a thread, with the flags of `kvcacheEmulatorAccess`. Returns
   /// what it reads that nobody has written, where that is no error.
@@ -89,6 +88,16 @@ public:
   void release(Thread &thread, Knowledge &into);
   /// The thread learns what is in `from`.
   void acquire(Thread &thread, const Knowledge &from);
+  /// What the thread knew at its last fence for the cluster goes into `into`.
+  void releaseFenced(Thread &thread, Knowledge &into);
+  /// The clock of the thread's accesses, and whether it knows those of another
+  /// one at a clock.
+  uint32_t getClock(const Thread &thread) const;
+  bool knows(const Thread &thread, uint32_t who, uint32_t clock) const {
+    return isOn && order.knows(thread.index, who, clock);
+  }
+  /// The thread learns of copies in `from`, and of nothing else.
+  void acquireCopies(Thread &thread, const Knowledge &from);
   /// Threads meet: each learns what the others know. (bar.sync of the block or
   /// of some warps, bar.warp.sync.)
   void synchronize(const std::vector<Thread *> &threads);
@@ -161,10 +170,12 @@ public:
                   uint32_t offset);
   void removeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
 
-  /// The end of the block: fails if a copy is in flight.
+  /// The end of a block: fails if a copy reads or writes its shared memory.
+  void endBlock(const Block &block);
+  /// The end of the cluster: fails if a copy is in flight.
   void end();
 
-  /// The block has ended: waits for its turn, and unless it has failed tells
+  /// The cluster has ended: waits for its turn, and unless it has failed tells
   /// the launch what it did. Returns what conflicts with the blocks before.
   std::optional<std::string> finish(bool hasFailed);
 
@@ -211,7 +222,7 @@ private:
     Kind kind;
     bool reads, isAsync;
     std::optional<Copy> copy;
-    bool isGlobal = false, isOfDevice = false;
+    bool isGlobal = false, isOfDevice = false, isOfCluster = false;
     bool isInvariant = false, isVolatile = false;
     /// Whether to read what nobody has written gives poison. A copy of ranges
     /// of global memory, of which this is one, gets the bytes as well.
@@ -242,6 +253,11 @@ private:
   /// What a value carries that atomic accesses have written.
   struct Released {
     Knowledge knowledge;
+    /// In a cluster of several blocks, by rank: what threads of a block tell
+    /// each other.
+    std::vector<Knowledge> ofBlocks;
+    /// How far threads have come that wrote the value (`Peers`).
+    Clocks places;
     /// The thread that has written the value by a plain store.
     uint32_t writer = ~uint32_t{0};
   };
@@ -256,6 +272,9 @@ private:
   void note(const Access &access, Granule &granule, uint16_t mask);
   Granule &getGranule(uint64_t index, bool isGlobal = false);
   Released &getReleased(const void *atomic);
+  Knowledge &getReleasedOfBlock(Released &released, const Thread &thread) const;
+  Ordering getOrdering(uint32_t flags) const;
+  bool isOfAnotherBlock(const Access &access, const Cell &cell) const;
   OtherBlocks *getReleasedForDevice(const void *pointer, uint32_t flags);
 
   bool checkPlace(const Thread &thread, const KVCacheSite *site,
@@ -288,7 +307,7 @@ private:
   std::optional<std::string> findConflict(const PastAccesses &accesses,
                                           Predicate isKnown) const;
   std::optional<std::string> findConflict() const;
-  /// The number of the block among those of launches that overlap.
+  /// The number of the cluster among those of launches that overlap.
   uint32_t getId() const { return launch->getFirstBlock() + number; }
   void tellLaunch();
 
@@ -300,9 +319,10 @@ private:
 
   static const char *getVerb(Kind kind, bool isVolatile);
   std::string describe(const Access &access) const;
-  std::string describe(const CopyState &copy) const;
-  std::string describeAccess(const Cell &cell, Kind kind) const;
-  std::string describeConflict(const CopyState &copy, Relation relation) const;
+  std::string describe(const CopyState &copy, const Thread &other) const;
+  std::string describeUnordered(uint32_t who, const Access &access) const;
+  std::string describeConflict(const CopyState &copy, const Access &access,
+                               Relation relation) const;
   std::string describeConflict(const Access &access, const Cell &cell,
                                Kind kind) const;
   std::string describePlace(uint64_t begin, bool isGlobal) const;
@@ -314,16 +334,18 @@ private:
                        const std::string &what) const;
   [[noreturn]] void fail(const Access &access, uint64_t index, uint16_t mask,
                          const std::string &what) const;
+  [[noreturn]] void failInFlight(const CopyState &copy,
+                                 const Block &block) const;
 
-  Block &block;
+  Cluster &cluster;
   bool isOn = false;
-  /// Counts the blocks, so that granules of earlier ones are told apart.
+  /// Counts the clusters, so that granules of earlier ones are told apart.
   uint32_t run = 0;
   Order order;
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
-  /// Whether the block began before the launch before had ended, and has not
+  /// Whether the cluster began before the launch before had ended, and has not
   /// been compared with it yet.
   bool isAhead = false;
   GranuleTable global;
@@ -333,8 +355,9 @@ private:
   Origins origins;
   /// By granule.
   std::unordered_map<uint64_t, StoredPoison> stored;
+  /// Those of each block, and all.
   std::unique_ptr<Granule[]> granules;
-  uint32_t numGranules = 0;
+  uint32_t granulesOfBlock = 0, numGranules = 0;
   CellPool pool;
   /// By address; of the addresses that come when these are many already, what
   /// all of them carry.

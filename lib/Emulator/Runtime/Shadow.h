@@ -39,6 +39,8 @@ struct Cell {
   uint64_t isOfDevice : 1;
   /// Whether it is atomic only in that it is volatile.
   uint64_t isVolatile : 1;
+  /// Whether it is atomic for all of the cluster, which has other blocks.
+  uint64_t isOfCluster : 1;
 
   /// A copy; a place of a table where no cell has ever been.
   static constexpr uint16_t kCopy = 0xffff, kFree = 0xfffe;
@@ -216,7 +218,8 @@ template <typename Rules>
 void CellList::stripFor(Cell &old, Cell &added, Rules &rules) {
   if (old.who == added.who && old.clock == added.clock &&
       old.site == added.site && old.isWrite == added.isWrite &&
-      old.isOfDevice == added.isOfDevice) {
+      old.isOfDevice == added.isOfDevice &&
+      old.isOfCluster == added.isOfCluster) {
     added.mask |= old.mask;
     old.mask = 0;
   } else if ((old.mask & added.mask) && rules.replaces(old)) {

@@ -176,18 +176,14 @@ static void checkSwizzle(const Thread &thread, const KVCacheSite *site,
                    block.describeShared(offset));
 }
 
-/// The copy between a box and shared memory at `shared`.
+/// The copy between a box and shared memory at `shared`, where it has no place
+/// yet.
 static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
                         const TensorBox &box, const void *shared) {
   // PTX ISA, "cp.async.bulk.tensor".
   constexpr uint64_t alignment = 128;
-  const Block &block = *thread.block;
-  block.checkAlignment(thread, site, shared, alignment);
-  uint32_t bytes = box.getBytes();
-  uint32_t offset = block.getSharedOffset(thread, site, shared, bytes);
-  checkPlace(thread, site, box);
-  checkSwizzle(thread, site, box, offset);
-  BoxCopy copy{&thread, site, {offset, bytes}, box.getPieces()};
+  thread.block->checkAlignment(thread, site, shared, alignment);
+  BoxCopy copy{&thread, site, {0, box.getBytes()}, box.getPieces()};
   copy.swizzleMask = tma::getSpan(box.getMap().swizzle) / 16 - 1;
   return copy;
 }
@@ -198,17 +194,21 @@ static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
 
 void kvcacheEmulatorTensorLoad(KVCacheThread *self, const KVCacheSite *site,
                                void *to, const void *descriptor,
-                               const void *pointer, uint32_t mode,
+                               const void *barrier, int32_t mask, uint32_t mode,
                                int32_t numCoordinates, int32_t c0, int32_t c1,
                                int32_t c2, int32_t c3, int32_t c4) {
   Thread &thread = Thread::get(self);
-  MBarrier &barrier = thread.block->mbarriers.getForCopy(thread, site, pointer);
   TensorBox box = getBox(thread, site, descriptor, mode, numCoordinates,
                          {c0, c1, c2, c3, c4});
   BoxCopy copy = makeCopy(thread, site, box, to);
+  std::vector<Destination> destinations =
+      getDestinations(thread, site, to, barrier, copy.range.bytes, mask);
+  checkPlace(thread, site, box);
+  for (const Destination &destination : destinations)
+    checkSwizzle(thread, site, box, destination.offset);
   copy.meter(box.isRows ? CopyKind::TensorGather4 : CopyKind::TensorLoad,
              /*isWrite=*/false);
-  issueLoad(std::move(copy), barrier);
+  issueLoads(copy, destinations);
 }
 
 void kvcacheEmulatorTensorStore(KVCacheThread *self, const KVCacheSite *site,
@@ -229,6 +229,10 @@ void kvcacheEmulatorTensorStore(KVCacheThread *self, const KVCacheSite *site,
                              " of dimension " + std::to_string(dim) +
                              ", which must not be negative");
   BoxCopy copy = makeCopy(thread, site, box, from);
+  copy.range.offset =
+      thread.block->getSharedOffset(thread, site, from, copy.range.bytes);
+  checkPlace(thread, site, box);
+  checkSwizzle(thread, site, box, copy.range.offset);
   copy.meter(box.isRows ? CopyKind::TensorScatter4 : CopyKind::TensorStore,
              /*isWrite=*/true);
   issueStore(std::move(copy));

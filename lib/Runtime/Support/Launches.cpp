@@ -8,6 +8,7 @@
 
 #include "kvcache/Runtime/Support.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -52,6 +53,15 @@ static int32_t checkCluster(const std::string &kernel,
     return kSuccess;
   if (int32_t status = checkSides(kernel, "cluster", cluster, 1))
     return status;
+  int64_t blocks = 1;
+  for (int64_t side : cluster)
+    blocks = std::min(blocks * side, kMaxClusterBlocks + 1);
+  if (blocks > kMaxClusterBlocks)
+    return fail("expects the cluster of kernel " + kernel +
+                " to have at most " + std::to_string(kMaxClusterBlocks) +
+                " blocks, got " + std::to_string(cluster[0]) + " x " +
+                std::to_string(cluster[1]) + " x " +
+                std::to_string(cluster[2]));
   for (int side = 0; side < 3; ++side)
     if (launch.grid[side] % cluster[side] != 0)
       return fail("expects the cluster of kernel " + kernel +

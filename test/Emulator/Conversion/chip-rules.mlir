@@ -106,8 +106,8 @@ gpu.module @registers [#nvvm.target<chip = "sm_90">] {
 
 // -----
 
-gpu.module @clusters [#nvvm.target<chip = "sm_90a">] {
-  // expected-error @below {{'llvm.func' op with clusters of blocks has no lowering for the emulator}}
+gpu.module @clusters [#nvvm.target<chip = "sm_89">] {
+  // expected-error @below {{'llvm.func' op requires sm_90 or newer for clusters, but the target is sm_89}}
   llvm.func @kernel() attributes {nvvm.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>} {
     llvm.return
   }
@@ -115,34 +115,29 @@ gpu.module @clusters [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-gpu.module @cluster_barrier [#nvvm.target<chip = "sm_90a">] {
-  llvm.func @kernel() attributes {nvvm.kernel} {
-    // expected-error @below {{'nvvm.cluster.arrive' op has no lowering for the emulator}}
-    nvvm.cluster.arrive
+gpu.module @large_clusters [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op expects clusters of at most 8 blocks, got sides of 4, 4, 1}}
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.cluster_dim = array<i32: 4, 4, 1>} {
     llvm.return
   }
 }
 
 // -----
 
-gpu.module @multicast [#nvvm.target<chip = "sm_90a">] {
-  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32, %mask: i16)
-      attributes {nvvm.kernel} {
-    // expected-error @below {{op with a multicast mask has no lowering for the emulator}}
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c] multicast_mask = %mask
-        : !llvm.ptr<7>, !llvm.ptr
+gpu.module @no_cluster [#nvvm.target<chip = "sm_90a">] {
+  // expected-error @below {{'llvm.func' op expects positive sides of its clusters, got 0}}
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.cluster_dim = array<i32: 2, 0, 1>} {
     llvm.return
   }
 }
 
 // -----
 
-gpu.module @bulk_multicast [#nvvm.target<chip = "sm_90a">] {
-  llvm.func @kernel(%to: !llvm.ptr<7>, %from: !llvm.ptr<1>, %barrier: !llvm.ptr<3>, %bytes: i32, %mask: i16)
-      attributes {nvvm.kernel} {
-    // expected-error @below {{op with a multicast mask has no lowering for the emulator}}
-    nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %bytes multicast_mask = %mask
-        : !llvm.ptr<7>, !llvm.ptr<1>
+gpu.module @pair_of_blocks [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32) attributes {nvvm.kernel} {
+    // expected-error @below {{op for a pair of blocks has no lowering for the emulator}}
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c]
+        {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<7>, !llvm.ptr
     llvm.return
   }
 }

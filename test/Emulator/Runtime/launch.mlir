@@ -7,6 +7,9 @@
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a sanitize=false" | %{run} | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a meter=true" | env KVCACHE_EMULATOR_SEED=7 %{run} | FileCheck %s
 
+// A launch with clusters needs a chip that has them.
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_89" | not mlir-runner -e clusters -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s --check-prefix=CLUSTERS
+
 // CHECK: [0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32]
 
 module attributes {gpu.container_module} {
@@ -40,6 +43,18 @@ func.func @main() {
   func.call @printMemrefI32(%any) : (memref<*xi32>) -> ()
   memref.dealloc %host : memref<4x3xi32>
   gpu.dealloc %device : memref<4x3xi32>
+  return
+}
+
+// CLUSTERS: kernel @kernels::@number is launched with clusters, which sm_89 does not have: they require sm_90 or newer
+func.func @clusters() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %device = gpu.alloc() : memref<4x3xi32>
+  gpu.launch_func @kernels::@number clusters in (%c2, %c1, %c1) blocks in (%c4, %c1, %c1)
+      threads in (%c3, %c1, %c1) args(%device : memref<4x3xi32>)
   return
 }
 

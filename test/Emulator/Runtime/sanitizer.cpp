@@ -193,7 +193,7 @@ public:
     for (numRun = 0; numRun < steps.size(); ++numRun)
       runStep(block, steps[numRun], knowledge, flying);
     for (Sanitizer::Copy copy : flying)
-      block.sanitizer.complete(copy, block.threads[0]);
+      block.sanitizer.complete(copy, block.cluster.threads[0]);
   }
 
   uint32_t getNumThreads() const { return model.threads.size(); }
@@ -341,7 +341,7 @@ void Program::runStep(Block &block, const Step &step,
                       std::vector<Sanitizer::Copy> &flying) {
   static const KVCacheSite site = {"step", "program"};
   Sanitizer &sanitizer = block.sanitizer;
-  Thread &thread = block.threads[step.thread];
+  Thread &thread = block.cluster.threads[step.thread];
   auto takeCopy = [&] {
     size_t place = step.choice % flying.size();
     Sanitizer::Copy copy = flying[place];
@@ -377,7 +377,7 @@ void Program::runStep(Block &block, const Step &step,
   case Step::SynchronizeSome: {
     std::vector<Thread *> threads;
     for (uint32_t index : getMeeting(step, block.size()))
-      threads.push_back(&block.threads[index]);
+      threads.push_back(&block.cluster.threads[index]);
     return sanitizer.synchronize(threads);
   }
   case Step::Fence:
@@ -399,7 +399,7 @@ static void runKernel(KVCacheThread *self, void **params) {
 }
 
 /// Returns whether the sanitizer and the model agree.
-static bool compare(Block &block, uint64_t seed) {
+static bool compare(Cluster &cluster, uint64_t seed) {
   Program program(seed);
   KVCacheEmulatedKernel kernel = {};
   kernel.entry = runKernel;
@@ -419,10 +419,9 @@ static bool compare(Block &block, uint64_t seed) {
   grid.sharedBytes = kNumBytes;
   grid.sharedVariables =
       SharedVariables(kernel, kNumBytes, /*hasRedZones=*/true);
-  const uint32_t place[3] = {};
-  block.begin(grid, place);
-  block.goOn();
-  std::optional<std::string> error = block.finish();
+  cluster.begin(grid, /*number=*/0);
+  cluster.goOn();
+  std::optional<std::string> error = cluster.finish();
 
   size_t wanted = program.getSteps().size() - program.isWrong;
   if (program.numRun == wanted && error.has_value() == program.isWrong)
@@ -435,10 +434,10 @@ static bool compare(Block &block, uint64_t seed) {
 
 int main(int argc, char **argv) {
   uint64_t numPrograms = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000;
-  Block block;
+  Cluster cluster;
   uint64_t numWrong = 0;
   for (uint64_t seed = 0; seed < numPrograms; ++seed)
-    numWrong += !compare(block, seed);
+    numWrong += !compare(cluster, seed);
   std::printf("%llu programs, %llu differences\n",
               static_cast<unsigned long long>(numPrograms),
               static_cast<unsigned long long>(numWrong));

@@ -1,0 +1,913 @@
+// What the emulator says of clusters whose blocks access each other where they
+// must not, or without order.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = rank_outside
+// RUN: %{run} RANK_OUTSIDE
+// REDEFINE: %{case} = not_shared
+// RUN: %{run} NOT_SHARED
+// REDEFINE: %{case} = before_the_first_barrier
+// RUN: %{run} BEFORE_THE_FIRST_BARRIER
+// REDEFINE: %{case} = behind_the_end
+// RUN: %{run} BEHIND_THE_END
+// REDEFINE: %{case} = no_last_barrier
+// RUN: %{run} NO_LAST_BARRIER
+// REDEFINE: %{case} = last_arrival_before_the_access
+// RUN: %{run} LAST_ARRIVAL_BEFORE_THE_ACCESS
+// REDEFINE: %{case} = arrival_behind_the_end
+// RUN: %{run} ARRIVAL_BEHIND_THE_END
+// REDEFINE: %{case} = arrives_twice
+// RUN: %{run} ARRIVES_TWICE
+// REDEFINE: %{case} = waits_without_arrival
+// RUN: %{run} WAITS_WITHOUT_ARRIVAL
+// REDEFINE: %{case} = aligned_without_a_lane
+// RUN: %{run} ALIGNED_WITHOUT_A_LANE
+// REDEFINE: %{case} = deadlock
+// RUN: %{run} DEADLOCK
+// REDEFINE: %{case} = relaxed_barrier
+// RUN: %{run} RELAXED_BARRIER
+// REDEFINE: %{case} = fence_of_the_block
+// RUN: %{run} FENCE_OF_THE_BLOCK
+// REDEFINE: %{case} = fence_of_mbarriers
+// RUN: %{run} FENCE_OF_MBARRIERS
+// REDEFINE: %{case} = arrival_of_the_block
+// RUN: %{run} ARRIVAL_OF_THE_BLOCK
+// REDEFINE: %{case} = wait_of_the_block
+// RUN: %{run} WAIT_OF_THE_BLOCK
+// REDEFINE: %{case} = race
+// RUN: %{run} RACE
+// REDEFINE: %{case} = unfenced_init
+// RUN: %{run} UNFENCED_INIT
+// REDEFINE: %{case} = atomics_of_the_block
+// RUN: %{run} ATOMICS_OF_THE_BLOCK
+// REDEFINE: %{case} = flag_of_the_block
+// RUN: %{run} FLAG_OF_THE_BLOCK
+// REDEFINE: %{case} = out_of_bounds
+// RUN: %{run} OUT_OF_BOUNDS
+// REDEFINE: %{case} = init_elsewhere
+// RUN: %{run} INIT_ELSEWHERE
+// REDEFINE: %{case} = barrier_in_another_block
+// RUN: %{run} BARRIER_IN_ANOTHER_BLOCK
+// REDEFINE: %{case} = copy_in_flight
+// RUN: %{run} COPY_IN_FLIGHT
+// REDEFINE: %{case} = copy_to_what_is_read
+// RUN: %{run} COPY_TO_WHAT_IS_READ
+// REDEFINE: %{case} = race_of_clusters
+// RUN: %{run} RACE_OF_CLUSTERS
+// REDEFINE: %{case} = same_value
+// RUN: %{run} SAME_VALUE
+// REDEFINE: %{case} = uneven_grid
+// RUN: %{run} UNEVEN_GRID
+// REDEFINE: %{case} = uneven_grid_of_the_kernel
+// RUN: %{run} UNEVEN_GRID_OF_THE_KERNEL
+// REDEFINE: %{case} = too_large
+// RUN: %{run} TOO_LARGE
+// REDEFINE: %{case} = another_size
+// RUN: %{run} ANOTHER_SIZE
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<2 x i64>
+  llvm.mlir.global internal @buf() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i32>
+
+  // The element of the thread in @buf, that in the next block of the cluster,
+  // and the rank of that.
+  func.func @get_elements() -> (!llvm.ptr<3>, !llvm.ptr<7>, i32) {
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %peer = llvm.xor %rank, %one : i32
+    %mine = llvm.getelementptr %buf[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    %theirs = nvvm.mapa %mine, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    return %mine, %theirs, %peer : !llvm.ptr<3>, !llvm.ptr<7>, i32
+  }
+
+  func.func @store(%out: memref<256xi32>, %value: i32) {
+    %x = gpu.global_id x
+    memref.store %value, %out[%x] : memref<256xi32>
+    return
+  }
+
+  // An mbarrier for the arrivals of 64 threads.
+  func.func @init() {
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %count = llvm.mlir.constant(64 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %bar, %count : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+    }
+    nvvm.barrier0
+    return
+  }
+
+  gpu.func @rank_outside(%out: memref<256xi32>) kernel {
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %two = llvm.mlir.constant(2 : i32) : i32
+    // RANK_OUTSIDE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects the rank of a block of the cluster, below 2, got 2
+    %p = nvvm.mapa %buf, %two : !llvm.ptr<3> -> !llvm.ptr<7>
+    gpu.return
+  }
+
+  gpu.func @not_shared(%out: memref<256xi32>) kernel {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %out : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr
+    // NOT_SHARED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects an address in shared memory of the cluster
+    %p = nvvm.mapa %g, %zero : !llvm.ptr -> !llvm.ptr
+    gpu.return
+  }
+
+  gpu.func @before_the_first_barrier(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    // BEFORE_THE_FIRST_BARRIER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), which may not have begun yet: the thread has not met any of its threads (cluster.arrive and cluster.wait)
+    llvm.store %one, %theirs : i32, !llvm.ptr<7>
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    gpu.return
+  }
+
+  gpu.func @behind_the_end(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    %reads = llvm.icmp "eq" %rank, %zero : i32
+    scf.if %reads {
+      // BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads have all ended
+      %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+      func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    }
+    gpu.return
+  }
+
+  gpu.func @no_last_barrier(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    %reads = llvm.icmp "eq" %rank, %one : i32
+    scf.if %reads {
+      // NO_LAST_BARRIER: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) accesses shared memory of block (0, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+      func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    }
+    gpu.return
+  }
+
+  gpu.func @last_arrival_before_the_access(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    nvvm.cluster.arrive {aligned}
+    // LAST_ARRIVAL_BEFORE_THE_ACCESS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) accesses shared memory of block ({{[01]}}, 0, 0), whose threads may all have ended by then: none of them waits for the access
+    %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @arrival_behind_the_end(%out: memref<256xi32>) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    func.call @init() : () -> ()
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    scf.if %is_first {
+      // ARRIVAL_BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+    }
+    gpu.return
+  }
+
+  gpu.func @arrives_twice(%out: memref<256xi32>) kernel {
+    nvvm.cluster.arrive
+    // ARRIVES_TWICE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives at the barrier of the cluster again without having waited for its arrival at [[FILE]]:[[#@LINE-1]]:5
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    gpu.return
+  }
+
+  gpu.func @waits_without_arrival(%out: memref<256xi32>) kernel {
+    // WAITS_WITHOUT_ARRIVAL: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the barrier of the cluster without having arrived at it (cluster.arrive)
+    nvvm.cluster.wait
+    gpu.return
+  }
+
+  gpu.func @aligned_without_a_lane(%out: memref<256xi32>) kernel {
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    cf.cond_br %is_first, ^end, ^meet
+  ^meet:
+    // ALIGNED_WITHOUT_A_LANE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (1, 0, 0) of block (0, 0, 0) wants all threads of its warp to come, but lane 0 of warp 0 has ended
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    cf.br ^end
+  ^end:
+    gpu.return
+  }
+
+  gpu.func @deadlock(%out: memref<256xi32>) kernel {
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    // DEADLOCK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // DEADLOCK-NEXT: threads 0 to 63 of block (0, 0, 0) wait in nvvm.cluster.wait at [[FILE]]:[[#@LINE+4]]:7 for the barrier of the cluster, which has 64 of 128 arrivals
+    // DEADLOCK-NEXT: threads 0 to 63 of block (1, 0, 0) wait in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+8]]:7 for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 0 of 64 arrivals and 0 of 0 bytes
+    scf.if %is_first {
+      nvvm.cluster.arrive
+      nvvm.cluster.wait
+    } else {
+      func.call @init() : () -> ()
+      %ticks = llvm.mlir.constant(1000 : i32) : i32
+      %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+      nvvm.mbarrier.try_wait.parity %bar, %zero, %ticks : !llvm.ptr<3>, i32, i32
+    }
+    gpu.return
+  }
+
+  gpu.func @relaxed_barrier(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive.relaxed {aligned}
+    nvvm.cluster.wait {aligned}
+    // RELAXED_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @fence_of_the_block(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.memory.barrier #nvvm.mem_scope<cta>
+    nvvm.cluster.arrive.relaxed {aligned}
+    nvvm.cluster.wait {aligned}
+    // FENCE_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @fence_of_mbarriers(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    nvvm.fence.mbarrier.init
+    nvvm.cluster.arrive.relaxed {aligned}
+    nvvm.cluster.wait {aligned}
+    // FENCE_OF_MBARRIERS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %value = llvm.load %theirs : !llvm.ptr<7> -> i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @arrival_of_the_block(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    func.call @init() : () -> ()
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    llvm.store %one, %theirs : i32, !llvm.ptr<7>
+    nvvm.mbarrier.arrive %remote : !llvm.ptr<7>
+    scf.while : () -> () {
+      %done = nvvm.mbarrier.try_wait %bar, %zero {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<3>, i32 -> i1
+      %true = llvm.mlir.constant(true) : i1
+      %again = llvm.xor %done, %true : i1
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
+    // ARRIVAL_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %value = llvm.load %mine : !llvm.ptr<3> -> i32
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @wait_of_the_block(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    func.call @init() : () -> ()
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    llvm.store %one, %theirs : i32, !llvm.ptr<7>
+    nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+    scf.while : () -> () {
+      %done = nvvm.mbarrier.try_wait %bar, %zero : !llvm.ptr<3>, i32 -> i1
+      %true = llvm.mlir.constant(true) : i1
+      %again = llvm.xor %done, %true : i1
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
+    // WAIT_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %value = llvm.load %mine : !llvm.ptr<3> -> i32
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @race(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.store %zero, %mine : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    // RACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads in llvm.load at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    llvm.store %one, %theirs : i32, !llvm.ptr<7>
+    %value = llvm.load %mine : !llvm.ptr<3> -> i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @unfenced_init(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      %c64 = llvm.mlir.constant(64 : i32) : i32
+      nvvm.mbarrier.init %bar, %c64 : !llvm.ptr<3>, i32
+    }
+    nvvm.cluster.arrive.relaxed {aligned}
+    nvvm.cluster.wait {aligned}
+    // UNFENCED_INIT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.arrive: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 8 bytes at byte 0 of shared @bar of block ({{[01]}}, 0, 0), which thread (0, 0, 0) of block ({{[01]}}, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+    scf.while : () -> () {
+      %done = nvvm.mbarrier.try_wait %bar, %zero {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<3>, i32 -> i1
+      %true = llvm.mlir.constant(true) : i1
+      %again = llvm.xor %done, %true : i1
+      scf.condition(%again)
+    } do {
+      scf.yield
+    }
+    gpu.return
+  }
+
+  gpu.func @atomics_of_the_block(%out: memref<256xi32>) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %first = nvvm.mapa %buf, %zero : !llvm.ptr<3> -> !llvm.ptr<7>
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      llvm.store %zero, %buf : i32, !llvm.ptr<3>
+    }
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    // ATOMICS_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 4 bytes at byte 0 of shared @buf of block (0, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:12 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    %old = llvm.atomicrmw add %first, %one syncscope("block") monotonic : !llvm.ptr<7>, i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    gpu.return
+  }
+
+  gpu.func @flag_of_the_block(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %their_flag = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    llvm.store %zero, %mine : i32, !llvm.ptr<3>
+    llvm.store %zero, %bar : i32, !llvm.ptr<3>
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    scf.if %is_first {
+      llvm.store %one, %theirs : i32, !llvm.ptr<7>
+      llvm.store %one, %their_flag atomic syncscope("cluster") release {alignment = 4 : i64} : i32, !llvm.ptr<7>
+    } else {
+      scf.while : () -> () {
+        %f = llvm.load %bar atomic syncscope("cluster") monotonic {alignment = 4 : i64} : !llvm.ptr<3> -> i32
+        %again = llvm.icmp "eq" %f, %zero : i32
+        scf.condition(%again)
+      } do {
+        scf.yield
+      }
+      nvvm.memory.barrier #nvvm.mem_scope<cta>
+      // FLAG_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+      %value = llvm.load %mine : !llvm.ptr<3> -> i32
+      func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    }
+    gpu.return
+  }
+
+  gpu.func @out_of_bounds(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %far = llvm.getelementptr %theirs[256] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) uses 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which has 256 bytes
+    llvm.store %one, %far : i32, !llvm.ptr<7>
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    gpu.return
+  }
+
+  gpu.func @init_elsewhere(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
+    %address = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
+    // INIT_ELSEWHERE: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 0 of shared @bar of block (1, 0, 0), where the instruction wants shared memory of the thread's own block
+    nvvm.mbarrier.init %address, %one : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @barrier_in_another_block(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %bytes = llvm.mlir.constant(16 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    func.call @init() : () -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %to = nvvm.mapa %buf, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %far = llvm.getelementptr %to[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
+    %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      // BARRIER_IN_ANOTHER_BLOCK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies to shared memory of block (1, 0, 0) with an mbarrier of block (0, 0, 0): both must be in one block
+      nvvm.cp.async.bulk.shared.cluster.shared.cta %far, %buf, %bar, %bytes : !llvm.ptr<7>, !llvm.ptr<3>
+    }
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    gpu.return
+  }
+
+  gpu.func @copy_in_flight(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %bytes = llvm.mlir.constant(16 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    func.call @init() : () -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %to = nvvm.mapa %buf, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %far = llvm.getelementptr %to[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
+    %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      // COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block ({{[01]}}, 0, 0) {{has a copy to|issues a copy that}} {{.*}} in flight when {{the block|block (., 0, 0)}} ends
+      nvvm.cp.async.bulk.shared.cluster.shared.cta %far, %buf, %barrier, %bytes : !llvm.ptr<7>, !llvm.ptr<3>
+    }
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    gpu.return
+  }
+
+  gpu.func @copy_to_what_is_read(%out: memref<256xi32>) kernel {
+    %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %bytes = llvm.mlir.constant(16 : i32) : i32
+    llvm.store %one, %mine : i32, !llvm.ptr<3>
+    func.call @init() : () -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    %to = nvvm.mapa %buf, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %far = llvm.getelementptr %to[0] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+    %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
+    %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
+    %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+      %copies = llvm.icmp "eq" %rank, %zero : i32
+      scf.if %copies {
+        nvvm.cp.async.bulk.shared.cluster.shared.cta %far, %buf, %barrier, %bytes : !llvm.ptr<7>, !llvm.ptr<3>
+      }
+    }
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    // COPY_TO_WHAT_IS_READ: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-3]}}, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block (1, 0, 0), which a copy issued by thread (0, 0, 0) of block (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.shared.cta at [[FILE]]:[[#@LINE-5]]:9 has in flight: its barrier has not completed
+    %value = llvm.load %mine : !llvm.ptr<3> -> i32
+    nvvm.cluster.arrive {aligned}
+    nvvm.cluster.wait {aligned}
+    func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @race_of_clusters(%out: memref<256xi32>) kernel {
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %c0 = arith.constant 0 : index
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    scf.if %is_first {
+      // RACE_OF_CLUSTERS: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (2, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which cluster (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:7 without order between the clusters (a race)
+      memref.store %one, %out[%c0] : memref<256xi32>
+    }
+    gpu.return
+  }
+
+  gpu.func @same_value(%out: memref<256xi32>) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %c0 = arith.constant 0 : index
+    // SAME_VALUE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which thread (0, 0, 0) of block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    memref.store %one, %out[%c0] : memref<256xi32>
+    gpu.return
+  }
+
+  gpu.func @uneven_grid(%out: memref<256xi32>) kernel {
+    gpu.return
+  }
+
+  gpu.func @uneven_grid_of_the_kernel(%out: memref<256xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    gpu.return
+  }
+
+  gpu.func @too_large(%out: memref<256xi32>) kernel {
+    gpu.return
+  }
+
+  gpu.func @another_size(%out: memref<256xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    gpu.return
+  }
+}
+
+func.func @make() -> memref<256xi32> {
+  %out = gpu.alloc () : memref<256xi32>
+  return %out : memref<256xi32>
+}
+
+func.func @rank_outside() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@rank_outside clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @not_shared() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@not_shared clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @before_the_first_barrier() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@before_the_first_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @behind_the_end() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@behind_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @no_last_barrier() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@no_last_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @last_arrival_before_the_access() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@last_arrival_before_the_access clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @arrival_behind_the_end() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@arrival_behind_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @arrives_twice() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@arrives_twice clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @waits_without_arrival() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@waits_without_arrival clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @aligned_without_a_lane() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@aligned_without_a_lane clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @deadlock() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@deadlock clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @relaxed_barrier() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@relaxed_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @fence_of_mbarriers() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@fence_of_mbarriers clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @arrival_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@arrival_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @wait_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@wait_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @race() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@race clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @unfenced_init() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@unfenced_init clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @atomics_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@atomics_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @flag_of_the_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@flag_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @out_of_bounds() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@out_of_bounds clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @init_elsewhere() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@init_elsewhere clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @barrier_in_another_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@barrier_in_another_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @copy_in_flight() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@copy_in_flight clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @copy_to_what_is_read() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@copy_to_what_is_read clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @race_of_clusters() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@race_of_clusters clusters in (%c2, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @same_value() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@same_value clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @uneven_grid() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  // UNEVEN_GRID: expects the cluster of kernel @kernels::@uneven_grid to divide the grid, got 2 of 3 blocks along x
+  gpu.launch_func @kernels::@uneven_grid clusters in (%c2, %c1, %c1) blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @uneven_grid_of_the_kernel() {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  // UNEVEN_GRID_OF_THE_KERNEL: expects the cluster of kernel @kernels::@uneven_grid_of_the_kernel to divide the grid, got 2 of 3 blocks along x
+  gpu.launch_func @kernels::@uneven_grid_of_the_kernel blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @too_large() {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  // TOO_LARGE: expects the cluster of kernel @kernels::@too_large to have at most 8 blocks, got 16 x 1 x 1
+  gpu.launch_func @kernels::@too_large clusters in (%c16, %c1, %c1) blocks in (%c16, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+func.func @another_size() {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %out = func.call @make() : () -> memref<256xi32>
+  // ANOTHER_SIZE: kernel @kernels::@another_size wants clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
+  gpu.launch_func @kernels::@another_size clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%out : memref<256xi32>)
+  return
+}
+
+}

@@ -1,0 +1,229 @@
+// What the emulator says of multicast copies to the wrong blocks, with the wrong
+// bytes, or at the wrong time.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = mask_outside
+// RUN: %{run} MASK_OUTSIDE
+// REDEFINE: %{case} = empty_mask
+// RUN: %{run} EMPTY_MASK
+// REDEFINE: %{case} = too_few_bytes_in_a_block
+// RUN: %{run} TOO_FEW_BYTES_IN_A_BLOCK
+// REDEFINE: %{case} = too_many_bytes_in_a_block
+// RUN: %{run} TOO_MANY_BYTES_IN_A_BLOCK
+// REDEFINE: %{case} = in_use_by_a_peer
+// RUN: %{run} IN_USE_BY_A_PEER
+// REDEFINE: %{case} = ends_before_its_copy
+// RUN: %{run} ENDS_BEFORE_ITS_COPY
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x i8>
+  llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
+
+  // The mbarrier of the block, which other blocks know of, and which expects
+  // bytes; and the tile as shared memory of the cluster.
+  func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %s = nvvm.mbarrier.arrive.expect_tx %bar, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cluster.arrive.relaxed
+    nvvm.cluster.wait
+    %to = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
+    return %bar, %to : !llvm.ptr<3>, !llvm.ptr<7>
+  }
+
+  func.func @wait(%bar: !llvm.ptr<3>) {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    return
+  }
+
+  func.func @get_source(%tensor: memref<8x32xi32>) -> !llvm.ptr<1> {
+    %i = memref.extract_aligned_pointer_as_index %tensor : memref<8x32xi32> -> index
+    %n = arith.index_cast %i : index to i64
+    %p = llvm.inttoptr %n : i64 to !llvm.ptr<1>
+    return %p : !llvm.ptr<1>
+  }
+
+  gpu.func @mask_outside(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %mask = llvm.mlir.constant(5 : i16) : i16
+    %n = llvm.mlir.constant(256 : i32) : i32
+    scf.if %is_first {
+      // MASK_OUTSIDE: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask that has bit 2: the cluster has 2 blocks
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    gpu.return
+  }
+
+  gpu.func @empty_mask(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %mask = llvm.mlir.constant(0 : i16) : i16
+    %n = llvm.mlir.constant(256 : i32) : i32
+    scf.if %is_first {
+      // EMPTY_MASK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask of 0, to no block
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    gpu.return
+  }
+
+  gpu.func @too_few_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %mask = llvm.mlir.constant(3 : i16) : i16
+    %n = llvm.mlir.constant(128 : i32) : i32
+    scf.if %is_first {
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    %rest = llvm.getelementptr %tile[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+    scf.if %is_first {
+      nvvm.cp.async.bulk.shared.cluster.global %rest, %source, %bar, %n : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    // TOO_FEW_BYTES_IN_A_BLOCK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // TOO_FEW_BYTES_IN_A_BLOCK-NEXT: thread 0 of block (1, 0, 0) waits in {{.*}} for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 1 of 1 arrivals and 128 of 256 bytes
+    // TOO_FEW_BYTES_IN_A_BLOCK-NEXT: thread 0 of block (0, 0, 0) has ended
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    gpu.return
+  }
+
+  gpu.func @too_many_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %mask = llvm.mlir.constant(3 : i16) : i16
+    %n = llvm.mlir.constant(256 : i32) : i32
+    scf.if %is_first {
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    scf.if %is_first {
+      %more = llvm.getelementptr %tile[256] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+      %second = llvm.mlir.constant(2 : i16) : i16
+      // TOO_MANY_BYTES_IN_A_BLOCK: thread (0, 0, 0) of block (0, 0, 0) has a copy of 256 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @bar of block (1, 0, 0) completes, which expected 256 bytes
+      nvvm.cp.async.bulk.shared.cluster.global %more, %source, %bar, %n multicast_mask = %second : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    gpu.return
+  }
+
+  gpu.func @in_use_by_a_peer(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %mask = llvm.mlir.constant(3 : i16) : i16
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    scf.if %is_first {
+      %own = llvm.mlir.addressof @tile : !llvm.ptr<3>
+      // IN_USE_BY_A_PEER: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile of block (0, 0, 0), which a copy issued by thread (0, 0, 0) of block (1, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE+3]]:7 has in flight: its barrier has not completed
+      llvm.store %zero, %own : i32, !llvm.ptr<3>
+    } else {
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %bytes multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    gpu.return
+  }
+
+  gpu.func @ends_before_its_copy(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bytes = llvm.mlir.constant(256 : i32) : i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %source = func.call @get_source(%tensor) : (memref<8x32xi32>) -> !llvm.ptr<1>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %is_second = llvm.icmp "ne" %rank, %zero : i32
+    %mask = llvm.mlir.constant(3 : i16) : i16
+    %n = llvm.mlir.constant(256 : i32) : i32
+    scf.if %is_second {
+      // ENDS_BEFORE_ITS_COPY: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) has a copy to the mbarrier at byte 0 of shared @bar of block (1, 0, 0) in flight when the block ends: nobody waits for it
+      nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+    }
+    scf.if %is_first {
+      func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    }
+    gpu.return
+  }
+}
+
+func.func @make() -> memref<8x32xi32> {
+  %zero = arith.constant 0 : i32
+  %tensor = gpu.alloc() : memref<8x32xi32>
+  gpu.memset %tensor, %zero : memref<8x32xi32>, i32
+  return %tensor : memref<8x32xi32>
+}
+
+func.func @mask_outside() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@mask_outside blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+func.func @empty_mask() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@empty_mask blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+func.func @too_few_bytes_in_a_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@too_few_bytes_in_a_block blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+func.func @too_many_bytes_in_a_block() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@too_many_bytes_in_a_block blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+func.func @in_use_by_a_peer() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@in_use_by_a_peer blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+func.func @ends_before_its_copy() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %tensor = call @make() : () -> memref<8x32xi32>
+  gpu.launch_func @kernels::@ends_before_its_copy blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
+  return
+}
+
+}
