@@ -165,7 +165,7 @@ def test_matrices_of_continuous_caches(major, chunks, swizzle):
 # Rows through the lookup table
 
 
-def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, pair=False):
+def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, pair=False, blocks=1):
     """The rows of `populate` with a descriptor of rows, or a ragged one."""
     rows = tile.rows * (2 if pair else 1)
     page = f", page_size = {kind.page_size}" if kind.page_size else ""
@@ -176,7 +176,7 @@ def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, p
     else:
         sides, kind_of_box, attributes = (span, 1, page_rows), "tma_tile", f"rows = {rows}"
     more = " valid %n" if valid else ""
-    leads = " pair_cta leader %leads" if pair else ""
+    leads = f" pair_cta leader {'%leads' if blocks == 1 else '%is_first'}" if pair else ""
     parameters = "%b: index, %h: index, %t: index, %d: index, %n: index, %leads: i1"
     return compile_copy(
         *(target, kind, tile, descriptor_type(sides, tile.dtype, swizzle)),
@@ -186,6 +186,7 @@ def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, p
           : !desc, !indices, !barrier -> !tile""",
         parameters,
         aliases=f"!indices = !kvcache.row_indices<rows = {rows}{page}>",
+        blocks=blocks,
     )
 
 
@@ -248,6 +249,19 @@ def test_two_blocks_share_rows(page_size, valid, target):
             half = expected[:32] if leads else expected[32:]
             found = memory.load(program, tile, 1, 1, 64, 0, n, leads)
             assert (found == stored(half, "128b")).all(), (n, leads)
+
+
+@targets
+@pytest.mark.parametrize(("page_size", "valid"), [(8, False), (64, True)])
+def test_a_cluster_of_two_blocks_shares_rows(page_size, valid, target):
+    kind, tile = Kind(page_size=page_size), Tile(32, 128, "bf16", "128b")
+    memory = Memory(kind)
+    program = load_rows(kind, tile, min(32, page_size), target, "128b", valid=valid, pair=True, blocks=2)
+    for n in (64, 40, 5) if valid else (64,):
+        expected = tokens(memory, 1, 1, 64, 0, 64, 128, n)
+        found = memory.load(program, tile, 1, 1, 64, 0, n, False, blocks=2)
+        halves = [stored(half, "128b") for half in (expected[:32], expected[32:])]
+        assert (found == np.concatenate(halves)).all(), n
 
 
 # Rows of any place

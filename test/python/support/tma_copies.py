@@ -114,8 +114,12 @@ READ_BACK = """
     %memory = kvcache.tile_memory %tile : !tile -> !memory
     scf.for %i = %thread to %bytes step %threads {
       %x = memref.load %memory[%i] : !memory
-      memref.store %x, %raw[%i] : !raw
+      %at = arith.addi %begin, %i : index
+      memref.store %x, %raw[%at] : !raw
     }"""
+
+CLUSTERS = """ clusters(%cx, %cy, %cz) in (%ncx = %blocks_of_cluster, %ncy = %c1, %ncz = %c1)
+     """
 
 FILL = """
     scf.for %i = %thread to %rows step %threads {
@@ -128,8 +132,13 @@ FILL = """
 
 
 @functools.cache
-def compile_copy(target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases="", **options):
-    """`run` of the tensors of a cache, the layer, the tile's bytes or elements, and the parameters."""
+def compile_copy(
+    target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases="", blocks=1, **options
+):
+    """`run` of the tensors of a cache, the layer, the tile's bytes or elements, and the parameters.
+
+    With several blocks, they are a cluster, and each has a tile of its own; ``%is_first`` is true in the first.
+    """
     lanes = 16 // tile.numpy.itemsize
     name = "paged" if kind.page_size else "continuous"
     scales = " scales %scales" if kind.scale else ""
@@ -147,7 +156,7 @@ def compile_copy(target, kind, tile, descriptor, create, copy, parameters="", is
 !tile = {tile}
 !desc = {descriptor}
 !memory = memref<{tile.num_bytes}xi8, #gpu.address_space<workgroup>>
-!raw = memref<{tile.num_bytes}xi8>
+!raw = memref<{blocks * tile.num_bytes}xi8>
 !array = memref<{tile.rows}x{tile.columns}x{tile.dtype}>
 {aliases}
 !lanes = vector<{lanes}x{tile.dtype}>
@@ -160,7 +169,8 @@ func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut
   %zero = arith.constant 0 : i32
   %threads = arith.constant {THREADS} : index{made}
   {create}
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+  %blocks_of_cluster = arith.constant {blocks} : index
+  gpu.launch{CLUSTERS if blocks > 1 else ""} blocks(%bx, %by, %bz) in (%gx = %blocks_of_cluster, %gy = %c1, %gz = %c1)
       threads(%thread, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {{
     %false = arith.constant false
     %ticks = arith.constant 10000 : index
@@ -171,6 +181,8 @@ func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut
     %tile = kvcache.alloc_tile : !tile
     %barrier = nvgpu.mbarrier.create -> !barrier
     %first = arith.cmpi eq, %thread, %c0 : index
+    %is_first = arith.cmpi eq, %bx, %c0 : index
+    %begin = arith.muli %bx, %bytes : index
     scf.if %first {{
       nvgpu.mbarrier.init %barrier[%c0], %c1 : !barrier
       nvvm.fence.mbarrier.init
@@ -231,8 +243,8 @@ class Memory:
         more = (self.scales,) if self.kind.scale else ()
         return self.blocks, *more, np.zeros(2, np.uint32), self.lut, 1
 
-    def load(self, program, tile, *arguments):
-        raw = np.full(tile.num_bytes, 77, np.int8)
+    def load(self, program, tile, *arguments, blocks=1):
+        raw = np.full(blocks * tile.num_bytes, 77, np.int8)
         program.call("run", *self.arguments(), raw, *arguments)
         return raw.view(np.uint8)
 
