@@ -1,5 +1,5 @@
 """Vectors of several dimensions and their transfers in kernels, on the emulator and the CPU,
-against NumPy."""
+against NumPy, and structures beside scalars."""
 
 import numpy as np
 import pytest
@@ -104,3 +104,38 @@ def test_transfers_of_tiles(case, target):
     for row in range(6):
         np.testing.assert_array_equal(out[row, :, :8], model(tile_at(a, row, 2 * row, shape))[:3])
     np.testing.assert_array_equal(out[..., 8], -1)
+
+
+AGGREGATES = """
+llvm.func internal @pair(%a: i64) -> !llvm.struct<(i64, i64)> {
+  %undef = llvm.mlir.undef : !llvm.struct<(i64, i64)>
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %first = llvm.alloca %one x !llvm.struct<(i64, i64)> : (i64) -> !llvm.ptr
+  %p0 = llvm.insertvalue %a, %undef[0] : !llvm.struct<(i64, i64)>
+  %p1 = llvm.insertvalue %one, %p0[1] : !llvm.struct<(i64, i64)>
+  llvm.store %p1, %first : !llvm.struct<(i64, i64)>, !llvm.ptr
+  %second = llvm.alloca %one x i64 : (i64) -> !llvm.ptr
+  llvm.store %a, %second : i64, !llvm.ptr
+  %loaded = llvm.load %first : !llvm.ptr -> !llvm.struct<(i64, i64)>
+  %x0 = llvm.load %second : !llvm.ptr -> i64
+  SUMS
+  %result = llvm.insertvalue %x12, %loaded[1] : !llvm.struct<(i64, i64)>
+  llvm.return %result : !llvm.struct<(i64, i64)>
+}
+llvm.func internal @tail(%a: i64) -> !llvm.struct<(i64, i64)> {
+  %r = llvm.call musttail @pair(%a) : (i64) -> !llvm.struct<(i64, i64)>
+  llvm.return %r : !llvm.struct<(i64, i64)>
+}
+func.func @f(%a: i64) -> (i64, i64) {
+  %r = llvm.call @tail(%a) : (i64) -> !llvm.struct<(i64, i64)>
+  %x = llvm.extractvalue %r[0] : !llvm.struct<(i64, i64)>
+  %y = llvm.extractvalue %r[1] : !llvm.struct<(i64, i64)>
+  return %x, %y : i64, i64
+}
+""".replace("SUMS", "\n".join(f"%x{i + 1} = llvm.add %x{i}, %a : i64" for i in range(12)))
+
+
+@pytest.mark.parametrize("opt_level", [0, 2])
+def test_runs_aggregates_variables_and_tail_calls(opt_level):
+    """Level 0 selects instructions of aggregates apart from long runs of scalar ones."""
+    assert kvcache.jit(AGGREGATES, opt_level=opt_level).call("f", 5) == (5, 65)
