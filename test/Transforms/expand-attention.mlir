@@ -217,9 +217,9 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 // Latent rows are split on tensor cores. A layer of the grid has whole rows, and 32 layers have parts, which the last block
-// of a row merges.
+// of a row merges. Rows and heads are the grid's x.
 // GPU-LABEL: func.func @split_latent_rows(
-// GPU:         scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%{{.*}}, %c33
+// GPU:         scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c33{{[_0-9]*}}, %{{.*}})
 // GPU:         kvcache.alloc_tile : !kvcache.tile<32x576xbf16
 // GPU:         %[[COUNTED:.*]] = kvcache.alloc_tile : !kvcache.tile<1x4xi32>
 // GPU:         nvvm.mma.sync

@@ -67,7 +67,8 @@ public:
       layers = frame.index(1 + countLayersOfParts());
     }
     frame.forBlocks(
-        {frame.mul(units, across), layers}, {1, 1}, [&](ValueRange block) {
+        {frame.mul(units, across), layers}, {1, 1},
+        [&](ValueRange block) {
           frame.forThreads({kWarp}, [&](ValueRange ids) {
             thread = ids[0];
             lane = frame.rem(thread, plan.lanes);
@@ -83,7 +84,8 @@ public:
             else
               attendRow(unit);
           });
-        });
+        },
+        /*alongX=*/0);
   }
 
 private:

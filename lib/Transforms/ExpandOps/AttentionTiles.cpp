@@ -80,7 +80,8 @@ public:
       layers = frame.index(1 + countLayersOfParts());
     }
     frame.forBlocks(
-        {frame.mul(blocks, across), layers}, {1, 1}, [&](ValueRange block) {
+        {frame.mul(blocks, across), layers}, {1, 1},
+        [&](ValueRange block) {
           frame.forThreads({getThreads()}, [&](ValueRange ids) {
             thread = ids[0];
             Value share = frame.rem(block[0], across);
@@ -95,7 +96,8 @@ public:
             else
               attendUnit(getWholeRows(unit, batch));
           });
-        });
+        },
+        /*alongX=*/0);
   }
 
 private:

@@ -60,11 +60,14 @@ public:
     if (width)
       blocks = frame.add(pageSize, countScaleBlocks(view));
     Value pairs = frame.dim(op.getPairs(), 0);
-    frame.forBlocks({pairs, layers, blocks}, {1, 1, 1}, [&](ValueRange block) {
-      frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
-        copyShare(block, pageSize, thread);
-      });
-    });
+    frame.forBlocks(
+        {pairs, layers, blocks}, {1, 1, 1},
+        [&](ValueRange block) {
+          frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
+            copyShare(block, pageSize, thread);
+          });
+        },
+        /*alongX=*/0);
   }
 
 private:

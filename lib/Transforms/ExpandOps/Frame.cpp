@@ -27,16 +27,27 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
-                      function_ref<void(ValueRange)> body) const {
-  SmallVector<Value> firsts(ends.size(), index(0));
-  SmallVector<Value> stepValues;
-  for (int64_t step : steps)
-    stepValues.push_back(index(step));
-  auto loop = scf::ParallelOp::create(builder, loc, firsts, ends, stepValues,
+                      function_ref<void(ValueRange)> body,
+                      std::optional<unsigned> alongX) const {
+  // The last loop becomes the grid's x.
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(ends.size()));
+  if (alongX && isGPU)
+    std::rotate(order.begin() + *alongX, order.begin() + *alongX + 1,
+                order.end());
+  SmallVector<Value> firsts(ends.size(), index(0)), ordered, stepValues;
+  for (unsigned position : order) {
+    ordered.push_back(ends[position]);
+    stepValues.push_back(index(steps[position]));
+  }
+  auto loop = scf::ParallelOp::create(builder, loc, firsts, ordered, stepValues,
                                       [](OpBuilder &, Location, ValueRange) {});
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(loop.getBody()->getTerminator());
-  body(loop.getInductionVars());
+  SmallVector<Value> ids(ends.size());
+  for (auto [position, id] : llvm::zip_equal(order, loop.getInductionVars()))
+    ids[position] = id;
+  body(ids);
 }
 
 void Frame::checkFirst(Value index, StringRef what,

@@ -127,10 +127,13 @@ void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   frame.checkSize("rows", {"out", op.getOut()}, {"lses", op.getLses(), 1});
   frame.checkSize("rows", {"out", op.getOut()}, {"lse", op.getLse()});
   Value headEnd = frame.index(heads);
-  frame.forBlocks({rows, headEnd}, {1, headThreads}, [&](ValueRange block) {
-    frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
-      Merger(op, frame).merge(block[0], frame.add(block[1], thread[0]),
-                              thread[1], split);
-    });
-  });
+  frame.forBlocks(
+      {rows, headEnd}, {1, headThreads},
+      [&](ValueRange block) {
+        frame.forThreads({headThreads, split.lanes}, [&](ValueRange thread) {
+          Merger(op, frame).merge(block[0], frame.add(block[1], thread[0]),
+                                  thread[1], split);
+        });
+      },
+      /*alongX=*/0);
 }

@@ -30,28 +30,32 @@ void kvcache::expand(RemapRowsOp op, const Frame &frame) {
   frame.checkSize("rows", {"tokens", op.getTokens()}, {"ids", op.getIds()});
   frame.checkSize("columns", {"tokens", op.getTokens(), 1},
                   {"ids", op.getIds(), 1});
-  frame.forBlocks({rows, columns}, {1, kThreads}, [&](ValueRange block) {
-    frame.forThreads({kThreads}, [&](ValueRange thread) {
-      Value row = block[0], column = frame.add(block[1], thread[0]);
-      frame.runIf(frame.below(column, columns), [&] {
-        Value token = memref::LoadOp::create(builder, frame.loc, op.getTokens(),
-                                             ValueRange{row, column});
-        Value zero = frame.i32(0);
-        Value isToken = arith::CmpIOp::create(
-            builder, frame.loc, arith::CmpIPredicate::sge, token, zero);
-        Value isUsed = frame.below(row, frame.countRows(op.getRowOffsets()));
-        isUsed = arith::AndIOp::create(builder, frame.loc, isUsed, isToken);
-        Value id = frame.selectIf(
-            isUsed,
-            [&] {
-              Value batch = frame.findSequence(op.getRowOffsets(), row);
-              return frame.toI32(
-                  encode(frame, op.getCache(), batch, frame.fromI32(token)));
-            },
-            [&] { return token; });
-        memref::StoreOp::create(builder, frame.loc, id, op.getIds(),
-                                ValueRange{row, column});
-      });
-    });
-  });
+  frame.forBlocks(
+      {rows, columns}, {1, kThreads},
+      [&](ValueRange block) {
+        frame.forThreads({kThreads}, [&](ValueRange thread) {
+          Value row = block[0], column = frame.add(block[1], thread[0]);
+          frame.runIf(frame.below(column, columns), [&] {
+            Value token = memref::LoadOp::create(
+                builder, frame.loc, op.getTokens(), ValueRange{row, column});
+            Value zero = frame.i32(0);
+            Value isToken = arith::CmpIOp::create(
+                builder, frame.loc, arith::CmpIPredicate::sge, token, zero);
+            Value isUsed =
+                frame.below(row, frame.countRows(op.getRowOffsets()));
+            isUsed = arith::AndIOp::create(builder, frame.loc, isUsed, isToken);
+            Value id = frame.selectIf(
+                isUsed,
+                [&] {
+                  Value batch = frame.findSequence(op.getRowOffsets(), row);
+                  return frame.toI32(encode(frame, op.getCache(), batch,
+                                            frame.fromI32(token)));
+                },
+                [&] { return token; });
+            memref::StoreOp::create(builder, frame.loc, id, op.getIds(),
+                                    ValueRange{row, column});
+          });
+        });
+      },
+      /*alongX=*/0);
 }

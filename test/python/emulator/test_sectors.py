@@ -208,3 +208,39 @@ def test_copy(names, chip):
         least = cache.sectors_of_tokens(cache.manager.blocks, tokens)
         scales = cache.sectors_of_tokens(cache.manager.scales, tokens)
         assert 0 <= counted - least - scales <= lookups * warps
+
+
+@pytest.mark.parametrize("name", ["append", "merge_states", "copy_pages", "attention", "split", "tiles"])
+def test_grids_grow_along_x(name):
+    """A grid may have 2^31 blocks along x, but 65,535 along the others: rows, heads and pairs are along x."""
+    step = Step("f32" if name in ("attention", "split") else "bf16")
+    target = "emulator:sm_90a"
+    grids = []
+    for count in (3, 11):
+        rows = step.rows(sum(LENGTHS) + count)
+        q, out = (np.zeros((len(rows[0]), 16, 128), rows[0].dtype) for _ in range(2))
+        if name == "append":
+            launch, _ = step.launch(kvcache.ops.append(step.params, target, step.dtype), LAYER, *rows)
+        elif name == "copy_pages":
+            pairs = np.full((count, 2), -1, np.int32)
+            launch, _ = step.launch(kvcache.ops.copy_pages(step.params, target), pairs)
+        elif name == "merge_states":
+            merge = kvcache.ops.merge_states(16, 128, target, step.dtype)
+            program = kvcache.jit(merge.source, target=target, meter=True, sanitize=False)
+            lses = np.zeros((1, *q.shape[:2]), np.float32)
+            program.call("merge_states", q[None], lses, out, lses[0].copy())
+            (launch,) = program.launches
+        else:
+            options = {"split_tokens": 16, "max_splits": 4} if name == "split" else {}
+            attend = kvcache.ops.attention(step.params, 16, target=target, dtype=step.dtype, **options)
+            program = kvcache.jit(attend.source, target=target, meter=True, sanitize=False)
+            more = [np.zeros(attend.workspace_size(len(LENGTHS)), np.int8)] if options else []
+            offsets = step.inputs.row_offsets.view(np.int32)
+            lse = np.zeros(q.shape[:2], np.float32)
+            program.call(
+                "attention", *step.inputs.collection(0), LAYER, q, offsets, out, lse, 1.0, *more
+            )
+            (launch,) = program.launches
+        grids.append(launch.grid)
+    assert grids[0][1:] == grids[1][1:] and grids[0][0] <= grids[1][0]
+    assert name in ("split", "tiles") or grids[0][0] < grids[1][0]
