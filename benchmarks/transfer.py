@@ -84,7 +84,7 @@ class Plain:
         self._agent = api.nixl_agent("plain", config)
         rows = [(region.address, region.size, region.device, "") for region in cache.regions()]
         self._agent.register_memory(rows, "DRAM")
-        self._peer = self._agent.add_remote_agent(offer.address)
+        self._peer = self._agent.add_remote_agent(transfer.nixl._split_address(offer.address)[1])
 
     def read(self) -> float:
         start = time.perf_counter()
@@ -101,7 +101,7 @@ class Plain:
 
 def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]:
     """The number of descriptors, and seconds of ours and of NIXL alone, [runs, 2]."""
-    from kvcache.transfer.nixl import _import
+    from kvcache.transfer import nixl
 
     command = [sys.executable, __file__, "--sender", f"{num_pages},{page_size}"]
     sender = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -111,7 +111,7 @@ def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]
         message = base64.b64decode(next(lines).removeprefix(MARK))
         ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
         transport = transfer.NIXLTransport("receiver", progress_thread=False)
-        plain = Plain(other, message, _import())
+        plain = Plain(other, message, nixl._import())
         fetch(ours, message, transport)
         plain.read()
         times = [(fetch(ours, message, transport), plain.read()) for _ in range(runs)]

@@ -55,6 +55,15 @@ class Region:
     itemsize: int
     fingerprint: str
 
+    # The generated one takes all fields, and transports look regions up in each transfer.
+    def __hash__(self) -> int:
+        return hash((self.address, self.size, self.fingerprint))
+
+    @property
+    def has_whole_pages(self) -> bool:
+        """Whether all bytes of a page, and only these, lie together."""
+        return self.order[0] == "page" and self.page_bytes == self.page_stride
+
     def contains(self, address: int, length: int) -> bool:
         """Whether these bytes are in it."""
         return self.address <= address and address + length <= self.address + self.size
@@ -67,8 +76,7 @@ class Region:
     ) -> np.ndarray:
         """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them, but
         not merged."""
-        is_whole = layers is None and heads is None and self.order[0] == "page"
-        if is_whole and self.page_bytes == self.page_stride:
+        if layers is None and heads is None and self.has_whole_pages:
             starts = self.address + pages.astype(np.int64) * self.page_stride
             return self._list_runs(starts, self.page_bytes)
         numbers = {

@@ -27,13 +27,20 @@ from .fetch import Transfer, fetch
 from .local import LocalTransport
 from .nixl import NIXLTransport
 from .offers import VERSION, Offer, offer
-from .transport import TransferError, TransferFailed, TransferRefused, Transport
+from .transport import (
+    PageTransport,
+    TransferError,
+    TransferFailed,
+    TransferRefused,
+    Transport,
+)
 
 __all__ = [
     "VERSION",
     "LocalTransport",
     "NIXLTransport",
     "Offer",
+    "PageTransport",
     "TorchTransport",
     "Transfer",
     "TransferError",

@@ -156,37 +156,69 @@ def fetch(
     is_equal = offer.fingerprint == own[0].fingerprint
     reception, staging = cache.receive(offer.tokens, request, salt=salt), None
     try:
-        if is_equal:
-            _check_lent(offer, reception)
-            wanted = reception.is_needed
-            numbers = reception.numbers[wanted]
-            target = describe_all(own, reception.pages[wanted])
-        else:
+        if not is_equal:
             staging = Staging(cache, offer, reception, convert)
             own = staging.regions
-            numbers, target = staging.numbers, staging.describe()
         _check_sizes(offer, own)
-        source, target = pair(offer.describe(numbers), target)
         transport.register(own)
-        handle = transport.post(transport.connect(offer.address), source, target)
+        peer = transport.connect(offer.address)
+        if staging:
+            target = staging.describe()
+            handle = _post(transport, peer, offer, staging.numbers, target)
+            size = int(target[:, 1].sum())
+        else:
+            handle = _post_equal(transport, peer, offer, own, reception)
+            page_bytes = sum(region.page_bytes for region in own)
+            size = int(reception.is_needed.sum()) * page_bytes
     except Exception as error:
         reception.abort()
         text = error.reason if isinstance(error, TransferError) else str(error)
         if not is_equal:
             text = f"its pages have another format than those here: {text}"
         raise TransferRefused(text, offer.peer, offer.request) from error
-    size = int(target[:, 1].sum())
     return Transfer(offer, reception, transport, handle, size, staging)
 
 
-def _check_lent(offer: Offer, reception: Reception) -> None:
-    """Raises ``ValueError`` unless an offer has all pages that later tokens reach."""
+def _post_equal(
+    transport: Transport,
+    peer: str,
+    offer: Offer,
+    own: tuple[Region, ...],
+    reception: Reception,
+) -> Any:
+    """Begins to read the pages of a reception, from those of an offer of the same format.
+
+    Raises ``ValueError`` unless the offer has all pages that later tokens reach.
+    """
     if len(offer.pages) != reception.num_pages:
         raise ValueError(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
-    if offer.pages[reception.numbers[reception.is_needed]].min(initial=0) < 0:
+    numbers, pages = reception.numbers, reception.pages
+    if not reception.is_needed.all():
+        numbers, pages = numbers[reception.is_needed], pages[reception.is_needed]
+    lent = offer.pages[numbers]
+    if lent.min(initial=0) < 0:
         raise ValueError("it lacks pages that later tokens reach")
+    if lent.max(initial=0) >= offer.regions[0].pages:
+        raise ValueError(f"it has no page {lent.max()}")
+    post_pages = getattr(transport, "post_pages", None)
+    if post_pages is not None:
+        handle = post_pages(peer, offer.regions, lent, own, pages)
+        if handle is not None:
+            return handle
+    return _post(transport, peer, offer, numbers, describe_all(own, pages))
+
+
+def _post(
+    transport: Transport,
+    peer: str,
+    offer: Offer,
+    numbers: np.ndarray,
+    target: np.ndarray,
+) -> Any:
+    """Begins to read some of the pages of an offer to the bytes of ``target``."""
+    return transport.post(peer, *pair(offer.describe(numbers), target))
 
 
 def _check_sizes(offer: Offer, own: tuple[Region, ...]) -> None:

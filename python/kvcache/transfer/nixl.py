@@ -4,15 +4,23 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import check_flag, check_string
-from ..pages.regions import Region
+from ..pages.regions import Region, describe_all
 from .transport import TransferFailed, TransferRefused
 
 _PACKAGES = ("nixl_cu13", "nixl_cu12")
+_MAX_LISTED = 1 << 17  # pages of a cache that are prepared at once, in some milliseconds
+
+
+class _Read(NamedTuple):
+    """A transfer under way."""
+
+    peer: str
+    request: Any  # NIXL's
 
 
 class NIXLTransport:
@@ -55,6 +63,8 @@ class NIXLTransport:
         except Exception as error:
             raise TransferRefused(f"NIXL does not start: {error}", name) from error
         self._registered: dict[Region, Any] = {}
+        self._peers: dict[bytes, str] = {}
+        self._lists: dict[tuple[str, tuple[Region, ...]], Any] = {}
 
     def register(self, regions: tuple[Region, ...]) -> None:
         """Makes memory known to NIXL, which may pin it; regions known before are free."""
@@ -68,23 +78,43 @@ class NIXLTransport:
 
     def close(self) -> None:
         """Makes the memory unknown again; nothing may be under way."""
+        self._peers.clear()
+        self._lists.clear()
         for handle in self._registered.values():
             self._agent.deregister_memory(handle)
         self._registered.clear()
 
     @property
     def address(self) -> bytes:
-        metadata: bytes = self._agent.get_agent_metadata()
-        return metadata
+        """The length of the name, the name, and what NIXL needs to know."""
+        name, metadata = self.name.encode(), self._agent.get_agent_metadata()
+        return b"%d:%s%s" % (len(name), name, metadata)
 
     def connect(self, address: bytes) -> str:
+        if peer := self._peers.get(address):
+            return peer
         try:
-            peer = self._agent.add_remote_agent(address)
+            peer, metadata = _split_address(address)
+            self._add_peer(peer, metadata)
         except Exception as error:
             raise TransferRefused(
                 f"NIXL does not take the peer's address: {error}"
             ) from error
-        return peer.decode() if isinstance(peer, bytes) else str(peer)
+        self._forget_peer(peer)
+        self._peers[address] = peer
+        return peer
+
+    def _add_peer(self, peer: str, metadata: bytes) -> None:
+        """Says where a peer is. It may have registered more memory, or be another process
+        of the same name, which NIXL takes when the one before is removed."""
+        try:
+            self._agent.add_remote_agent(metadata)
+        except Exception as error:
+            try:
+                self._agent.remove_remote_agent(peer)
+            except Exception:
+                raise error from None  # there was none before
+            self._agent.add_remote_agent(metadata)
 
     def post(self, peer: str, source: np.ndarray, target: np.ndarray) -> Any:
         try:
@@ -92,26 +122,94 @@ class NIXLTransport:
                 "READ", *map(self._to_nixl, (target, source)), peer
             )
         except Exception as error:
+            self._forget_peer(peer)
             raise TransferRefused(f"NIXL does not begin: {error}", peer) from error
+        return self._begin(handle, peer)
+
+    def post_pages(
+        self,
+        peer: str,
+        source: tuple[Region, ...],
+        source_pages: np.ndarray,
+        target: tuple[Region, ...],
+        target_pages: np.ndarray,
+    ) -> Any:
+        try:
+            lists = self._list_pages("", target), self._list_pages(peer, source)
+            if not all(lists):
+                return None
+            handle = self._agent.make_prepped_xfer(
+                "READ",
+                lists[0],
+                _number(target_pages, target),
+                lists[1],
+                _number(source_pages, source),
+            )
+        except Exception as error:
+            self._forget_peer(peer)
+            raise TransferRefused(f"NIXL does not begin: {error}", peer) from error
+        return self._begin(handle, peer)
+
+    def _list_pages(self, peer: str, regions: tuple[Region, ...]) -> Any:
+        """What NIXL has prepared of all pages of a cache, here if there is no peer; None
+        where pages lie apart, or are too many."""
+        key = peer, regions
+        if key not in self._lists:
+            counts = [each.pages for each in regions]
+            if sum(counts) > _MAX_LISTED or not all(
+                each.has_whole_pages for each in regions
+            ):
+                return None
+            table = describe_all(regions, np.arange(counts[0]))
+            self._lists[key] = self._agent.prep_xfer_dlist(
+                peer, table.astype(np.uint64), self._memory
+            )
+        return self._lists[key]
+
+    def _forget_peer(self, peer: str) -> None:
+        """Forgets what is known of a peer: it has failed, or is elsewhere now."""
+        for address in [each for each, name in self._peers.items() if name == peer]:
+            del self._peers[address]
+        for key in [key for key in self._lists if key[0] == peer]:
+            del self._lists[key]
+
+    def _begin(self, handle: Any, peer: str) -> _Read:
         if self._agent.transfer(handle) == "ERR":
             handle.release()
+            self._forget_peer(peer)
             raise TransferRefused("NIXL does not begin to read", peer)
-        return handle
+        return _Read(peer, handle)
 
     def _to_nixl(self, table: np.ndarray) -> Any:
         return self._agent.get_xfer_descs(table.astype(np.uint64), self._memory)
 
-    def poll(self, handle: Any) -> bool:
+    def poll(self, handle: _Read) -> bool:
         try:
-            state = self._agent.check_xfer_state(handle)
+            state = self._agent.check_xfer_state(handle.request)
         except Exception as error:
+            self._forget_peer(handle.peer)
             raise TransferFailed(f"NIXL lost the peer: {error}") from error
         if state == "ERR":
+            self._forget_peer(handle.peer)
             raise TransferFailed("NIXL lost the peer")
         return bool(state == "DONE")
 
-    def cancel(self, handle: Any) -> None:
-        handle.release()
+    def cancel(self, handle: _Read) -> None:
+        handle.request.release()
+
+
+def _split_address(address: bytes) -> tuple[str, bytes]:
+    """The name of an agent, and what NIXL needs to know of it."""
+    size, _, rest = address.partition(b":")
+    return rest[: int(size)].decode(), rest[int(size) :]
+
+
+def _number(pages: np.ndarray, regions: tuple[Region, ...]) -> np.ndarray:
+    """Where pages are in a list of those of all regions, region by region."""
+    if len(regions) == 1:
+        return pages
+    starts = np.arange(len(regions), dtype=np.int32) * np.int32(regions[0].pages)
+    return np.add.outer(starts, pages).reshape(-1)
 
 
 def _import() -> Any:

@@ -22,7 +22,7 @@ from ..pages.leases import Lease
 from ..pages.regions import Region, describe_all, describe_groups
 from .transport import TransferRefused, Transport, check_transport
 
-VERSION = 3
+VERSION = 4
 """Of the messages; machines of different ones do not understand each other."""
 
 _DIGEST_BYTES = 16

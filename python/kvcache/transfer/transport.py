@@ -90,6 +90,38 @@ class Transport(Protocol):
         """Ends a transfer, done or not."""
 
 
+class PageTransport(Transport, Protocol):
+    """A transport that can also read pages by their numbers, without descriptors.
+
+    It prepares what it needs of all pages of a cache once; ``fetch`` prefers it where both
+    ends have the same format.
+    """
+
+    def post_pages(
+        self,
+        peer: str,
+        source: tuple[Region, ...],
+        source_pages: np.ndarray,
+        target: tuple[Region, ...],
+        target_pages: np.ndarray,
+    ) -> Any:
+        """Begins to read pages in all of their regions; returns a handle.
+
+        Args:
+            peer: The name of a machine, of ``connect``.
+            source: The regions of its cache.
+            source_pages: int32: which of its pages, each in its regions.
+            target: The regions here, of the same fingerprint and in the same order.
+            target_pages: int32: where they go.
+
+        Returns:
+            None if it takes only descriptors of these caches: then ``post`` comes.
+
+        Raises:
+            TransferRefused: As for ``post``.
+        """
+
+
 _checked: WeakSet[type] = WeakSet()
 
 

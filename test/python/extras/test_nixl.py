@@ -17,20 +17,39 @@ TOKENS = range(2, 43)
 MARK = "sender: "
 
 
-def make_cache(num_pages):
+KINDS = {
+    "whole pages": {},
+    "scales, two devices": {
+        "dtype": "f8E4M3FN",
+        "n_devices": 2,
+        "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f32", 8),
+    },
+    "layers apart": {"layout": kvcache.Layout.from_name("LBNHC")},
+}
+
+
+def make_cache(num_pages, kind="whole pages"):
+    fields = {"dtype": "bf16", **KINDS[kind]}
     params = kvcache.KVCacheParams(
-        "bf16", n_kv_heads=4, head_dim=64, page_size=16, total_num_layers=4
+        n_kv_heads=4, head_dim=64, page_size=16, total_num_layers=4, **fields
     )
     return kvcache.PagedKVCacheManager(
         params, max_batch_size=2, max_seq_len=128, num_pages=num_pages
     )
 
 
-def send():
+def join(cache, pages):
+    """The bytes of pages in all tensors."""
+    tensors = [each.view(np.uint8)[pages] for each in (*cache.blocks, *cache.scales)]
+    return b"".join(each.tobytes() for each in tensors)
+
+
+def send(kind):
     """The other process: offers a sequence, and ends its lease when it is told to."""
-    cache = make_cache(8)
-    blocks = cache.blocks[0].view(np.uint8)
-    blocks[...] = np.random.default_rng(0).integers(0, 256, blocks.shape)
+    cache = make_cache(8, kind)
+    for tensor in (*cache.blocks, *cache.scales):
+        values = tensor.view(np.uint8)
+        values[...] = np.random.default_rng(0).integers(0, 256, values.shape)
     cache.claim("gap", range(20))
     cache.step(["gap"])
     cache.claim("r", TOKENS)
@@ -38,7 +57,7 @@ def send():
     transport = transfer.NIXLTransport("sender")
     lease = cache.export("r", seconds=60)
     message = transfer.offer(cache, lease, transport)
-    parts = message, blocks[lease.pages].tobytes()
+    parts = message, join(cache, lease.pages)
     print(
         MARK + json.dumps([base64.b64encode(part).decode() for part in parts]), flush=True
     )
@@ -50,9 +69,9 @@ def send():
 class Sender:
     """The other process."""
 
-    def __init__(self):
+    def __init__(self, kind="whole pages"):
         self.process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, kind],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -68,50 +87,94 @@ class Sender:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
 
 @pytest.fixture(params=["tcp,self", "tcp,shm,self"])
-def sender(request, monkeypatch):
+def start(request, monkeypatch):
+    """Starts senders."""
     pytest.importorskip("nixl_cu12")
     monkeypatch.setenv("UCX_TLS", request.param)
-    started = Sender()
-    yield started
-    started.process.kill()
-    started.process.wait()
+    started = []
+
+    def start_one(*arguments):
+        started.append(Sender(*arguments))
+        return started[-1]
+
+    yield start_one
+    for each in started:
+        each.kill()
 
 
-@pytest.mark.parametrize("progress_thread", [True, False])
-def test_a_sequence_comes_from_another_process(sender, progress_thread):
-    message, wanted = map(base64.b64decode, sender.read())
-    cache = make_cache(5)
-    transport = transfer.NIXLTransport("receiver", progress_thread=progress_thread)
-    moved = transfer.fetch(cache, message, transport, request="r")
+@pytest.fixture
+def sender(start):
+    return start()
+
+
+def fetch(cache, message, transport, request):
+    moved = transfer.fetch(cache, message, transport, request=request)
     deadline = time.monotonic() + 60
     while not moved.poll():
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    assert "r" not in cache
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("kind", "progress_thread"), [("whole pages", True), *((kind, False) for kind in KINDS)]
+)
+def test_a_sequence_comes_from_another_process(start, kind, progress_thread):
+    sender = start(kind)
+    message, wanted = map(base64.b64decode, sender.read())
+    cache = make_cache(7, kind)
+    transport = transfer.NIXLTransport("receiver", progress_thread=progress_thread)
+    first, second = (fetch(cache, message, transport, name) for name in "rs")
+    assert not {"r", "s"} & {state.request for state in cache.snapshot().sequences}
     sender.tell()
-    moved.finish(sender.read())
-    assert cache.tokens("r").tolist() == list(TOKENS)
-    got = cache.blocks[0].view(np.uint8)[moved.reception.pages]
-    assert got.tobytes() == wanted
+    first.finish(sender.read())
+    second.finish(True)
+    assert cache.tokens("r").tolist() == cache.tokens("s").tolist() == list(TOKENS)
+    for moved in first, second:
+        assert moved.bytes == len(wanted)
+        assert join(cache, moved.reception.pages) == wanted
     transport.close()
+
+
+def test_pages_that_are_not_there_are_refused(start):
+    kind = "scales, two devices"
+    message, _ = map(base64.b64decode, start(kind).read())
+    fields = transfer.Offer.from_bytes(message)
+    forged = transfer.Offer(**{**vars(fields), "pages": fields.pages + 8}).to_bytes()
+    cache = make_cache(5, kind)
+    transport = transfer.NIXLTransport("receiver")
+    with pytest.raises(transfer.TransferRefused, match="it has no page 1"):
+        transfer.fetch(cache, forged, transport, request="r")
+    assert cache.num_free_pages == 5
 
 
 def test_a_process_that_is_gone_is_named(sender):
     message, _ = map(base64.b64decode, sender.read())
-    sender.process.kill()
-    sender.process.wait()
+    sender.kill()
     cache = make_cache(5)
     transport = transfer.NIXLTransport("receiver")
     with pytest.raises(transfer.TransferError) as error:
-        moved = transfer.fetch(cache, message, transport, request="r")
-        deadline = time.monotonic() + 60
-        while not moved.poll():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        fetch(cache, message, transport, "r")
     assert (error.value.peer, error.value.request) == ("sender", "r")
     assert "r" not in cache and cache.num_free_pages == 5
+
+
+def test_a_process_that_begins_again_is_read_again(start):
+    """Another process of the same name, whose memory is elsewhere."""
+    transport, cache = transfer.NIXLTransport("receiver"), make_cache(10)
+    for name in "ab":
+        sender = start()
+        message, wanted = map(base64.b64decode, sender.read())
+        moved = fetch(cache, message, transport, name)
+        moved.finish(True)
+        assert join(cache, moved.reception.pages) == wanted
+        sender.kill()
 
 
 def test_an_address_of_something_else_is_refused(sender):
@@ -148,4 +211,4 @@ def test_the_example_survives_a_fault_at_every_message():
 
 
 if __name__ == "__main__":
-    send()
+    send(sys.argv[1])

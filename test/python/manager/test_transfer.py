@@ -10,12 +10,23 @@ import numpy as np
 import pytest
 from kvcache import transfer
 from support.failing_transport import FailingTransport
-from support.transfers import LAYOUTS, PAGE, add, contents, fill, local, make_cache, run
+from support.transfers import (
+    LAYOUTS,
+    PAGE,
+    PageTransport,
+    add,
+    contents,
+    fill,
+    local,
+    make_cache,
+    run,
+)
 
 
+@pytest.mark.parametrize("make_receiver", [local, PageTransport])
 @pytest.mark.parametrize("quantized", [False, True], ids=["plain", "quantized"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_sequence_moves_byte_for_byte(layout, quantized):
+def test_a_sequence_moves_byte_for_byte(layout, quantized, make_receiver):
     here, there = (make_cache(n, layout, quantized) for n in (9, 14))
     fill(there, 1)
     add(here, "gap", range(5))
@@ -27,9 +38,14 @@ def test_a_sequence_moves_byte_for_byte(layout, quantized):
     others = contents(there, "other")
     lease = here.export("r", seconds=60)
     message = transfer.offer(here, lease, sender := local())
-    moved = run(there, message, local(chunk=100), request="r")
+    receiver = make_receiver(chunk=100)
+    moved = run(there, message, receiver, request="r")
     assert "r" not in there
+    assert moved.bytes == sum(4 * region.page_bytes for region in here.regions())
     moved.finish(lease.end())
+    if make_receiver is PageTransport:
+        numbers = lease.pages.tolist(), moved.reception.pages.tolist()
+        assert receiver.posted == [numbers]
     assert there.tokens("r").tolist() == here.tokens("r").tolist()
     assert contents(there, "r") == contents(here, "r")
     assert contents(there, "other") == others
@@ -113,10 +129,10 @@ def test_damaged_offers_are_refused(pair_of_caches):
 def test_another_version_is_refused(pair_of_caches, monkeypatch):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
-    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 4)
+    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 5)
     newer = fields.to_bytes()
     monkeypatch.undo()
-    with pytest.raises(transfer.TransferRefused, match="another version than 3") as error:
+    with pytest.raises(transfer.TransferRefused, match="another version than 4") as error:
         transfer.fetch(there, newer, transport, request="r")
     assert (error.value.peer, error.value.request) == (transport.name, "r")
 
@@ -189,7 +205,7 @@ WRONG_FIELDS = [
         (without(name), f"the offer lacks '{name}'")
         for name in ("peer", "request", "tokens", "pages", "regions", "address")
     ),
-    (without("version"), "another version than 3"),
+    (without("version"), "another version than 4"),
     (without("regions", 0, "order"), "no valid 'regions': a region lacks 'order'"),
     (with_value("peer", 3), "no valid 'peer': expects"),
     (with_value("tokens", "abc"), "no valid 'tokens': expects 'value' to be an integer"),
@@ -243,11 +259,24 @@ def test_offers_are_objects_of_json(pair_of_caches, text, line):
             transfer.Offer.from_bytes(message)
 
 
-@pytest.mark.parametrize("method", ["register", "connect", "post", "poll"])
+@pytest.mark.parametrize("pages", [[0, 1, 8], [0, -1, 1]])
+def test_pages_that_are_not_lent_are_refused(pair_of_caches, pages):
+    there, message, transport = pair_of_caches
+    fields = vars(transfer.Offer.from_bytes(message))
+    forged = transfer.Offer(**{**fields, "pages": np.array(pages)}).to_bytes()
+    with pytest.raises(transfer.TransferRefused, match="it has no page 8|it lacks pages"):
+        transfer.fetch(there, forged, transport, request="r")
+    assert there.num_free_pages == 8
+
+
+@pytest.mark.parametrize(
+    "method", ["register", "connect", "post", "post_pages", "poll"]
+)
 @pytest.mark.parametrize("call", range(3))
 def test_every_failure_gives_the_pages_back(pair_of_caches, method, call):
     there, message, transport = pair_of_caches
-    failing = FailingTransport(local(chunk=500), method, call)
+    receiver = (PageTransport if method == "post_pages" else local)(chunk=500)
+    failing = FailingTransport(receiver, method, call)
     before = there.snapshot()
     try:
         run(there, message, failing, request="r").finish(True)

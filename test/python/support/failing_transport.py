@@ -1,5 +1,7 @@
 """A transport that fails at one call of one method."""
 
+import functools
+
 
 class FailingTransport:
     """Raises at the call of number ``call`` of ``method``; otherwise another transport."""
@@ -31,6 +33,12 @@ class FailingTransport:
 
     def post(self, peer, source, target):
         return self._pass_on("post", peer, source, target)
+
+    def __getattr__(self, name):
+        if name != "post_pages":
+            raise AttributeError(name)
+        getattr(self._transport, name)  # if it has that
+        return functools.partial(self._pass_on, name)
 
     def poll(self, handle):
         return self._pass_on("poll", handle)

@@ -45,6 +45,24 @@ def local(**options):
     return transfer.LocalTransport(f"machine {next(NAMES)}", **options)
 
 
+class PageTransport(transfer.LocalTransport):
+    """Takes pages by their numbers, where they lie together."""
+
+    def __init__(self, **options):
+        super().__init__(f"machine {next(NAMES)}", **options)
+        self.posted = []
+
+    def post_pages(self, peer, source, source_pages, target, target_pages):
+        self.posted.append((source_pages.tolist(), target_pages.tolist()))
+        if not all(region.has_whole_pages for region in source):
+            return None
+        tables = (
+            np.concatenate([region.describe(pages) for region in regions])
+            for regions, pages in ((source, source_pages), (target, target_pages))
+        )
+        return self.post(peer, *tables)
+
+
 def contents(cache, request):
     """All that the cache has of a sequence, as bytes in the order of its dimensions."""
     states = {state.request: state for state in cache.snapshot().sequences}
