@@ -1,9 +1,7 @@
 """Transfers between caches, and what goes wrong on the way."""
 
 import hashlib
-import itertools
 import json
-import random
 
 import kvcache
 import numpy as np
@@ -12,7 +10,6 @@ from kvcache import transfer
 from support.failing_transport import FailingTransport
 from support.transfers import (
     LAYOUTS,
-    PAGE,
     PageTransport,
     add,
     contents,
@@ -315,110 +312,3 @@ def test_a_peer_that_dies(pair_of_caches):
         moved.poll()
     assert (error.value.peer, error.value.request) == (name, "r")
     assert there.num_free_pages == 8 and "r" not in there
-
-
-# --- Histories ----------------------------------------------------------------------
-
-
-def write(cache, request, length):
-    """Fills what a sequence has with bytes that its tokens decide."""
-    tokens = cache.tokens(request)
-    inputs = cache.inputs([request])
-    for position in range(length, len(tokens)):
-        seed = hash(tuple(tokens[: position + 1].tolist())) % 97
-        page = int(inputs.lut[0, position // PAGE])
-        for tensor in cache.blocks:
-            tensor[page, :, :, position % PAGE] = seed
-
-
-def check(cache, request):
-    tokens = cache.tokens(request)
-    states = {state.request: state for state in cache.snapshot().sequences}
-    for position in range(len(tokens)):
-        seed = hash(tuple(tokens[: position + 1].tolist())) % 97
-        page = states[request].pages[position // PAGE].index
-        assert (cache.blocks[0][page, :, :, position % PAGE] == seed).all()
-
-
-@pytest.mark.parametrize("prefixes", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_histories_lose_no_page_and_no_byte(seed, prefixes):
-    draw = random.Random(seed)
-    caches = [
-        make_cache(draw.randint(6, 12), enable_prefix_caching=prefixes) for _ in range(2)
-    ]
-    transports = [local(), local(chunk=200)]
-    names = itertools.count()
-    leases, moving, live = [], [], [[], []]
-
-    def begin(i):
-        request = f"r{next(names)}"
-        tokens = [draw.randint(0, 1) for _ in range(draw.randint(1, 14))]
-        found = caches[i].claim(request, tokens)
-        write(caches[i], request, found)
-        caches[i].step([request])
-        live[i].append(request)
-
-    def grow(i):
-        request = draw.choice(live[i])
-        length = len(caches[i].tokens(request))
-        caches[i].grow(request, [draw.randint(0, 1)])
-        write(caches[i], request, length)
-        caches[i].step([request])
-
-    def release(i):
-        caches[i].release(live[i].pop(draw.randrange(len(live[i]))))
-
-    def export(i):
-        request = draw.choice(live[i])
-        lease = caches[i].export(request, seconds=60)
-        message = transfer.offer(caches[i], lease, transports[i])
-        name = None if prefixes and draw.random() < 0.3 else f"r{next(names)}"
-        try:
-            moved = transfer.fetch(caches[1 - i], message, transports[1 - i], request=name)
-        except kvcache.OutOfPagesError:
-            lease.end()
-            return
-        leases.append(lease)
-        moving.append((1 - i, name, lease, moved))
-
-    def advance(_):
-        k = draw.randrange(len(moving))
-        i, name, lease, moved = moving[k]
-        if draw.random() < 0.1:
-            moved.cancel()
-        elif draw.random() < 0.05:
-            lease.end()
-            with pytest.raises(transfer.TransferFailed):
-                while not moved.poll():
-                    pass
-                moved.finish(lease.end())
-        elif moved.poll():
-            moved.finish(lease.end())
-            live[i] += [name] if name else []
-        else:
-            return
-        del moving[k]
-        lease.end()
-
-    for _ in range(400):
-        i = draw.randrange(2)
-        action = draw.choice([begin, begin, grow, grow, release, export, advance, advance])
-        if action in (grow, release, export) and not live[i]:
-            continue
-        if action is advance and not moving:
-            continue
-        try:
-            action(i)
-        except kvcache.OutOfPagesError:
-            assert action in (begin, grow)
-        for cache, requests in zip(caches, live, strict=True):
-            for request in requests:
-                check(cache, request)
-    for _, _, lease, moved in moving:
-        moved.cancel()
-        lease.end()
-    for cache, requests in zip(caches, live, strict=True):
-        for request in requests:
-            cache.release(request)
-        assert cache.num_free_pages == cache.num_pages and len(cache) == 0
