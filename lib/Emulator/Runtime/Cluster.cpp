@@ -235,7 +235,7 @@ void Cluster::resume(Fiber &fiber) {
 
 void Cluster::addFiber() {
   try {
-    fibers.push_back(std::make_unique<Fiber>(stackBytes));
+    fibers.push_back(std::make_unique<Fiber>(stackBytes, fibers.size()));
   } catch (const std::bad_alloc &) {
     fail("out of memory: " + std::to_string(stackBytes) +
          " bytes for the stack of a thread, of which " + describe() + " has " +

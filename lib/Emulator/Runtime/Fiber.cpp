@@ -30,8 +30,10 @@ static size_t roundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-Fiber::Fiber(size_t stackBytes) {
-  bytes = roundUp(stackBytes, sysconf(_SC_PAGESIZE)) + kGuardBytes;
+Fiber::Fiber(size_t stackBytes, size_t number) {
+  constexpr size_t step = 5 * 64;
+  bytes = roundUp(stackBytes + kMaxShift, sysconf(_SC_PAGESIZE)) + kGuardBytes;
+  shift = number * step % kMaxShift;
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
@@ -52,7 +54,7 @@ void Fiber::start(Function newFunction, void *newArgument) {
   // Frames that were left without unwinding are no frames any more.
   __asan_unpoison_memory_region(lowest + kGuardBytes, bytes - kGuardBytes);
   context = context::make_fcontext(
-      lowest + bytes, bytes, [](context::transfer_t transfer) {
+      lowest + bytes - shift, bytes - shift, [](context::transfer_t transfer) {
         Fiber &fiber = *static_cast<Fiber *>(transfer.data);
         Place &caller = fiber.caller;
         __sanitizer_finish_switch_fiber(nullptr, &caller.lowest, &caller.bytes);

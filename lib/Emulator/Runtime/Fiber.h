@@ -20,7 +20,8 @@ class Fiber {
 public:
   using Function = void (*)(void *argument);
 
-  explicit Fiber(size_t bytes);
+  /// Fibers that switch to one another have different numbers.
+  explicit Fiber(size_t bytes, size_t number = 0);
   ~Fiber();
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
@@ -63,9 +64,14 @@ private:
 
   /// More than a frame that doesn't touch all of its pages in order.
   static constexpr size_t kGuardBytes = 256 << 10;
+  /// A cache has few lines for addresses that are equal modulo this: stacks
+  /// that all began there would drive one another out.
+  static constexpr size_t kMaxShift = 4096;
 
   char *lowest = nullptr;
   size_t bytes = 0;
+  /// The bytes between the first frame and the end of the stack.
+  size_t shift = 0;
   void *context = nullptr;
   Place caller;
   Function function = nullptr;
