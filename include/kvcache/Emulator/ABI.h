@@ -71,6 +71,8 @@ typedef struct KVCacheThread {
   char *shared, *dynamicShared;
   /// Bytes of shared memory, of variables and dynamic, without red zones.
   uint32_t sharedBytes, dynamicSharedBytes;
+  /// What matrix instructions of the warp take and give (Matrices.h).
+  char *registers;
   /// How often the thread has gone back in a loop (`kvcacheEmulatorManyLoops`).
   uint32_t numLoops;
   /// Of the last access with KVCacheAccessPoisons: the origin of bytes that
@@ -146,6 +148,8 @@ typedef struct KVCacheEmulatedModule {
   int64_t maxSharedBytes, hasClusters;
   /// Whether accesses are announced, to be checked, and to be counted.
   int32_t isSanitized, isMetered;
+  /// The most that a program of matrix instructions has (Matrices.h).
+  int64_t numRegisters;
 } KVCacheEmulatedModule;
 
 /// The kinds of access, in `flags`.

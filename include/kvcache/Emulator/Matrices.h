@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // ldmatrix, stmatrix and mma.sync (PTX ISA, "Warp-Level Matrix Instructions").
-// All 32 lanes execute them together.
+// All 32 lanes execute them together. Those that follow one another in a kernel
+// are one program, for which the lanes come together once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +23,11 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/// The fragments that a lane has: `a`, `b` and `c` are operands, `d` the result
-/// of an instruction. Elements are packed from the low bits of a register.
-typedef struct KVCacheMatrixRegisters {
-  uint32_t a[4], b[2], c[4], d[4];
-  /// Where the module is sanitized: the origin of poison in operands, and then
-  /// in the result, or 0; if it is not, the poisoned bits (Poison.h). Those of
-  /// the result are there in any case.
-  uint32_t origin;
-  uint32_t poisonA[4], poisonB[2], poisonC[4], poisonD[4];
-} KVCacheMatrixRegisters;
+/// Lanes have the registers of a program in memory of their warp, to which
+/// `KVCacheThread::registers` points. A register is 32 words, one of each lane.
+/// A lane writes its words of operands, and reads those of results behind the
+/// program; what it leaves there lasts no longer.
+enum { KVCacheRegisterBytes = 128 };
 
 /// How the bytes of rows in memory go to registers.
 enum {
@@ -45,17 +41,6 @@ enum {
   KVCacheMatrixB6 = 3,
   KVCacheMatrixB4 = 4
 };
-
-/// ldmatrix: loads `count` matrices into `d`; `row` is the address of one row,
-/// in shared memory, from each lane in the order of matrices and rows.
-void kvcacheEmulatorLoadMatrix(KVCacheThread *thread, const KVCacheSite *site,
-                               const void *row, uint32_t count, uint32_t layout,
-                               KVCacheMatrixRegisters *registers);
-
-/// stmatrix: stores `count` matrices from `a`.
-void kvcacheEmulatorStoreMatrix(KVCacheThread *thread, const KVCacheSite *site,
-                                void *row, uint32_t count, uint32_t layout,
-                                KVCacheMatrixRegisters *registers);
 
 /// The elements of a matrix.
 enum {
@@ -82,12 +67,48 @@ typedef struct KVCacheMma {
   uint32_t isSaturated;
 } KVCacheMma;
 
-/// mma.sync with A by rows and B by columns. Products of floats are exact, and
-/// their sum, with that of C, is rounded once to the type of D: a chip may lose
-/// low bits of terms that are small beside others.
-void kvcacheEmulatorMma(KVCacheThread *thread, const KVCacheSite *site,
-                        const KVCacheMma *form,
-                        KVCacheMatrixRegisters *registers);
+enum {
+  /// ldmatrix: `count` matrices go into `d`.
+  KVCacheMatrixLoad = 0,
+  /// stmatrix: `count` matrices come from `a`.
+  KVCacheMatrixStore = 1,
+  /// mma.sync with A by rows and B by columns. Products of floats are exact,
+  /// and their sum, with that of C, is rounded once to the type of D: a chip
+  /// may lose low bits of terms that are small beside others.
+  KVCacheMatrixMultiply = 2
+};
+
+typedef struct KVCacheMatrixInstruction {
+  const KVCacheSite *site;
+  /// Of an mma; else null.
+  const KVCacheMma *mma;
+  uint32_t kind;
+  /// Of ldmatrix and stmatrix.
+  uint32_t layout, count;
+  /// The first of two registers that hold a pointer of each lane, of 8 bytes:
+  /// the address of a row in shared memory, in the order of matrices and rows.
+  uint32_t row;
+  /// The registers of fragments. Elements are packed from the low bits of a
+  /// register.
+  uint32_t a[4], b[2], c[4], d[4];
+} KVCacheMatrixInstruction;
+
+/// Where accesses are checked, each register has two more words of each lane,
+/// `numRegisters` registers and twice as many behind it: the poisoned bits, and
+/// where there are any, their origin (Poison.h). Lanes write those of the
+/// operands in `poisonable`, others are never poisoned.
+typedef struct KVCacheMatrixProgram {
+  /// The first instruction.
+  KVCacheSite site;
+  const KVCacheMatrixInstruction *instructions;
+  int64_t numInstructions, numRegisters;
+  const int32_t *poisonable;
+  int64_t numPoisonable;
+} KVCacheMatrixProgram;
+
+/// Executes the instructions in their order, when all lanes have come.
+void kvcacheEmulatorRunMatrices(KVCacheThread *thread,
+                                const KVCacheMatrixProgram *program);
 
 #pragma GCC visibility pop
 

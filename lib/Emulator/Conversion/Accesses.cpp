@@ -94,7 +94,8 @@ namespace {
 
 class Announcer {
 public:
-  Announcer(gpu::GPUModuleOp module, EmulatorCalls &calls)
+  Announcer(gpu::GPUModuleOp module, MatrixPrograms &programs,
+            EmulatorCalls &calls)
       : layout(module), calls(calls) {
     if (!calls.isSanitized)
       return;
@@ -104,7 +105,7 @@ public:
                                                        : WalkResult::advance();
                            })
                            .wasInterrupted();
-    tracked = trackPoison(module, calls);
+    tracked = trackPoison(module, programs, calls);
   }
 
   void announceLoad(LLVM::LoadOp op) {
@@ -361,13 +362,14 @@ static void declareParameters(LLVM::LLVMFuncOp function, Announcer &announcer) {
 }
 
 LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
+                                        MatrixPrograms &programs,
                                         EmulatorCalls &calls) {
   SmallVector<Operation *> ops;
   module.walk([&](LLVM::LLVMFuncOp function) {
     function.walk([&](Operation *op) { ops.push_back(op); });
   });
   // Shadows are in memory that needs no checks.
-  Announcer announcer(module, calls);
+  Announcer announcer(module, programs, calls);
   for (Operation *op : ops) {
     if (auto variable = dyn_cast<LLVM::AllocaOp>(op))
       announcer.declare(variable, op->getNextNode());

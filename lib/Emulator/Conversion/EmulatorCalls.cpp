@@ -37,17 +37,23 @@ Value EmulatorCalls::call(Operation *op, StringRef function, Type resultType,
 
 Value EmulatorCalls::call(OpBuilder &builder, Operation *op, StringRef function,
                           Type resultType, ValueRange operands) {
-  SmallVector<Value> all{getThread(op), getSite(builder, op->getLoc(),
-                                                op->getName().getStringRef())};
+  return call(builder, op, op->getLoc(), op->getName().getStringRef(), function,
+              resultType, operands);
+}
+
+Value EmulatorCalls::call(OpBuilder &builder, Operation *op, Location loc,
+                          StringRef name, StringRef function, Type resultType,
+                          ValueRange operands) {
+  SmallVector<Value> all{getThread(op), getSite(builder, loc, name)};
   for (Value operand : operands) {
     // Pointers are addresses of the host, whatever they point to.
     if (auto type = dyn_cast<LLVM::LLVMPointerType>(operand.getType());
         type && type != pointerType)
-      operand = LLVM::AddrSpaceCastOp::create(builder, op->getLoc(),
-                                              pointerType, operand);
+      operand =
+          LLVM::AddrSpaceCastOp::create(builder, loc, pointerType, operand);
     all.push_back(operand);
   }
-  return runtime.call(builder, op->getLoc(), function, resultType, all);
+  return runtime.call(builder, loc, function, resultType, all);
 }
 
 void EmulatorCalls::replaceByCall(Operation *op, StringRef function,
@@ -69,23 +75,34 @@ Value EmulatorCalls::getSite(Operation *op) {
   return getSite(builder, op->getLoc(), op->getName().getStringRef());
 }
 
-Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
-  std::string where = "an unknown place";
+static std::string describePlace(Location loc) {
   if (FileLineColLoc position = findFileLoc(loc))
-    where = (position.getFilename().getValue() + ":" +
-             Twine(position.getLine()) + ":" + Twine(position.getColumn()))
-                .str();
+    return (position.getFilename().getValue() + ":" +
+            Twine(position.getLine()) + ":" + Twine(position.getColumn()))
+        .str();
+  return "an unknown place";
+}
+
+std::pair<Value, Value>
+EmulatorCalls::describeSite(OpBuilder &builder, Location loc, StringRef name) {
+  return {runtime.getString(builder, loc, name),
+          runtime.getString(builder, loc, describePlace(loc))};
+}
+
+Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
   // An op of the source may have become several instructions, which the meter
   // tells apart by their sites.
   LLVM::GlobalOp own;
-  LLVM::GlobalOp &site = isMetered ? own : sites[(name + " " + where).str()];
+  LLVM::GlobalOp &site =
+      isMetered ? own : sites[(name + " " + describePlace(loc)).str()];
   if (!site)
-    site = runtime.createStruct(
-        loc, "kvcache_site", {pointerType, pointerType},
-        [&](FieldBuilder &fields, OpBuilder &inner) {
-          fields.set(runtime.getString(inner, loc, name), 0);
-          fields.set(runtime.getString(inner, loc, where), 1);
-        });
+    site = runtime.createStruct(loc, "kvcache_site", {pointerType, pointerType},
+                                [&](FieldBuilder &fields, OpBuilder &inner) {
+                                  auto [op, where] =
+                                      describeSite(inner, loc, name);
+                                  fields.set(op, 0);
+                                  fields.set(where, 1);
+                                });
   return LLVM::AddressOfOp::create(builder, loc, site);
 }
 

@@ -32,6 +32,10 @@ public:
   Value call(OpBuilder &builder, Operation *op, StringRef function,
              Type resultType, ValueRange operands);
 
+  /// The same, of an op of that name at `loc` in the same function as `op`.
+  Value call(OpBuilder &builder, Operation *op, Location loc, StringRef name,
+             StringRef function, Type resultType, ValueRange operands);
+
   /// Replaces an op by such a call; the result type is the op's own.
   void replaceByCall(Operation *op, StringRef function, ValueRange operands);
 
@@ -41,6 +45,9 @@ public:
   Value getSite(Operation *op);
   /// A site for an op at `loc`, from code at `builder`.
   Value getSite(OpBuilder &builder, Location loc, StringRef name);
+  /// The fields of a site.
+  std::pair<Value, Value> describeSite(OpBuilder &builder, Location loc,
+                                       StringRef name);
 
   /// The field of the thread at a byte offset.
   Value loadField(Operation *op, int64_t offset, Type type);

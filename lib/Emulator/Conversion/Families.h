@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_EMULATOR_CONVERSION_FAMILIES_H
 
 #include "EmulatorCalls.h"
+#include "Matrices.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/ADT/DenseSet.h"
@@ -36,8 +37,6 @@ FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
 FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
 /// cp.async, tensor and bulk copies, prefetches.
 FailureOr<bool> lowerAsyncCopy(Operation *op, EmulatorCalls &calls);
-/// ldmatrix, stmatrix, mma.
-FailureOr<bool> lowerMatrixOp(Operation *op, EmulatorCalls &calls);
 /// Conversions of floats, approximations, and intrinsics of the chip.
 FailureOr<bool> lowerMathOp(Operation *op, EmulatorCalls &calls);
 /// Printing, assertions, traps, the end of a thread.
@@ -47,7 +46,8 @@ FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
 
 /// Announces every access of memory before it happens, if the module is
 /// sanitized or metered, and asks the host for no alignment.
-LogicalResult announceAccesses(gpu::GPUModuleOp module, EmulatorCalls &calls);
+LogicalResult announceAccesses(gpu::GPUModuleOp module,
+                               MatrixPrograms &programs, EmulatorCalls &calls);
 
 /// Whether the memory at a base (`getBasePointer`) is nobody else's: a variable
 /// of a thread, or a parameter in memory.
@@ -68,7 +68,8 @@ struct TrackedPoison {
 
 /// Follows values that depend on bytes that nobody has written, and ends the
 /// launch where they are used.
-TrackedPoison trackPoison(gpu::GPUModuleOp module, EmulatorCalls &calls);
+TrackedPoison trackPoison(gpu::GPUModuleOp module, MatrixPrograms &programs,
+                          EmulatorCalls &calls);
 
 /// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
 /// fence makes, in a scope of the chip.
@@ -177,9 +178,11 @@ SmallVector<KernelFacts, 0> getKernelFacts(gpu::GPUModuleOp module,
 LogicalResult addThreads(gpu::GPUModuleOp module, EmulatorCalls &calls);
 
 /// Moves the functions and variables of the lowered module to the host, and
-/// makes the KVCacheEmulatedModule that describes it.
+/// makes the KVCacheEmulatedModule that describes it. Its warps need so many
+/// registers of matrices.
 LLVM::GlobalOp moveToHost(gpu::GPUModuleOp module,
-                          ArrayRef<KernelFacts> kernels, EmulatorCalls &calls);
+                          ArrayRef<KernelFacts> kernels, int64_t numRegisters,
+                          EmulatorCalls &calls);
 
 } // namespace mlir::kvcache
 

@@ -380,7 +380,7 @@ static LLVM::GlobalOp createGlobals(ArrayRef<LLVM::GlobalOp> globals,
 
 LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
                                    ArrayRef<KernelFacts> kernels,
-                                   EmulatorCalls &calls) {
+                                   int64_t numRegisters, EmulatorCalls &calls) {
   RuntimeCalls &runtime = calls.runtime;
   Location loc = module.getLoc();
   SymbolTable symbols(module);
@@ -411,7 +411,7 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
   Type pointer = calls.pointerType, i64 = calls.i64, i32 = calls.i32;
   return runtime.createStruct(
       loc, (module.getName() + "_emulated").str(),
-      {pointer, i64, pointer, i64, i64, i64, i32, i32},
+      {pointer, i64, pointer, i64, i64, i64, i32, i32, i64},
       [&](FieldBuilder &fields, OpBuilder &builder) {
         fields.set(LLVM::AddressOfOp::create(builder, loc, kernelTable), 0);
         fields.set(records.size(), i64, 1);
@@ -421,5 +421,6 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
         fields.set(calls.chip.computeCapability >= 90, i64, 5);
         fields.set(calls.isSanitized, i32, 6);
         fields.set(calls.isMetered, i32, 7);
+        fields.set(numRegisters, i64, 8);
       });
 }

@@ -1,4 +1,4 @@
-//===- Matrices.cpp - Matrix instructions as calls ------------------------===//
+//===- Matrices.cpp - What ops on matrices do -----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,64 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/Emulator/Matrices.h"
-#include "Families.h"
 #include "Matrices.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
-#include <cstddef>
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-//===----------------------------------------------------------------------===//
-// Registers
-//===----------------------------------------------------------------------===//
+using Parsed = FailureOr<std::optional<MatrixInstruction>>;
 
-MatrixRegisters::MatrixRegisters(Operation *op, EmulatorCalls &calls)
-    : op(op), calls(calls), slot(findSlot()) {}
-
-void MatrixRegisters::store(ValueRange values, size_t offset) {
-  OpBuilder builder(op);
-  for (auto [index, value] : llvm::enumerate(values))
-    LLVM::StoreOp::create(
-        builder, op->getLoc(), value,
-        getAddress(builder, offset + index * sizeof(uint32_t)),
-        /*alignment=*/sizeof(uint32_t));
-}
-
-Value MatrixRegisters::load(OpBuilder &builder, Type type, size_t offset) {
-  return LLVM::LoadOp::create(builder, op->getLoc(), type,
-                              getAddress(builder, offset),
-                              /*alignment=*/sizeof(uint32_t));
-}
-
-Value MatrixRegisters::getAddress(OpBuilder &builder, size_t offset) {
-  return LLVM::GEPOp::create(
-      builder, op->getLoc(), calls.pointerType, calls.i8, slot,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
-}
-
-/// Kernels have many such instructions, and small stacks.
-Value MatrixRegisters::findSlot() {
-  constexpr StringLiteral mark = "matrix_registers";
-  Block &entry = op->getParentOfType<FunctionOpInterface>().front();
-  for (auto other : entry.getOps<LLVM::AllocaOp>())
-    if (other->hasAttr(mark))
-      return other;
-  Value made = calls.createSlot(
-      op, LLVM::LLVMArrayType::get(calls.i8, sizeof(KVCacheMatrixRegisters)));
-  made.getDefiningOp()->setAttr(mark, UnitAttr::get(op->getContext()));
-  return made;
-}
-
-/// The op's result, whose parts have 32 bits each.
-static Value loadResult(Operation *op, MatrixRegisters &registers) {
-  OpBuilder builder(op);
-  return registers.load(builder, op->getResult(0).getType(),
-                        offsetof(KVCacheMatrixRegisters, d));
+/// The parts of a structure, or the type itself.
+static SmallVector<Type, 4> getParts(Type type) {
+  if (auto structure = dyn_cast<LLVM::LLVMStructType>(type))
+    return SmallVector<Type, 4>(structure.getBody());
+  return {type};
 }
 
 //===----------------------------------------------------------------------===//
@@ -95,31 +53,32 @@ static LogicalResult failForm(Operation *op, NVVM::LdStMatrixShapeAttr shape,
          << " has no lowering for the emulator";
 }
 
-static LogicalResult lowerLoad(NVVM::LdMatrixOp op, EmulatorCalls &calls) {
+static Parsed parseLoad(NVVM::LdMatrixOp op) {
   std::optional<uint32_t> layout =
       getLayout(op.getShape(), op.getEltType(), op.getLayout());
   if (!layout)
     return failForm(op, op.getShape(), op.getEltType());
-  MatrixRegisters registers(op, calls);
-  calls.call(op, "kvcacheEmulatorLoadMatrix", Type(),
-             {op.getPtr(), calls.getI32(op, op.getNum()),
-              calls.getI32(op, *layout), registers.get()});
-  op.getRes().replaceAllUsesWith(loadResult(op, registers));
-  op.erase();
-  return success();
+  MatrixInstruction load;
+  load.kind = KVCacheMatrixLoad;
+  load.layout = *layout;
+  load.count = op.getNum();
+  load.row = op.getPtr();
+  load.results = getParts(op.getType());
+  return std::optional(load);
 }
 
-static LogicalResult lowerStore(NVVM::StMatrixOp op, EmulatorCalls &calls) {
+static Parsed parseStore(NVVM::StMatrixOp op) {
   std::optional<uint32_t> layout =
       getLayout(op.getShape(), op.getEltType(), op.getLayout());
   if (!layout)
     return failForm(op, op.getShape(), op.getEltType());
-  MatrixRegisters registers(op, calls);
-  registers.store(op.getSources(), offsetof(KVCacheMatrixRegisters, a));
-  calls.replaceByCall(op, "kvcacheEmulatorStoreMatrix",
-                      {op.getPtr(), calls.getI32(op, op.getSources().size()),
-                       calls.getI32(op, *layout), registers.get()});
-  return success();
+  MatrixInstruction store;
+  store.kind = KVCacheMatrixStore;
+  store.layout = *layout;
+  store.count = op.getSources().size();
+  store.row = op.getPtr();
+  store.a = op.getSources();
+  return std::optional(store);
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,7 +116,7 @@ struct Mma {
   StringRef a, b, c, d;
   bool isSaturated = false;
   ValueRange operandsA, operandsB, operandsC;
-  TypeRange results;
+  SmallVector<Type, 4> results;
 };
 } // namespace
 
@@ -205,8 +164,7 @@ static bool isKnown(const Mma &mma, const Element &a, const Element &b,
          isFragment(mma.results, mma.m, mma.n, d);
 }
 
-static LogicalResult lowerMma(Operation *op, const Mma &mma,
-                              EmulatorCalls &calls) {
+static Parsed parseMma(Operation *op, const Mma &mma) {
   const Element *elements[] = {findElement(mma.a), findElement(mma.b),
                                findElement(mma.c), findElement(mma.d)};
   auto [a, b, c, d] = elements;
@@ -215,33 +173,24 @@ static LogicalResult lowerMma(Operation *op, const Mma &mma,
            << mma.m << "n" << mma.n << "k" << mma.k << " on " << mma.a
            << " and " << mma.b << ", from " << mma.c << " to " << mma.d
            << ", has no lowering for the emulator";
-  Location loc = op->getLoc();
-  const int64_t fields[] = {mma.m,   mma.n,   mma.k,   a->kind,
-                            b->kind, c->kind, d->kind, mma.isSaturated};
-  SmallVector<Type> types(std::size(fields), calls.i32);
-  LLVM::GlobalOp form = calls.runtime.createStruct(
-      loc, "kvcache_mma", types, [&](FieldBuilder &record, OpBuilder &) {
-        for (auto [index, field] : llvm::enumerate(fields))
-          record.set(field, calls.i32, static_cast<int64_t>(index));
-      });
-  OpBuilder builder(op);
-  MatrixRegisters registers(op, calls);
-  registers.store(mma.operandsA, offsetof(KVCacheMatrixRegisters, a));
-  registers.store(mma.operandsB, offsetof(KVCacheMatrixRegisters, b));
-  registers.store(mma.operandsC, offsetof(KVCacheMatrixRegisters, c));
-  Value formAddress = LLVM::AddressOfOp::create(builder, loc, form);
-  calls.call(op, "kvcacheEmulatorMma", Type(), {formAddress, registers.get()});
-  op->getResult(0).replaceAllUsesWith(loadResult(op, registers));
-  op->erase();
-  return success();
+  MatrixInstruction multiply;
+  multiply.kind = KVCacheMatrixMultiply;
+  multiply.mma = {static_cast<uint32_t>(mma.m),
+                  static_cast<uint32_t>(mma.n),
+                  static_cast<uint32_t>(mma.k),
+                  a->kind,
+                  b->kind,
+                  c->kind,
+                  d->kind,
+                  mma.isSaturated};
+  multiply.a = mma.operandsA;
+  multiply.b = mma.operandsB;
+  multiply.c = mma.operandsC;
+  multiply.results = mma.results;
+  return std::optional(multiply);
 }
 
-static TypeRange getParts(Type type) {
-  auto structure = dyn_cast<LLVM::LLVMStructType>(type);
-  return structure ? TypeRange(structure.getBody()) : TypeRange();
-}
-
-static LogicalResult lowerMmaSync(NVVM::MmaOp op, EmulatorCalls &calls) {
+static Parsed parseMmaSync(NVVM::MmaOp op) {
   auto getType = [&](std::optional<NVVM::MMATypes> given, Value operand) {
     if (!given)
       given = NVVM::MmaOp::inferOperandMMAType(operand.getType(),
@@ -262,7 +211,7 @@ static LogicalResult lowerMmaSync(NVVM::MmaOp op, EmulatorCalls &calls) {
   mma.operandsB = op.getOperandB();
   mma.operandsC = op.getOperandC();
   mma.results = getParts(op.getType());
-  return lowerMma(op, mma, calls);
+  return parseMma(op, mma);
 }
 
 /// Reads a shape such as `m16n8k32`.
@@ -308,46 +257,18 @@ static std::optional<Mma> parseIntrinsic(LLVM::CallIntrinsicOp op) {
   return mma;
 }
 
-static FailureOr<bool> lowerIntrinsic(LLVM::CallIntrinsicOp op,
-                                      EmulatorCalls &calls) {
-  std::optional<Mma> mma = parseIntrinsic(op);
-  if (!mma)
-    return false;
-  if (failed(lowerMma(op, *mma, calls)))
-    return failure();
-  return true;
-}
-
-std::optional<MmaOperands> kvcache::getMmaOperands(Operation *op) {
-  constexpr size_t mostA = 4, mostB = 2, mostC = 4;
-  MmaOperands operands;
-  if (auto mma = dyn_cast<NVVM::MmaOp>(op)) {
-    operands = {mma.getOperandA(), mma.getOperandB(), mma.getOperandC()};
-  } else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
-    std::optional<Mma> mma = parseIntrinsic(call);
-    if (!mma)
-      return std::nullopt;
-    operands = {mma->operandsA, mma->operandsB, mma->operandsC};
-  } else {
-    return std::nullopt;
-  }
-  // The emulator knows no instruction with more operands.
-  bool fits = operands.a.size() <= mostA && operands.b.size() <= mostB &&
-              operands.c.size() <= mostC;
-  return fits ? std::optional(operands) : std::nullopt;
-}
-
-FailureOr<bool> kvcache::lowerMatrixOp(Operation *op, EmulatorCalls &calls) {
-  auto toResult = [](LogicalResult result) -> FailureOr<bool> {
-    if (failed(result))
-      return failure();
-    return true;
-  };
-  return llvm::TypeSwitch<Operation *, FailureOr<bool>>(op)
-      .Case([&](NVVM::LdMatrixOp op) { return toResult(lowerLoad(op, calls)); })
-      .Case(
-          [&](NVVM::StMatrixOp op) { return toResult(lowerStore(op, calls)); })
-      .Case([&](NVVM::MmaOp op) { return toResult(lowerMmaSync(op, calls)); })
-      .Case([&](LLVM::CallIntrinsicOp op) { return lowerIntrinsic(op, calls); })
-      .Default([](Operation *) { return FailureOr<bool>(false); });
+Parsed kvcache::parseMatrixInstruction(Operation *op) {
+  Parsed parsed =
+      llvm::TypeSwitch<Operation *, Parsed>(op)
+          .Case([](NVVM::LdMatrixOp op) { return parseLoad(op); })
+          .Case([](NVVM::StMatrixOp op) { return parseStore(op); })
+          .Case([](NVVM::MmaOp op) { return parseMmaSync(op); })
+          .Case([](LLVM::CallIntrinsicOp op) -> Parsed {
+            std::optional<Mma> mma = parseIntrinsic(op);
+            return mma ? parseMma(op, *mma) : Parsed(std::nullopt);
+          })
+          .Default([](Operation *) { return Parsed(std::nullopt); });
+  if (succeeded(parsed) && *parsed)
+    (*parsed)->op = op;
+  return parsed;
 }

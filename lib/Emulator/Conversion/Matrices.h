@@ -1,4 +1,4 @@
-//===- Matrices.h - Operands of matrix instructions -------------*- C++ -*-===//
+//===- Matrices.h - Matrix instructions and their programs ------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,38 +10,104 @@
 #define KVCACHE_LIB_EMULATOR_CONVERSION_MATRICES_H
 
 #include "EmulatorCalls.h"
+#include "kvcache/Emulator/Matrices.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::kvcache {
 
-/// The registers of the fragments that an mma gets.
-struct MmaOperands {
+/// An ldmatrix, stmatrix or mma. See KVCacheMatrixInstruction.
+struct MatrixInstruction {
+  Operation *op = nullptr;
+  uint32_t kind = 0, layout = 0, count = 0;
+  /// Of an mma.
+  KVCacheMma mma = {};
+  /// The address of a row; null for an mma.
+  Value row;
+  /// The registers of fragments, of 32 bits each. Those of stmatrix are A.
   ValueRange a, b, c;
+  /// Of D. An op with several has them in a structure.
+  SmallVector<Type, 4> results;
 };
 
-/// Those of an op; none if it isn't an mma that has a lowering by its name.
-std::optional<MmaOperands> getMmaOperands(Operation *op);
+/// What an op does; none for other ops. Fails with an error at the op where a
+/// form of it has no lowering.
+FailureOr<std::optional<MatrixInstruction>>
+parseMatrixInstruction(Operation *op);
 
-/// The KVCacheMatrixRegisters that the matrix instructions of a function share:
-/// each writes its operands there and reads its result.
+/// Registers of a program, by number.
+struct MatrixNumbers {
+  uint32_t row = 0;
+  SmallVector<uint32_t, 4> a, b, c, d;
+};
+
+/// Matrix instructions that follow one another. In the place of their ops is a
+/// call with the values that come from elsewhere, whose result is a structure
+/// of all registers that the instructions give.
+struct MatrixProgram {
+  struct Instruction {
+    MatrixInstruction what;
+    MatrixNumbers numbers;
+    /// Of the op, which is gone.
+    Location loc;
+    StringRef name;
+  };
+  SmallVector<Instruction, 0> instructions;
+  /// The register of each operand of the call, of which a pointer has two, and
+  /// the instruction that is the first to use it.
+  struct Input {
+    uint32_t number;
+    size_t user;
+  };
+  SmallVector<Input> inputs;
+  /// Of each field of the result.
+  SmallVector<uint32_t> outputs;
+  uint32_t numRegisters = 0;
+  /// Inputs that may be poisoned (`trackPoison`).
+  SmallVector<int32_t> poisonable;
+};
+
+/// The programs of a module, by their calls.
+using MatrixPrograms = llvm::MapVector<Operation *, MatrixProgram>;
+
+/// Whether an op is the call of a program.
+bool isMatrixProgram(Operation *op);
+
+/// Makes programs of all matrix instructions of a module. Ops between two of
+/// one program stay in front of it or come behind it. Fails with an error at an
+/// op that has no lowering.
+FailureOr<MatrixPrograms> createMatrixPrograms(gpu::GPUModuleOp module);
+
+/// The words of a lane in the registers of its warp, for the code around the
+/// call of a program.
 class MatrixRegisters {
 public:
-  MatrixRegisters(Operation *op, EmulatorCalls &calls);
+  MatrixRegisters(Operation *call, const MatrixProgram &program,
+                  EmulatorCalls &calls);
 
-  /// Stores values of 32 bits, one per register, in front of the op.
-  void store(ValueRange values, size_t offset);
-  /// Loads a value of a type that is in 32-bit registers.
-  Value load(OpBuilder &builder, Type type, size_t offset);
+  /// The words of a register: its value, its poison, and the origin of that.
+  enum class Plane : uint32_t { Value, Poison, Origin };
 
-  Value get() const { return slot; }
+  void store(OpBuilder &builder, Value value, uint32_t number,
+             Plane plane = Plane::Value);
+  Value load(OpBuilder &builder, Type type, uint32_t number,
+             Plane plane = Plane::Value);
 
 private:
-  Value getAddress(OpBuilder &builder, size_t offset);
-  Value findSlot();
+  Value getAddress(OpBuilder &builder, Value column, uint32_t number,
+                   Plane plane);
 
-  Operation *op;
+  const MatrixProgram &program;
   EmulatorCalls &calls;
-  Value slot;
+  Location loc;
+  /// Of words, and of pointers.
+  Value words, pointers;
 };
+
+/// Lowers the calls of programs. Returns the registers that a warp needs.
+int64_t lowerMatrixPrograms(const MatrixPrograms &programs,
+                            EmulatorCalls &calls);
 
 } // namespace mlir::kvcache
 

@@ -24,8 +24,8 @@ using namespace mlir::kvcache;
 namespace {
 
 constexpr decltype(&lowerRegister) kFamilies[] = {
-    lowerRegister,  lowerBarrier,  lowerSynchronization, lowerWarpOp,
-    lowerAsyncCopy, lowerMatrixOp, lowerMathOp,          lowerControlOp};
+    lowerRegister,  lowerBarrier, lowerSynchronization, lowerWarpOp,
+    lowerAsyncCopy, lowerMathOp,  lowerControlOp};
 
 /// Ops that only a chip has, and that no family knows.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
@@ -120,14 +120,20 @@ private:
         getKernelFacts(module, layout, *localBytes);
     if (failed(addThreads(module, calls)))
       return failure();
+    FailureOr<MatrixPrograms> programs = createMatrixPrograms(module);
+    if (failed(programs))
+      return failure();
     guardStacks(module, calls);
     addGuards(module, calls);
-    if (failed(announceAccesses(module, calls)) ||
-        failed(lowerOps(module, calls)) || failed(lowerBFloat16(module)))
+    if (failed(announceAccesses(module, *programs, calls)) ||
+        failed(lowerOps(module, calls)))
+      return failure();
+    int64_t numRegisters = lowerMatrixPrograms(*programs, calls);
+    if (failed(lowerBFloat16(module)))
       return failure();
     lowerSharedMemory(module, layout, calls);
     Attribute target = module.getTargetsAttr()[0];
-    LLVM::GlobalOp emulated = moveToHost(module, kernels, calls);
+    LLVM::GlobalOp emulated = moveToHost(module, kernels, numRegisters, calls);
     Builder builder(&getContext());
     auto properties = builder.getDictionaryAttr(builder.getNamedAttr(
         KVCacheDialect::kEmulatedAttr, FlatSymbolRefAttr::get(emulated)));

@@ -30,9 +30,8 @@ enum class PoisonRule {
   Store,
   /// A variable holds nothing from here on.
   Lifetime,
-  LoadMatrix,
-  StoreMatrix,
-  Mma,
+  /// It runs a program of matrix instructions.
+  Matrices,
   /// Lanes of a warp exchange the values of one operand.
   Exchange
 };

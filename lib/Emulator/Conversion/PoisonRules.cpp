@@ -50,8 +50,8 @@ static PoisonRule getCallRule(LLVM::CallOp op) {
 }
 
 PoisonRule kvcache::getPoisonRule(Operation *op) {
-  if (getMmaOperands(op) && hasShadows(op))
-    return PoisonRule::Mma;
+  if (isMatrixProgram(op))
+    return PoisonRule::Matrices;
   if (isa<BranchOpInterface>(op))
     return PoisonRule::Branch;
   auto propagateIf = [&](bool propagates) {
@@ -65,8 +65,6 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
       .Case<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(
           [](auto) { return PoisonRule::Lifetime; })
       .Case([](LLVM::StoreOp) { return PoisonRule::Store; })
-      .Case([](NVVM::LdMatrixOp) { return PoisonRule::LoadMatrix; })
-      .Case([](NVVM::StMatrixOp) { return PoisonRule::StoreMatrix; })
       .Case([](LLVM::ReturnOp) { return PoisonRule::Call; })
       .Case([](LLVM::CallOp op) { return getCallRule(op); })
       .Case([&](LLVM::CallIntrinsicOp) { return propagateIf(true); })
@@ -213,13 +211,13 @@ void MaybePoisoned::visit(Operation *op) {
       hasChanged |= variables.insert(variable).second;
     return;
   }
-  case PoisonRule::LoadMatrix:
+  case PoisonRule::Matrices:
+    // Most load what they work with.
     if (hasShadows(op))
       add(op->getResult(0));
     return;
   case PoisonRule::Branch:
     return visitBranch(op);
-  case PoisonRule::Mma:
   case PoisonRule::Propagate:
     if (llvm::any_of(op->getOperands(), isPoisoned))
       add(op->getResult(0));
@@ -231,7 +229,6 @@ void MaybePoisoned::visit(Operation *op) {
   case PoisonRule::Lifetime:
   case PoisonRule::Use:
   case PoisonRule::Call:
-  case PoisonRule::StoreMatrix:
     return;
   }
 }

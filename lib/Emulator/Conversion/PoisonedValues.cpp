@@ -24,7 +24,6 @@
 #include "Matrices.h"
 #include "Poison.h"
 #include "VariableShadows.h"
-#include "kvcache/Emulator/Matrices.h"
 #include "kvcache/Emulator/Poison.h"
 #include "kvcache/Support/Pointers.h"
 
@@ -43,11 +42,11 @@ namespace {
 /// Adds the shadows of one function's values.
 class PoisonTracker {
 public:
-  PoisonTracker(LLVM::LLVMFuncOp function, EmulatorCalls &calls,
-                TrackedPoison &tracked)
-      : function(function), calls(calls), tracked(tracked), maybe(function),
-        layout(DataLayout::closest(function)), variables(maybe, calls, layout) {
-  }
+  PoisonTracker(LLVM::LLVMFuncOp function, MatrixPrograms &programs,
+                EmulatorCalls &calls, TrackedPoison &tracked)
+      : function(function), programs(programs), calls(calls), tracked(tracked),
+        maybe(function), layout(DataLayout::closest(function)),
+        variables(maybe, calls, layout) {}
 
   void run();
 
@@ -57,16 +56,18 @@ private:
   void trackLoad(LLVM::LoadOp op);
   void trackStore(LLVM::StoreOp op);
   void trackBranch(Operation *op);
-  void trackMatrixLoad(NVVM::LdMatrixOp op);
-  void trackMma(Operation *op);
+  void trackMatrices(Operation *op);
   void trackExchange(Operation *op);
   void propagate(Operation *op);
 
   Shadow get(Value value) const {
     return checked.contains(value) ? Shadow() : shadows.lookup(value);
   }
-  Shadow getAll(ShadowBuilder &b, ValueRange values) const;
-  void use(Operation *op, Value value, uint32_t kind);
+  void use(Operation *op, Value value, uint32_t kind) {
+    use(op, value, kind, op->getLoc(), op->getName().getStringRef());
+  }
+  void use(Operation *op, Value value, uint32_t kind, Location loc,
+           StringRef name);
   void useOthers(Operation *op, Value except, uint32_t kind);
 
   Value getField(ShadowBuilder &b, size_t offset);
@@ -74,11 +75,10 @@ private:
     LLVM::StoreOp::create(b.builder, b.loc, value, getField(b, offset));
   }
   Shadow loadPoison(ShadowBuilder &b, Type type);
-  void storeRegisters(ShadowBuilder &b, MatrixRegisters &registers,
-                      ValueRange values, size_t count, size_t offset);
   Value getStoreSlot(Type type);
 
   LLVM::LLVMFuncOp function;
+  MatrixPrograms &programs;
   EmulatorCalls &calls;
   TrackedPoison &tracked;
   MaybePoisoned maybe;
@@ -99,12 +99,13 @@ private:
 // Uses
 //===----------------------------------------------------------------------===//
 
-void PoisonTracker::use(Operation *op, Value value, uint32_t kind) {
+void PoisonTracker::use(Operation *op, Value value, uint32_t kind, Location loc,
+                        StringRef name) {
   Shadow shadow = get(value);
   if (!shadow)
     return;
   ShadowBuilder b(op);
-  calls.call(op, "kvcacheEmulatorUse", Type(),
+  calls.call(b.builder, op, loc, name, "kvcacheEmulatorUse", Type(),
              {b.getOriginIfAny(shadow), calls.getI32(op, kind)});
   checked.insert(value);
 }
@@ -225,81 +226,34 @@ void PoisonTracker::trackBranch(Operation *op) {
 // Instructions of a warp
 //===----------------------------------------------------------------------===//
 
-/// Whether any of some values is poisoned, and from where.
-Shadow PoisonTracker::getAll(ShadowBuilder &b, ValueRange values) const {
-  Shadow all;
-  for (Value value : values)
-    if (Shadow shadow = get(value)) {
-      Value isAny = b.any(shadow.bits);
-      Value origin = b.mixOrigins(all, {isAny, shadow.origin});
-      all = {all ? b.create<LLVM::OrOp>(all.bits, isAny) : isAny, origin};
-    }
-  return all;
-}
-
-void PoisonTracker::storeRegisters(ShadowBuilder &b, MatrixRegisters &registers,
-                                   ValueRange values, size_t count,
-                                   size_t offset) {
-  SmallVector<Value> bits;
-  for (Value value : values) {
-    Shadow shadow = get(value);
-    bits.push_back(shadow ? b.toInteger(shadow.bits) : b.zero(calls.i32));
+/// The words of registers that an instruction takes have their poison beside
+/// them, and so do those that it gives.
+void PoisonTracker::trackMatrices(Operation *op) {
+  using Plane = MatrixRegisters::Plane;
+  MatrixProgram &program = programs[op];
+  SmallVector<std::pair<uint32_t, Shadow>> poisonable;
+  for (auto [operand, input] : llvm::zip(op->getOperands(), program.inputs)) {
+    const MatrixProgram::Instruction &user = program.instructions[input.user];
+    if (isa<LLVM::LLVMPointerType>(operand.getType()))
+      use(op, operand, KVCacheUseAddress, user.loc, user.name);
+    else if (Shadow shadow = get(operand))
+      poisonable.emplace_back(input.number, shadow);
   }
-  // Others than those of this instruction may hold those of another one.
-  bits.resize(count, b.zero(calls.i32));
-  registers.store(bits, offset);
-}
-
-void PoisonTracker::trackMatrixLoad(NVVM::LdMatrixOp op) {
-  use(op, op.getPtr(), KVCacheUseAddress);
-  if (!maybe.contains(op.getRes()))
-    return;
-  MatrixRegisters registers(op, calls);
-  ShadowBuilder b = ShadowBuilder::behind(op);
-  shadows[op.getRes()] = {
-      registers.load(b.builder, ShadowBuilder::getType(op.getType()),
-                     offsetof(KVCacheMatrixRegisters, poisonD)),
-      registers.load(b.builder, calls.i32,
-                     offsetof(KVCacheMatrixRegisters, origin))};
-}
-
-/// stmatrix, whose operands are A, or mma.
-void PoisonTracker::trackMma(Operation *op) {
-  MmaOperands operands;
-  if (auto store = dyn_cast<NVVM::StMatrixOp>(op)) {
-    use(op, store.getPtr(), KVCacheUseAddress);
-    operands.a = store.getSources();
-  } else {
-    operands = *getMmaOperands(op);
+  ShadowBuilder b(op), after = ShadowBuilder::behind(op);
+  MatrixRegisters registers(op, program, calls);
+  for (auto &[number, shadow] : poisonable) {
+    program.poisonable.push_back(number);
+    registers.store(b.builder, shadow.bits, number, Plane::Poison);
+    registers.store(b.builder, shadow.origin, number, Plane::Origin);
   }
-  MatrixRegisters registers(op, calls);
-  ShadowBuilder b(op);
-  SmallVector<Value> all(operands.a);
-  llvm::append_range(all, operands.b);
-  llvm::append_range(all, operands.c);
-  Shadow any = getAll(b, all);
-  registers.store(any ? b.getOriginIfAny(any) : b.zero(calls.i32),
-                  offsetof(KVCacheMatrixRegisters, origin));
-  if (!any)
-    return;
-  storeRegisters(b, registers, operands.a,
-                 std::size(KVCacheMatrixRegisters().poisonA),
-                 offsetof(KVCacheMatrixRegisters, poisonA));
-  storeRegisters(b, registers, operands.b,
-                 std::size(KVCacheMatrixRegisters().poisonB),
-                 offsetof(KVCacheMatrixRegisters, poisonB));
-  storeRegisters(b, registers, operands.c,
-                 std::size(KVCacheMatrixRegisters().poisonC),
-                 offsetof(KVCacheMatrixRegisters, poisonC));
-  if (op->getNumResults() == 0)
-    return;
-  ShadowBuilder after = ShadowBuilder::behind(op);
-  Type type = ShadowBuilder::getType(op->getResult(0).getType());
-  shadows[op->getResult(0)] = {
-      registers.load(after.builder, type,
-                     offsetof(KVCacheMatrixRegisters, poisonD)),
-      registers.load(after.builder, calls.i32,
-                     offsetof(KVCacheMatrixRegisters, origin))};
+  for (Operation *user : op->getUsers()) {
+    auto part = cast<LLVM::ExtractValueOp>(user);
+    uint32_t number = program.outputs[part.getPosition()[0]];
+    Type type = ShadowBuilder::getType(part.getType());
+    shadows[part] = {
+        registers.load(after.builder, type, number, Plane::Poison),
+        registers.load(after.builder, calls.i32, number, Plane::Origin)};
+  }
 }
 
 void PoisonTracker::trackExchange(Operation *op) {
@@ -364,11 +318,8 @@ void PoisonTracker::track(Operation *op) {
     return trackStore(cast<LLVM::StoreOp>(op));
   case PoisonRule::Lifetime:
     return variables.empty(op);
-  case PoisonRule::LoadMatrix:
-    return trackMatrixLoad(cast<NVVM::LdMatrixOp>(op));
-  case PoisonRule::StoreMatrix:
-  case PoisonRule::Mma:
-    return trackMma(op);
+  case PoisonRule::Matrices:
+    return trackMatrices(op);
   case PoisonRule::Exchange:
     return trackExchange(op);
   }
@@ -390,10 +341,11 @@ void PoisonTracker::run() {
 }
 
 TrackedPoison kvcache::trackPoison(gpu::GPUModuleOp module,
+                                   MatrixPrograms &programs,
                                    EmulatorCalls &calls) {
   TrackedPoison tracked;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (!function.isExternal())
-      PoisonTracker(function, calls, tracked).run();
+      PoisonTracker(function, programs, calls, tracked).run();
   return tracked;
 }

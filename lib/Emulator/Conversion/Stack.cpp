@@ -51,8 +51,8 @@ void kvcache::moveVariablesToEntry(gpu::GPUModuleOp module) {
 }
 
 /// The bytes of a function's variables.
-static int64_t getVariableBytes(LLVM::LLVMFuncOp function,
-                                const DataLayout &layout) {
+static int64_t countVariableBytes(LLVM::LLVMFuncOp function,
+                                  const DataLayout &layout) {
   int64_t bytes = 0;
   function.walk([&](LLVM::AllocaOp op) {
     constexpr int64_t most = int64_t{1} << 50;
@@ -87,7 +87,7 @@ FailureOr<int64_t> kvcache::getLocalBytes(gpu::GPUModuleOp module) {
   DataLayout layout(module);
   int64_t bytes = 0;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    int64_t variables = getVariableBytes(function, layout);
+    int64_t variables = countVariableBytes(function, layout);
     if (variables > maxVariables)
       return function.emitOpError("has variables of ")
              << variables << " bytes; a thread can have " << maxVariables
@@ -149,7 +149,7 @@ void kvcache::guardStacks(gpu::GPUModuleOp module, EmulatorCalls &calls) {
         reserve(op, layout, calls);
     if (!getCallees(function, symbols).contains(function))
       continue;
-    int64_t bytes = getVariableBytes(function, layout) +
+    int64_t bytes = countVariableBytes(function, layout) +
                     getLargeValueBytes(function, layout);
     Operation *first = &function.front().front();
     calls.call(first, "kvcacheEmulatorReserveStack", Type(),

@@ -6,25 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/Emulator/Matrices.h"
 #include "Grid.h"
-#include "WarpMeeting.h"
+#include "MatrixRegisters.h"
 
 #include <algorithm>
 #include <cstring>
 
+using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
 
 namespace {
 /// Bytes of a row, whatever its elements are.
 constexpr uint32_t kRowBytes = 16;
-
-struct MatrixLane : WarpLane {
-  char *row = nullptr;
-  uint32_t count = 0, layout = 0;
-  /// Where the matrices go, or come from, and what of them is poisoned.
-  uint32_t *registers = nullptr, *poison = nullptr, *origin = nullptr;
-};
 
 /// Where in a matrix a byte of a register is.
 struct BytePlace {
@@ -84,192 +77,218 @@ static uint8_t loadByte(const char *row, uint32_t column, uint32_t layout) {
   return word >> first % 8 & ((1u << bits) - 1);
 }
 
-/// Checks and counts the rows, of which each lane gives the address of one.
-static void checkRows(Block &block, WarpMeeting &meeting, uint32_t numRows,
-                      uint32_t flags) {
-  constexpr uint32_t rowsAtOnce = 8;
-  uint32_t offsets[kWarpSize];
-  for (uint32_t number = 0; number < numRows; ++number) {
-    MatrixLane &lane = meeting.get<MatrixLane>(number);
-    block.checkAlignment(*lane.thread, meeting.site, lane.row, kRowBytes);
-    offsets[number] =
-        block.getSharedOffset(*lane.thread, meeting.site, lane.row, kRowBytes);
-  }
-  for (uint32_t number = 0; number < numRows; ++number)
-    block.meter.accessMatrixRow(*meeting.get<MatrixLane>(number).thread,
-                                meeting.site, number / rowsAtOnce,
-                                offsets[number], flags);
-}
-
 namespace {
+
 /// Bytes of a register.
 struct RegisterBytes {
   uint32_t begin, end;
 };
+
+/// One ldmatrix or stmatrix of a warp.
+class MatrixAccess {
+public:
+  MatrixAccess(MatrixWarp &warp, const KVCacheMatrixInstruction &what)
+      : block(warp.block), threads(warp.threads), registers(warp.registers),
+        what(what), isLoad(what.kind == KVCacheMatrixLoad),
+        shape(getShape(what.layout, !isLoad)),
+        numbers(isLoad ? what.d : what.a), rows(registers.getRows(what.row)) {}
+
+  void load();
+  void store();
+
+private:
+  uint32_t numRegisters() const { return what.count * shape.registers; }
+  BytePlace getPlace(uint32_t lane, uint32_t reg, uint32_t byte) const {
+    BytePlace place = shape.getPlace(lane, reg % shape.registers, byte);
+    place.row += reg / shape.registers * shape.rows;
+    return place;
+  }
+
+  void check(uint32_t flags);
+  void checkRegister(uint32_t lane, uint32_t reg, uint32_t flags);
+  void notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
+                  uint32_t numRead, const Poison &read);
+  uint32_t getStoredOrigin(uint32_t lane) const;
+  void definePoison();
+  void loadRows();
+  void loadColumns();
+  void loadBytes();
+
+  Block &block;
+  Thread *const (&threads)[kWarpSize];
+  MatrixRegisters &registers;
+  const KVCacheMatrixInstruction &what;
+  bool isLoad;
+  MatrixShape shape;
+  const uint32_t *numbers;
+  char *const *rows;
+  /// The origins of what lanes load, if anything of it is poisoned.
+  uint32_t origins[kWarpSize];
+  bool isPoisoned = false;
+};
+
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// Checks and counts the rows, of which each lane gives the address of one.
+void MatrixAccess::check(uint32_t flags) {
+  constexpr uint32_t rowsAtOnce = 8;
+  uint32_t offsets[kWarpSize], numRows = what.count * shape.rows;
+  for (uint32_t lane = 0; lane < numRows; ++lane) {
+    block.checkAlignment(*threads[lane], what.site, rows[lane], kRowBytes);
+    offsets[lane] =
+        block.getSharedOffset(*threads[lane], what.site, rows[lane], kRowBytes);
+  }
+  for (uint32_t lane = 0; lane < numRows; ++lane)
+    block.meter.accessMatrixRow(*threads[lane], what.site, lane / rowsAtOnce,
+                                offsets[lane], flags);
+  if (!block.isSanitized())
+    return;
+  if (isLoad)
+    definePoison();
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    for (uint32_t reg = 0; reg < numRegisters(); ++reg)
+      checkRegister(lane, reg, flags);
+  if (!isPoisoned)
+    return;
+  for (uint32_t reg = 0; reg < numRegisters(); ++reg) {
+    registers.define(numbers[reg], /*mayBePoisoned=*/true);
+    std::copy_n(origins, kWarpSize, registers.getOrigins(numbers[reg]));
+  }
+}
+
+/// Nothing is poisoned that is going to be loaded, as far as is known.
+void MatrixAccess::definePoison() {
+  for (uint32_t reg = 0; reg < numRegisters(); ++reg)
+    registers.define(numbers[reg], /*mayBePoisoned=*/false);
+}
 
 /// Some bytes of a register are from `numRead` bytes of memory, of which nobody
 /// has written all. Elements of less than a byte share theirs.
-static void notePoison(MatrixLane &lane, uint32_t reg, RegisterBytes bytes,
-                       uint32_t numRead, const Poison &read) {
+void MatrixAccess::notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
+                              uint32_t numRead, const Poison &read) {
   bool isByByte = numRead == bytes.end - bytes.begin;
   for (uint32_t byte = bytes.begin; byte < bytes.end; ++byte)
     if (!isByByte || read.mask >> (byte - bytes.begin) & 1)
-      lane.poison[reg] |= 0xffu << byte * 8;
-  *lane.origin = read.origin;
+      registers.getPoison(numbers[reg])[lane] |= 0xffu << byte * 8;
+  if (!isPoisoned)
+    std::fill_n(origins, kWarpSize, 0);
+  isPoisoned = true;
+  origins[lane] = read.origin;
 }
 
 /// Notes the bytes of rows that a lane's register is made of, in pieces that
 /// are in one row. It's that lane which others must be ordered with, whoever
 /// gave the address.
-static void accessRegister(Block &block, WarpMeeting &meeting, uint32_t number,
-                           uint32_t reg, const MatrixShape &shape,
-                           uint32_t flags) {
-  MatrixLane &lane = meeting.get<MatrixLane>(number);
-  uint32_t bits = getElementBits(lane.layout);
-  auto getPlace = [&](uint32_t byte) {
-    BytePlace place = shape.getPlace(number, reg % shape.registers, byte);
-    place.row += reg / shape.registers * shape.rows;
-    return place;
-  };
+void MatrixAccess::checkRegister(uint32_t lane, uint32_t reg, uint32_t flags) {
+  uint32_t bits = getElementBits(what.layout);
   for (uint32_t byte = 0; byte < 4;) {
-    BytePlace first = getPlace(byte);
+    BytePlace first = getPlace(lane, reg, byte);
     uint32_t end = byte + 1;
     for (; end < 4; ++end) {
-      BytePlace next = getPlace(end);
+      BytePlace next = getPlace(lane, reg, end);
       if (next.row != first.row || next.column != first.column + end - byte)
         break;
     }
-    const char *row = meeting.get<MatrixLane>(first.row).row;
     uint32_t begin = first.column * bits / 8;
     uint32_t last = ((first.column + end - byte) * bits - 1) / 8;
-    auto offset = static_cast<uint32_t>(row + begin - block.cluster.shared);
+    auto offset =
+        static_cast<uint32_t>(rows[first.row] + begin - block.cluster.shared);
     SharedRange range{offset, last - begin + 1};
     Poison read =
-        block.sanitizer.access(*lane.thread, meeting.site, range, flags);
+        block.sanitizer.access(*threads[lane], what.site, range, flags);
     if (read.origin)
       notePoison(lane, reg, {byte, end}, range.bytes, read);
-    if ((flags & KVCacheAccessWrite) && *lane.origin)
+    if (!isLoad && registers.isPoisoned(numbers[reg]))
       block.sanitizer.poisonShared(
-          range, reinterpret_cast<const char *>(&lane.poison[reg]) + byte,
-          *lane.origin);
+          range,
+          reinterpret_cast<const char *>(
+              &registers.getPoison(numbers[reg])[lane]) +
+              byte,
+          getStoredOrigin(lane));
     byte = end;
   }
 }
 
-static void accessRows(Block &block, WarpMeeting &meeting, uint32_t count,
-                       const MatrixShape &shape, uint32_t flags) {
-  checkRows(block, meeting, count * shape.rows, flags);
-  if (!block.isSanitized())
-    return;
-  if (flags & KVCacheAccessRead)
-    meeting.forEach<MatrixLane>([&](uint32_t, MatrixLane &lane) {
-      std::fill_n(lane.poison, count * shape.registers, 0);
-      *lane.origin = 0;
-    });
-  for (uint32_t number = 0; number < kWarpSize; ++number)
-    for (uint32_t reg = 0; reg < count * shape.registers; ++reg)
-      accessRegister(block, meeting, number, reg, shape, flags);
+/// Of several poisoned registers, that of the last.
+uint32_t MatrixAccess::getStoredOrigin(uint32_t lane) const {
+  uint32_t origin = 0;
+  for (uint32_t reg = 0; reg < numRegisters(); ++reg)
+    if (registers.isPoisoned(numbers[reg]) &&
+        registers.getPoison(numbers[reg])[lane])
+      origin = registers.getOrigins(numbers[reg])[lane];
+  return origin;
 }
 
-/// Calls `function` with a lane, a register of it, a byte in that, the row that
-/// the byte is in and its place there.
-template <typename Function>
-static void forEachByte(WarpMeeting &meeting, uint32_t count,
-                        const MatrixShape &shape, Function function) {
-  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
-    for (uint32_t reg = 0; reg < count * shape.registers; ++reg)
-      for (uint32_t byte = 0; byte < 4; ++byte) {
-        BytePlace place = shape.getPlace(number, reg % shape.registers, byte);
-        uint32_t row = reg / shape.registers * shape.rows + place.row;
-        function(lane.registers[reg], byte, meeting.get<MatrixLane>(row).row,
-                 place.column);
-      }
-  });
-}
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
 
 /// Registers that are four bytes of a row, which is what most kernels want.
-static void loadRows(WarpMeeting &meeting, uint32_t count) {
-  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
-    for (uint32_t reg = 0; reg < count; ++reg) {
-      auto [row, column] = placeRows(number, 0, 0);
-      std::memcpy(&lane.registers[reg],
-                  meeting.get<MatrixLane>(reg * 8 + row).row + column,
-                  sizeof(uint32_t));
-    }
-  });
+void MatrixAccess::loadRows() {
+  for (uint32_t reg = 0; reg < what.count; ++reg) {
+    auto *to = reinterpret_cast<char *>(registers.get(numbers[reg]));
+    for (uint32_t row = 0; row < 8; ++row)
+      std::memcpy(to + row * kRowBytes, rows[reg * 8 + row], kRowBytes);
+  }
 }
 
 /// The same of transposed matrices: the halves of a register are in two rows.
-static void loadColumns(WarpMeeting &meeting, uint32_t count) {
-  meeting.forEach<MatrixLane>([&](uint32_t number, MatrixLane &lane) {
-    for (uint32_t reg = 0; reg < count; ++reg) {
-      uint16_t halves[2];
-      for (uint32_t half = 0; half < 2; ++half) {
-        auto [row, column] = placeB16Transposed(number, 0, 2 * half);
-        std::memcpy(&halves[half],
-                    meeting.get<MatrixLane>(reg * 8 + row).row + column,
-                    sizeof(uint16_t));
+void MatrixAccess::loadColumns() {
+  for (uint32_t reg = 0; reg < what.count; ++reg) {
+    uint16_t from[8][8], to[8][8];
+    for (uint32_t row = 0; row < 8; ++row)
+      std::memcpy(from[row], rows[reg * 8 + row], kRowBytes);
+    for (uint32_t row = 0; row < 8; ++row)
+      for (uint32_t column = 0; column < 8; ++column)
+        to[column][row] = from[row][column];
+    std::memcpy(registers.get(numbers[reg]), to, sizeof(to));
+  }
+}
+
+void MatrixAccess::loadBytes() {
+  for (uint32_t reg = 0; reg < numRegisters(); ++reg) {
+    MatrixRegisters::Words words = registers.get(numbers[reg]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      words[lane] = 0;
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        auto [row, column] = getPlace(lane, reg, byte);
+        uint32_t value = loadByte(rows[row], column, what.layout);
+        words[lane] |= value << byte * 8;
       }
-      lane.registers[reg] = halves[0] | uint32_t{halves[1]} << 16;
     }
-  });
+  }
 }
 
-static void loadMatrices(Block &block, WarpMeeting &meeting) {
-  const MatrixLane &first = meeting.get<MatrixLane>(0);
-  MatrixShape shape = getShape(first.layout, /*isStore=*/false);
-  uint32_t layout = first.layout;
-  accessRows(block, meeting, first.count, shape,
-             KVCacheAccessRead | KVCacheAccessPoisons);
-  if (layout == KVCacheMatrixB16)
-    return loadRows(meeting, first.count);
-  if (layout == KVCacheMatrixB16Transposed)
-    return loadColumns(meeting, first.count);
-  forEachByte(
-      meeting, first.count, shape,
-      [layout](uint32_t &reg, uint32_t byte, const char *row, uint32_t column) {
-        reg = (byte ? reg : 0) | uint32_t{loadByte(row, column, layout)}
-                                     << byte * 8;
-      });
+void MatrixAccess::load() {
+  check(KVCacheAccessRead | KVCacheAccessPoisons);
+  if (what.layout == KVCacheMatrixB16)
+    loadRows();
+  else if (what.layout == KVCacheMatrixB16Transposed)
+    loadColumns();
+  else
+    loadBytes();
 }
 
-static void storeMatrices(Block &block, WarpMeeting &meeting) {
-  const MatrixLane &first = meeting.get<MatrixLane>(0);
-  MatrixShape shape = getShape(first.layout, /*isStore=*/true);
-  accessRows(block, meeting, first.count, shape, KVCacheAccessWrite);
-  forEachByte(meeting, first.count, shape,
-              [](uint32_t &reg, uint32_t byte, char *row, uint32_t column) {
-                row[column] = reg >> byte * 8;
-              });
+void MatrixAccess::store() {
+  check(KVCacheAccessWrite);
+  for (uint32_t reg = 0; reg < numRegisters(); ++reg)
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        auto [row, column] = getPlace(lane, reg, byte);
+        rows[row][column] = registers.get(numbers[reg])[lane] >> byte * 8;
+      }
 }
 
-void kvcacheEmulatorLoadMatrix(KVCacheThread *self, const KVCacheSite *site,
-                               const void *row, uint32_t count, uint32_t layout,
-                               KVCacheMatrixRegisters *registers) {
-  Thread &thread = Thread::get(self);
-  MatrixLane lane;
-  lane.row = static_cast<char *>(const_cast<void *>(row));
-  lane.count = count;
-  lane.layout = layout;
-  lane.registers = registers->d;
-  lane.poison = registers->poisonD;
-  lane.origin = &registers->origin;
-  thread.block->warps.meet(thread, site, kAllLanes, loadMatrices, lane,
-                           WarpRule::AllLanes);
+void emulator::loadMatrices(MatrixWarp &warp,
+                            const KVCacheMatrixInstruction &load) {
+  MatrixAccess(warp, load).load();
 }
 
-void kvcacheEmulatorStoreMatrix(KVCacheThread *self, const KVCacheSite *site,
-                                void *row, uint32_t count, uint32_t layout,
-                                KVCacheMatrixRegisters *registers) {
-  Thread &thread = Thread::get(self);
-  MatrixLane lane;
-  lane.row = static_cast<char *>(row);
-  lane.count = count;
-  lane.layout = layout;
-  lane.registers = registers->a;
-  lane.poison = registers->poisonA;
-  lane.origin = &registers->origin;
-  thread.block->warps.meet(thread, site, kAllLanes, storeMatrices, lane,
-                           WarpRule::AllLanes);
+void emulator::storeMatrices(MatrixWarp &warp,
+                             const KVCacheMatrixInstruction &store) {
+  MatrixAccess(warp, store).store();
 }

@@ -7,16 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Formats.h"
-#include "Grid.h"
-#include "WarpMeeting.h"
-#include "kvcache/Emulator/Matrices.h"
+#include "MatrixRegisters.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <limits>
 
+using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
 
 //===----------------------------------------------------------------------===//
@@ -33,10 +31,9 @@ static double fromF32(uint32_t bits) { return floatFromBits(bits); }
 /// not looked at.
 static double fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
 
-static int64_t fromS8(uint32_t bits) { return static_cast<int8_t>(bits); }
-static int64_t fromUnsigned(uint32_t bits) { return bits; }
-static int64_t fromS32(uint32_t bits) { return static_cast<int32_t>(bits); }
-static int64_t fromS4(uint32_t bits) {
+static int32_t fromS8(uint32_t bits) { return static_cast<int8_t>(bits); }
+static int32_t fromUnsigned(uint32_t bits) { return bits; }
+static int32_t fromS4(uint32_t bits) {
   return static_cast<int32_t>(bits << 28) >> 28;
 }
 
@@ -49,22 +46,24 @@ static uint32_t encodeF32(double value) {
                            : bitsOfFloat(static_cast<float>(value));
 }
 
-static uint32_t encodeWrapped(int64_t value) { return value; }
-
-static uint32_t encodeSaturated(int64_t value) {
+static uint32_t encodeS32(int64_t value, bool isSaturated) {
   using Limits = std::numeric_limits<int32_t>;
-  return std::clamp<int64_t>(value, Limits::min(), Limits::max());
+  return isSaturated ? std::clamp<int64_t>(value, Limits::min(), Limits::max())
+                     : value;
 }
 
 namespace {
-/// The elements of a register, of so many bits, as numbers.
+/// The elements of a register, of so many bits, as numbers: those of a lane
+/// follow one another, and lanes do.
 template <uint32_t bits, auto decode> struct Unpack {
   static constexpr uint32_t size = 32 / bits;
 
   template <typename Number>
-  void operator()(uint32_t reg, Number *numbers) const {
-    for (uint32_t i = 0; i < size; ++i)
-      numbers[i] = decode(reg >> i * bits & (~0u >> (32 - bits)));
+  void operator()(const uint32_t *words, Number *numbers) const {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      for (uint32_t i = 0; i < size; ++i)
+        numbers[lane * size + i] =
+            decode(words[lane] >> i * bits & (~0u >> (32 - bits)));
   }
 };
 
@@ -72,11 +71,13 @@ template <uint32_t bits, auto decode> struct Unpack {
 template <uint32_t bits, auto encode> struct Pack {
   static constexpr uint32_t size = 32 / bits;
 
-  template <typename Number> uint32_t operator()(const Number *numbers) const {
-    uint32_t reg = 0;
-    for (uint32_t i = 0; i < size; ++i)
-      reg |= encode(numbers[i]) << i * bits;
-    return reg;
+  template <typename Number>
+  void operator()(const Number *numbers, uint32_t *words) const {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      words[lane] = 0;
+      for (uint32_t i = 0; i < size; ++i)
+        words[lane] |= encode(numbers[lane * size + i]) << i * bits;
+    }
   }
 };
 } // namespace
@@ -93,10 +94,8 @@ static void withFloats(uint32_t element, Visitor visit) {
     return visit(Unpack<32, fromTF32>());
   case KVCacheElementE4M3:
     return visit(Unpack<8, fromE4M3>());
-  case KVCacheElementE5M2:
-    return visit(Unpack<8, fromE5M2>());
   default:
-    return visit(Unpack<32, fromF32>());
+    return visit(Unpack<8, fromE5M2>());
   }
 }
 
@@ -109,134 +108,180 @@ static void withIntegers(uint32_t element, Visitor visit) {
     return visit(Unpack<8, fromUnsigned>());
   case KVCacheElementS4:
     return visit(Unpack<4, fromS4>());
-  case KVCacheElementU4:
-    return visit(Unpack<4, fromUnsigned>());
   default:
-    return visit(Unpack<32, fromS32>());
+    return visit(Unpack<4, fromUnsigned>());
   }
 }
 
 //===----------------------------------------------------------------------===//
-// mma.sync
+// Products
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct MmaLane : WarpLane {
-  const KVCacheMma *form = nullptr;
-  KVCacheMatrixRegisters *registers = nullptr;
-};
-
 /// The largest matrices, m by k and k by n; n is always the same.
-constexpr uint32_t kMaxM = 16, kN = 8, kMaxK = 64;
+static constexpr uint32_t kMaxM = 16, kN = 8, kMaxK = 64;
 
+// Compiled for several processors, one of which is chosen when the library is
+// loaded.
+#if defined(__x86_64__) && defined(__ELF__) &&                                 \
+    !defined(__SANITIZE_ADDRESS__) &&                                          \
+    !(defined(__has_feature) && __has_feature(address_sanitizer))
+#define KVCACHE_FOR_EACH_PROCESSOR                                             \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define KVCACHE_FOR_EACH_PROCESSOR
+#endif
+
+/// Adds the products of `m` rows to sums, in the order of k. Products are
+/// exact, so that an fma is the same.
+template <typename Number>
+[[gnu::always_inline]] static inline void
+addProducts(const Number (*a)[kMaxK], const Number (*b)[kN], Number (*sums)[kN],
+            uint32_t m, uint32_t k) {
+  // As many as processors have registers for.
+  constexpr uint32_t step = 4;
+  using Row [[gnu::vector_size(kN * sizeof(Number))]] = Number;
+  for (uint32_t first = 0; first < m; first += step) {
+    Row rows[step], factors;
+    std::memcpy(rows, sums[first], sizeof(rows));
+    for (uint32_t i = 0; i < k; ++i) {
+      std::memcpy(&factors, b[i], sizeof(Row));
+      for (uint32_t row = 0; row < step; ++row)
+        rows[row] += a[first + row][i] * factors;
+    }
+    std::memcpy(sums[first], rows, sizeof(rows));
+  }
+}
+
+KVCACHE_FOR_EACH_PROCESSOR
+static void addFloats(const double (*a)[kMaxK], const double (*b)[kN],
+                      double (*sums)[kN], uint32_t m, uint32_t k) {
+  addProducts(a, b, sums, m, k);
+}
+
+KVCACHE_FOR_EACH_PROCESSOR
+static void addIntegers(const int32_t (*a)[kMaxK], const int32_t (*b)[kN],
+                        int32_t (*sums)[kN], uint32_t m, uint32_t k) {
+  addProducts(a, b, sums, m, k);
+}
+
+namespace {
 /// An mma of a warp, in numbers whose products are exact, and whose sums are
-/// rounded much less than results.
+/// rounded much less than results, or not at all.
 ///
 /// PTX ISA, "Matrix Fragments for mma" of all shapes but m8n8k4: four lanes
 /// share a row of A, and each has one register of it; registers go down by 8
-/// rows, then on by what four registers hold.
+/// rows, then on by what four registers hold. So a register of the warp is 8
+/// rows that follow one another.
 template <typename Number> class Multiplication {
 public:
-  Multiplication(WarpMeeting &meeting, const KVCacheMma &form)
-      : meeting(meeting), form(form) {}
+  Multiplication(const MatrixRegisters &registers,
+                 const KVCacheMatrixInstruction &what)
+      : registers(registers), what(what), m(what.mma->m), k(what.mma->k) {}
 
   template <typename Unpack> void loadA(Unpack unpack) {
-    constexpr uint32_t size = Unpack::size;
-    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-      const uint32_t *next = lane.registers->a;
-      for (uint32_t k = number % 4 * size; k < form.k; k += 4 * size)
-        for (uint32_t row = number / 4; row < form.m; row += 8)
-          unpack(*next++, &a[row][k]);
-    });
+    constexpr uint32_t width = 4 * Unpack::size;
+    const uint32_t *next = what.a;
+    for (uint32_t column = 0; column < k; column += width)
+      for (uint32_t row = 0; row < m; row += kRows) {
+        Number part[kRows][width];
+        unpack(registers.get(*next++), &part[0][0]);
+        for (uint32_t i = 0; i < kRows; ++i)
+          std::copy_n(part[i], width, &a[row + i][column]);
+      }
   }
 
   /// As of A, transposed.
   template <typename Unpack> void loadB(Unpack unpack) {
-    constexpr uint32_t size = Unpack::size;
-    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-      const uint32_t *next = lane.registers->b;
-      for (uint32_t k = number % 4 * size; k < form.k; k += 4 * size) {
-        Number numbers[size];
-        unpack(*next++, numbers);
-        for (uint32_t i = 0; i < size; ++i)
-          b[k + i][number / 4] = numbers[i];
-      }
-    });
-  }
-
-  template <typename Unpack> void loadC(Unpack unpack) {
-    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-      const uint32_t *next = lane.registers->c;
-      forEachSum<Unpack::size>(number,
-                               [&](Number *sums) { unpack(*next++, sums); });
-    });
-  }
-
-  /// Products are added in the order of k.
-  void multiply() {
-    // One row of the sums.
-    using Row [[gnu::vector_size(kN * sizeof(Number))]] = Number;
-    for (uint32_t m = 0; m < form.m; ++m) {
-      Row sum, factors;
-      std::memcpy(&sum, sums[m], sizeof(Row));
-      for (uint32_t k = 0; k < form.k; ++k) {
-        std::memcpy(&factors, b[k], sizeof(Row));
-        sum += a[m][k] * factors;
-      }
-      std::memcpy(sums[m], &sum, sizeof(Row));
+    constexpr uint32_t width = 4 * Unpack::size;
+    const uint32_t *next = what.b;
+    for (uint32_t row = 0; row < k; row += width) {
+      Number part[kN][width];
+      unpack(registers.get(*next++), &part[0][0]);
+      for (uint32_t i = 0; i < width; ++i)
+        for (uint32_t column = 0; column < kN; ++column)
+          b[row + i][column] = part[column][i];
     }
   }
 
-  template <typename Pack> void storeD(Pack pack) {
-    meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-      uint32_t *next = lane.registers->d;
-      forEachSum<Pack::size>(number,
-                             [&](const Number *sums) { *next++ = pack(sums); });
+  /// Calls `visit` with the elements of each register of C or D, which is every
+  /// second column of 8 rows if they have 32 bits.
+  template <uint32_t size, typename Visitor>
+  void forEachSum(const uint32_t *numbers, Visitor visit) {
+    for (uint32_t row = 0; row < m; row += kRows)
+      for (uint32_t column = 0; column < 2; column += size)
+        visit(registers.get(*numbers++), &sums[row][column]);
+  }
+
+  template <typename Unpack> void loadC(Unpack unpack) {
+    constexpr uint32_t size = Unpack::size, step = 2 / size;
+    forEachSum<size>(what.c, [&](const uint32_t *words, Number *place) {
+      Number part[kWarpSize * size];
+      unpack(words, part);
+      for (uint32_t i = 0; i < kWarpSize * size; ++i)
+        place[i * step] = part[i];
     });
   }
 
-private:
-  /// Calls `visit` with the elements in each register of C or D: a lane has two
-  /// that are next to one another, of every eighth row.
-  template <uint32_t size, typename Visitor>
-  void forEachSum(uint32_t lane, Visitor visit) {
-    for (uint32_t row = lane / 4; row < form.m; row += 8)
-      for (uint32_t i = 0; i < 2; i += size)
-        visit(&sums[row][lane % 4 * 2 + i]);
+  template <typename Pack> void storeD(Pack pack) {
+    constexpr uint32_t size = Pack::size, step = 2 / size;
+    forEachSum<size>(what.d, [&](uint32_t *words, const Number *place) {
+      Number part[kWarpSize * size];
+      for (uint32_t i = 0; i < kWarpSize * size; ++i)
+        part[i] = place[i * step];
+      pack(part, words);
+    });
   }
 
-  WarpMeeting &meeting;
-  const KVCacheMma &form;
-  Number a[kMaxM][kMaxK], b[kMaxK][kN], sums[kMaxM][kN];
+  static constexpr uint32_t kRows = 8;
+
+  const MatrixRegisters &registers;
+  const KVCacheMatrixInstruction &what;
+  const uint32_t m, k;
+  alignas(64) Number a[kMaxM][kMaxK];
+  alignas(64) Number b[kMaxK][kN];
+  alignas(64) Number sums[kMaxM][kN];
 };
 } // namespace
 
-static void multiplyIntegers(WarpMeeting &meeting, const KVCacheMma &form) {
-  Multiplication<int64_t> all(meeting, form);
-  withIntegers(form.a, [&](auto unpack) { all.loadA(unpack); });
-  withIntegers(form.b, [&](auto unpack) { all.loadB(unpack); });
-  all.loadC(Unpack<32, fromS32>());
-  all.multiply();
-  if (form.isSaturated)
-    all.storeD(Pack<32, encodeSaturated>());
-  else
-    all.storeD(Pack<32, encodeWrapped>());
+/// Sums of products fit in 32 bits; that of C may not.
+static void multiplyIntegers(const MatrixRegisters &registers,
+                             const KVCacheMatrixInstruction &what) {
+  const KVCacheMma &mma = *what.mma;
+  Multiplication<int32_t> all(registers, what);
+  withIntegers(mma.a, [&](auto unpack) { all.loadA(unpack); });
+  withIntegers(mma.b, [&](auto unpack) { all.loadB(unpack); });
+  std::fill_n(&all.sums[0][0], mma.m * kN, 0);
+  addIntegers(all.a, all.b, all.sums, mma.m, mma.k);
+  const uint32_t *c = what.c;
+  all.forEachSum<1>(what.d, [&](uint32_t *words, const int32_t *place) {
+    const uint32_t *terms = registers.get(*c++);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      words[lane] = encodeS32(int64_t{place[lane * 2]} +
+                                  static_cast<int32_t>(terms[lane]),
+                              mma.isSaturated);
+  });
 }
 
-static void multiplyFloats(WarpMeeting &meeting, const KVCacheMma &form) {
-  Multiplication<double> all(meeting, form);
-  withFloats(form.a, [&](auto unpack) { all.loadA(unpack); });
-  withFloats(form.b, [&](auto unpack) { all.loadB(unpack); });
-  if (form.c == KVCacheElementF16)
+static void multiplyFloats(const MatrixRegisters &registers,
+                           const KVCacheMatrixInstruction &what) {
+  const KVCacheMma &mma = *what.mma;
+  Multiplication<double> all(registers, what);
+  withFloats(mma.a, [&](auto unpack) { all.loadA(unpack); });
+  withFloats(mma.b, [&](auto unpack) { all.loadB(unpack); });
+  if (mma.c == KVCacheElementF16)
     all.loadC(Unpack<16, fromF16>());
   else
     all.loadC(Unpack<32, fromF32>());
-  all.multiply();
-  if (form.d == KVCacheElementF16)
+  addFloats(all.a, all.b, all.sums, mma.m, mma.k);
+  if (mma.d == KVCacheElementF16)
     all.storeD(Pack<16, encodeF16>());
   else
     all.storeD(Pack<32, encodeF32>());
 }
+
+//===----------------------------------------------------------------------===//
+// Poison
+//===----------------------------------------------------------------------===//
 
 /// The bits of a register that an element of C or D has, of two at most.
 static uint32_t getHalf(uint32_t element, uint32_t index) {
@@ -244,60 +289,119 @@ static uint32_t getHalf(uint32_t element, uint32_t index) {
   return element == KVCacheElementF16 ? half << index % 2 * 16 : ~0u;
 }
 
-/// An element of D is poisoned with the one of C, and with any of its row of A
-/// or of its column of B: a factor of 0 doesn't help where the other may be a
-/// NaN.
-static void poisonProducts(WarpMeeting &meeting, const KVCacheMma &form) {
-  uint32_t rows = 0, columns = 0, origin = 0;
-  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-    const KVCacheMatrixRegisters &registers = *lane.registers;
-    if (!registers.origin)
-      return;
-    origin = registers.origin;
-    uint32_t step = form.m / 8;
-    for (uint32_t reg = 0; reg < 4; ++reg)
-      if (registers.poisonA[reg])
-        rows |= 1u << (number / 4 + reg % step * 8);
-    if (registers.poisonB[0] || registers.poisonB[1])
-      columns |= 1u << number / 4;
-  });
-  meeting.forEach<MmaLane>([&](uint32_t number, MmaLane &lane) {
-    KVCacheMatrixRegisters &registers = *lane.registers;
-    bool hasOwn = registers.origin != 0, isAny = false;
-    std::fill(std::begin(registers.poisonD), std::end(registers.poisonD), 0);
-    for (uint32_t i = 0; i < form.m / 4; ++i) {
-      uint32_t perC = form.c == KVCacheElementF16 ? 2 : 1;
-      uint32_t perD = form.d == KVCacheElementF16 ? 2 : 1;
-      bool isPoisoned =
-          rows >> (number / 4 + i / 2 * 8) & 1 ||
-          columns >> (number % 4 * 2 + i % 2) & 1 ||
-          (hasOwn && registers.poisonC[i / perC] & getHalf(form.c, i));
-      if (isPoisoned)
-        registers.poisonD[i / perD] |= getHalf(form.d, i);
-      isAny |= isPoisoned;
+namespace {
+/// The poison of an mma. An element of D is poisoned with the one of C, and
+/// with any of its row of A or of its column of B: a factor of 0 doesn't help
+/// where the other may be a NaN.
+class PoisonedProducts {
+public:
+  PoisonedProducts(MatrixRegisters &registers,
+                   const KVCacheMatrixInstruction &what)
+      : registers(registers), what(what), mma(*what.mma),
+        numA(mma.m / 8 * countRegisters(mma.a)), numB(countRegisters(mma.a)),
+        numC(countSums(mma.c)), numD(countSums(mma.d)) {}
+
+  void define() {
+    bool any =
+        collect(what.a, numA) | collect(what.b, numB) | collect(what.c, numC);
+    for (uint32_t i = 0; i < numD; ++i)
+      registers.define(what.d[i], any);
+    if (any)
+      spread();
+  }
+
+private:
+  /// The registers of a row of A, and of a column of B.
+  uint32_t countRegisters(uint32_t element) const {
+    return mma.k * getBits(element) / 128;
+  }
+  uint32_t countSums(uint32_t element) const {
+    return mma.m / 4 / (element == KVCacheElementF16 ? 2 : 1);
+  }
+  static uint32_t getBits(uint32_t element) {
+    switch (element) {
+    case KVCacheElementF16:
+    case KVCacheElementBF16:
+      return 16;
+    case KVCacheElementTF32:
+      return 32;
+    case KVCacheElementS4:
+    case KVCacheElementU4:
+      return 4;
+    default:
+      return 8;
     }
-    if (!hasOwn)
-      registers.origin = isAny ? origin : 0;
-  });
-}
+  }
 
-static void multiplyAll(Block &block, WarpMeeting &meeting) {
-  const KVCacheMma &form = *meeting.get<MmaLane>(0).form;
-  if (block.isSanitized())
-    poisonProducts(meeting, form);
-  if (form.d == KVCacheElementS32)
-    multiplyIntegers(meeting, form);
+  /// Whether any of the registers is poisoned. Of several of a lane, the origin
+  /// is that of the last.
+  bool collect(const uint32_t *numbers, uint32_t count) {
+    bool any = false;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!registers.isPoisoned(numbers[i]))
+        continue;
+      any = true;
+      const uint32_t *poison = registers.getPoison(numbers[i]);
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+        if (poison[lane])
+          origins[lane] = registers.getOrigins(numbers[i])[lane];
+    }
+    return any;
+  }
+
+  bool isPoisoned(uint32_t number, uint32_t lane) const {
+    return registers.isPoisoned(number) && registers.getPoison(number)[lane];
+  }
+
+  void spread() {
+    uint32_t rows = 0, columns = 0, origin = 0;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      origin = origins[lane] ? origins[lane] : origin;
+      for (uint32_t i = 0; i < numA; ++i)
+        if (isPoisoned(what.a[i], lane))
+          rows |= 1u << (lane / 4 + i % (mma.m / 8) * 8);
+      for (uint32_t i = 0; i < numB; ++i)
+        if (isPoisoned(what.b[i], lane))
+          columns |= 1u << lane / 4;
+    }
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      definePoison(lane, rows, columns, origin);
+  }
+
+  /// What a lane has of D. Its own origin comes before that of others.
+  void definePoison(uint32_t lane, uint32_t rows, uint32_t columns,
+                    uint32_t origin) {
+    for (uint32_t i = 0; i < numD; ++i) {
+      registers.getPoison(what.d[i])[lane] = 0;
+      registers.getOrigins(what.d[i])[lane] =
+          origins[lane] ? origins[lane] : origin;
+    }
+    uint32_t elements = mma.m / 4, perC = elements / numC,
+             perD = elements / numD;
+    for (uint32_t i = 0; i < elements; ++i) {
+      uint32_t c = what.c[i / perC];
+      if (rows >> (lane / 4 + i / 2 * 8) & 1 ||
+          columns >> (lane % 4 * 2 + i % 2) & 1 ||
+          (isPoisoned(c, lane) &&
+           registers.getPoison(c)[lane] & getHalf(mma.c, i)))
+        registers.getPoison(what.d[i / perD])[lane] |= getHalf(mma.d, i);
+    }
+  }
+
+  MatrixRegisters &registers;
+  const KVCacheMatrixInstruction &what;
+  const KVCacheMma &mma;
+  const uint32_t numA, numB, numC, numD;
+  uint32_t origins[kWarpSize] = {};
+};
+} // namespace
+
+void emulator::multiplyMatrices(MatrixWarp &warp,
+                                const KVCacheMatrixInstruction &what) {
+  if (warp.block.isSanitized())
+    PoisonedProducts(warp.registers, what).define();
+  if (what.mma->d == KVCacheElementS32)
+    multiplyIntegers(warp.registers, what);
   else
-    multiplyFloats(meeting, form);
-}
-
-void kvcacheEmulatorMma(KVCacheThread *self, const KVCacheSite *site,
-                        const KVCacheMma *form,
-                        KVCacheMatrixRegisters *registers) {
-  Thread &thread = Thread::get(self);
-  MmaLane lane;
-  lane.form = form;
-  lane.registers = registers;
-  thread.block->warps.meet(thread, site, kAllLanes, multiplyAll, lane,
-                           WarpRule::AllLanes);
+    multiplyFloats(warp.registers, what);
 }

@@ -9,9 +9,11 @@
 #include "kvcache/Emulator/Warps.h"
 #include "Grid.h"
 #include "WarpMeeting.h"
+#include "kvcache/Emulator/Matrices.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 using namespace mlir::kvcache::emulator;
 
@@ -47,16 +49,35 @@ Warps::~Warps() = default;
 
 void Warps::begin() {
   liveWarps = (block.size() + kWarpSize - 1) / kWarpSize;
-  warps.resize(liveWarps);
+  if (warps.size() < liveWarps)
+    warps.resize(liveWarps);
   for (uint32_t i = 0; i < liveWarps; ++i) {
     warps[i].live = getLanes(i);
     warps[i].open.clear();
+    reserveRegisters(i);
   }
   unused.clear();
   for (const std::unique_ptr<WarpMeeting> &meeting : meetings) {
     meeting->waiters.clear();
     unused.push_back(meeting.get());
   }
+}
+
+void Warps::reserveRegisters(uint32_t number) {
+  constexpr size_t alignment = KVCacheRegisterBytes;
+  Warp &warp = warps[number];
+  size_t bytes = block.getGrid().module->numRegisters * KVCacheRegisterBytes;
+  if (bytes > warp.registerBytes) {
+    warp.registers.reset(
+        static_cast<char *>(std::aligned_alloc(alignment, bytes)));
+    warp.registerBytes = warp.registers ? bytes : 0;
+    if (!warp.registers)
+      throw std::bad_alloc();
+  }
+  uint32_t first = number * kWarpSize;
+  uint32_t end = std::min(first + kWarpSize, block.size());
+  for (uint32_t index = first; index < end; ++index)
+    block.getThread(index).registers = warp.registers.get();
 }
 
 uint32_t Warps::getLanes(uint32_t warp) const {

@@ -12,6 +12,7 @@
 #include "kvcache/Emulator/ABI.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ public:
   /// The warps in which any lane has not ended.
   uint32_t numLive() const { return liveWarps; }
 
+  /// For an instruction that a warp executes.
+  std::vector<char> &getScratch() { return scratch; }
+
   /// Waits until all lanes of `mask` have come that have not ended; the last
   /// one runs `work`. `lane` has to be one of WarpLane's heirs that `work`
   /// knows.
@@ -72,8 +76,14 @@ public:
   static std::string describeMask(uint32_t mask);
 
 private:
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
   struct Warp {
     uint32_t live = 0;
+    /// `KVCacheThread::registers`.
+    std::unique_ptr<char, Free> registers;
+    size_t registerBytes = 0;
     /// Those that not all lanes have come to.
     std::vector<WarpMeeting *> open;
   };
@@ -87,8 +97,11 @@ private:
   [[noreturn]] void failToMeet(const Thread &thread, const KVCacheSite *site,
                                uint32_t mask, const WarpMeeting &other) const;
 
+  void reserveRegisters(uint32_t number);
+
   Block &block;
   std::vector<Warp> warps;
+  std::vector<char> scratch;
   uint32_t liveWarps = 0;
   /// All, and those that are not open.
   std::vector<std::unique_ptr<WarpMeeting>> meetings;
