@@ -69,14 +69,11 @@ Block &Block::getOwner(const Thread &thread, const KVCacheSite *site,
 Block::Block(Cluster &cluster, uint32_t rank)
     : cluster(cluster), rank(rank), sanitizer(cluster.sanitizer) {}
 
-void Block::beginThread(uint32_t number) {
+void Block::beginThread(Thread &thread, uint32_t number,
+                        const uint32_t (&tid)[3]) {
   const Grid &grid = getGrid();
-  Thread &thread = getThread(number);
-  const uint32_t (&sides)[3] = grid.threads;
-  uint32_t row = number / sides[0];
-  const uint32_t tid[3] = {number % sides[0], row % sides[1], row / sides[1]};
   std::copy_n(tid, 3, thread.tid);
-  std::copy_n(sides, 3, thread.ntid);
+  std::copy_n(grid.threads, 3, thread.ntid);
   std::copy_n(ctaid, 3, thread.ctaid);
   std::copy_n(grid.blocks, 3, thread.nctaid);
   thread.lane = number % kWarpSize;
@@ -103,29 +100,33 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
   numThreads = live = grid.numThreads();
   hasStartedDependents = false;
   shared = cluster.shared + rank * size_t{Cluster::kSpanBytes};
+  place = {};
   for (int side = 0; side < 3; ++side) {
-    place.ctaid[side] = ctaid[side] % grid.cluster[side];
-    place.nctaid[side] = grid.cluster[side];
-    place.clusterid[side] = ctaid[side] / grid.cluster[side];
-    place.nclusterid[side] = grid.blocks[side] / grid.cluster[side];
+    uint32_t blocks = place.nctaid[side] = grid.cluster[side];
+    place.clusterid[side] = ctaid[side];
+    place.nclusterid[side] = grid.blocks[side];
+    // Divisions are slow, and there is nothing to divide without clusters.
+    if (blocks == 1)
+      continue;
+    place.ctaid[side] = ctaid[side] % blocks;
+    place.clusterid[side] /= blocks;
+    place.nclusterid[side] /= blocks;
   }
   place.rank = rank;
   place.numBlocks = cluster.numBlocks();
   place.shared = cluster.shared;
-  for (uint32_t number = 0; number < live; ++number)
-    beginThread(number);
+  // Launches of many short threads take much of their time here.
+  auto thread = cluster.threads.begin() + rank * numThreads;
+  uint32_t tid[3] = {};
+  for (uint32_t number = 0; number < numThreads; ++number) {
+    beginThread(*thread++, number, tid);
+    for (int side = 0; side < 3 && ++tid[side] == grid.threads[side]; ++side)
+      tid[side] = 0;
+  }
   meter.begin(grid.module->isMetered, *this);
   barriers.begin();
   mbarriers.begin();
   warps.begin();
-}
-
-void Block::noteExit(Thread &thread) {
-  --live;
-  warps.noteExit(thread);
-  barriers.noteExit(thread);
-  if (live == 0)
-    end();
 }
 
 void Block::end() {

@@ -32,7 +32,13 @@ public:
   void begin(const uint32_t (&ctaid)[3]);
   /// A thread has ended. What must not be left over behind the last one, is an
   /// error.
-  void noteExit(Thread &thread);
+  void noteExit(Thread &thread) {
+    --live;
+    warps.noteExit(thread);
+    barriers.noteExit(thread);
+    if (live == 0)
+      end();
+  }
 
   Cluster &cluster;
   /// In the cluster.
@@ -126,7 +132,7 @@ public:
                               const std::string &message);
 
 private:
-  void beginThread(uint32_t number);
+  void beginThread(Thread &thread, uint32_t number, const uint32_t (&tid)[3]);
   void end();
   [[noreturn]] void failAlignment(const Thread &thread, const KVCacheSite *site,
                                   const void *pointer,

@@ -15,6 +15,9 @@ using namespace mlir::kvcache::emulator;
 void ClusterBarrier::begin() {
   phase = 0;
   numArrived = 0;
+  // Most launches never come to it.
+  if (arrivals.empty())
+    return;
   waiters.clear();
   arrivals.clear();
   gathered.clear();
@@ -61,9 +64,7 @@ void ClusterBarrier::wait(Thread &thread, const KVCacheSite *site) {
   cluster.peers.acquire(thread, completedPlaces);
 }
 
-void ClusterBarrier::noteExit(const Thread &thread) {
-  if (arrivals.empty())
-    return;
+void ClusterBarrier::forget(const Thread &thread) {
   const Arrival &arrival = arrivals[thread.index];
   if (arrival.site && arrival.phase == phase)
     --numArrived;

@@ -32,9 +32,13 @@ public:
   void arrive(Thread &thread, const KVCacheSite *site, bool isRelaxed);
   void wait(Thread &thread, const KVCacheSite *site);
   /// A thread has ended: nobody waits for it any more.
-  void noteExit(const Thread &thread);
+  void noteExit(const Thread &thread) {
+    if (!arrivals.empty())
+      forget(thread);
+  }
 
 private:
+  void forget(const Thread &thread);
   void update();
 
   Cluster &cluster;

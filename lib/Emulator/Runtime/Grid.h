@@ -67,12 +67,21 @@ struct Grid {
   /// both counted from x to z.
   void getPlace(uint64_t number, uint32_t rank, uint32_t (&ctaid)[3]) const {
     for (int side = 0; side < 3; ++side) {
-      uint32_t numClusters = blocks[side] / cluster[side];
-      ctaid[side] = number % numClusters * cluster[side] + rank % cluster[side];
-      number /= numClusters;
-      rank /= cluster[side];
+      // Divisions are slow, and most sides are 1.
+      uint32_t ofCluster = cluster[side], numClusters = blocks[side];
+      ctaid[side] = 0;
+      if (ofCluster > 1) {
+        numClusters /= ofCluster;
+        ctaid[side] = rank % ofCluster;
+        rank /= ofCluster;
+      }
+      if (numClusters > 1) {
+        ctaid[side] += number % numClusters * ofCluster;
+        number /= numClusters;
+      }
     }
   }
+
   /// "block (0, 2, 0)"; "cluster (0, 1, 0)" if clusters have several blocks.
   std::string describeCluster(uint64_t number) const;
 };
