@@ -143,7 +143,9 @@ VARIANTS = [
     Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
     Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=SPLIT),
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512, "tile_rows": 0}),
-    Variant("sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
+    Variant(
+        "sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, "tile_rows": 0, **SPLIT}
+    ),
 ]
 TILED = [
     Variant("32 over 8 heads of 128, bf16"),
@@ -159,6 +161,8 @@ TILED = [
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("the same, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512}),
+    Variant("sparse latent rows", **LATENT, options={"value_dim": 512, "rows": True}),
+    Variant("the same, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
 TILED_TITLES = ("on tensor cores", *TITLES[2:7], *TITLES[8:])
 
@@ -273,7 +277,7 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     threads = kernel.block_size[0]
     shared = found.static_shared + found.dynamic_shared
     blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
-    if found.code.bulk_copies:
+    if found.code.bulk_copies or "global to shared" in found.code.accesses:
         rows = threads // 32 * 16  # of a warp, or of two that share the sums of large values
         if variant.options.get("value_dim", 0) > 256:
             rows //= 2

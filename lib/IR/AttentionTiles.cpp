@@ -9,6 +9,9 @@
 #include "kvcache/IR/AttentionOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -20,6 +23,9 @@ constexpr int64_t kMostLatent = 640, kMostOfLatent = 512;
 /// Query rows of a block, unless 'tile_rows' says another number. Those of
 /// latent rows leave room for them in shared memory.
 constexpr int64_t kTileRows = 64, kLatentTileRows = 32;
+/// With sparse rows: the fewest, those of a warp, and query heads of a group
+/// below which warps read sparse rows of a cache of values once or twice.
+constexpr int64_t kLeastRows = 16, kLeastGroup = 8;
 
 static FloatType getSixteenBits(Type element) {
   return isa<Float16Type, BFloat16Type>(element) ? cast<FloatType>(element)
@@ -38,8 +44,6 @@ FloatType AttentionOp::getTileElement(Value cache) {
 }
 
 std::string AttentionOp::getTileObstacle() {
-  if (getRows())
-    return "'rows'";
   bool isLatent = !getValueCache();
   if (isLatent && getTileRows().value_or(0) > kLatentTileRows)
     return "a latent cache, or at most 32";
@@ -68,7 +72,14 @@ int64_t AttentionOp::chooseTileRows() {
     return *given;
   if (!getTileObstacle().empty())
     return 0;
-  if (!getValueCache())
-    return kLatentTileRows;
-  return getWorkspace() ? 0 : kTileRows;
+  int64_t most = getValueCache() ? kTileRows : kLatentTileRows;
+  if (!getRows())
+    return getValueCache() && getWorkspace() ? 0 : most;
+  // A block has one token: rows beyond its heads would be wasted.
+  auto heads = cast<CacheTypeInterface>(getKeyCache().getType()).getNumHeads();
+  int64_t group = cast<ShapedType>(getQ().getType()).getDimSize(1) / heads;
+  if (getValueCache() && group < kLeastGroup)
+    return 0;
+  return std::min<int64_t>(most,
+                           llvm::PowerOf2Ceil(std::max(group, kLeastRows)));
 }

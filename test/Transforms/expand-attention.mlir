@@ -126,10 +126,25 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // CHECK-NOT:     kvcache.cache_length
 // CHECK:         kvcache.load %arg1[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] page %{{.*}} : {{.*}} -> vector<16xf32>
 // CHECK-NOT:     kvcache.load
+// On tensor cores, a tile is gathered by ids that threads have stored; those of the next tile are loaded meanwhile.
 // GPU-LABEL: func.func @attend_to_rows(
 // GPU-NOT:     kvcache.cache_length
-// GPU-COUNT-18:  kvcache.load {{.*}} page %{{.*}} -> vector<2xf32>
-// GPU-NOT:       kvcache.load
+// GPU:         %[[IDS:.*]] = kvcache.alloc_tile : !kvcache.tile<3x16xi32>
+// GPU:         gpu.barrier
+// GPU:         kvcache.produce
+// GPU:           kvcache.async_gather_tile %arg1[
+// GPU:         scf.for
+// GPU:           gpu.barrier
+// GPU:           kvcache.produce
+// GPU:             %[[MEMORY:.*]] = kvcache.tile_memory %[[IDS]]
+// GPU:             %[[VIEW:.*]] = memref.view %[[MEMORY]]
+// GPU:             %[[OF_TILE:.*]] = memref.assume_alignment %[[VIEW]], 16
+// GPU:             kvcache.async_gather_tile {{.*}} rows %[[OF_TILE]]
+// GPU:           memref.load {{.*}} : memref<?x2048xi32>
+// GPU:           kvcache.consume
+// GPU:             kvcache.tile_load %[[IDS]]{{.*}} -> vector<2xi32>
+// GPU:           kvcache.tile_store {{.*}}, %[[IDS]]
+// GPU-NOT:     kvcache.load
 func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                           %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out) rows %ids

@@ -68,7 +68,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
     it is 64 without a workspace, and 32 for latent caches, if (C10) allows that,
-    and otherwise 0. On tensor cores, a weight
+    and otherwise 0. With `rows`, a block has one token, and it is the number of
+    query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
+    most 32 for latent caches, and 0 below 8 heads for others. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
     value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
@@ -99,8 +101,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 excludes `rows`, and is at most 32 for latent
-      caches. Caches are of 16 bits or less, and `q` has the type of keys
+    - (C10) `tile_rows` above 0 is at most 32 for latent caches. Caches are of 16
+      bits or less, and `q` has the type of keys
       of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
       and at most 256. Rows of latent caches have at most 640, and their values
       512, above 256 a multiple of 32.

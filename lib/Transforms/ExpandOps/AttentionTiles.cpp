@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
-#include "TensorCores.h"
+#include "QueryTile.h"
+#include "TileGrid.h"
 #include "TileParts.h"
 #include "TiledCache.h"
-#include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -27,12 +27,8 @@ namespace {
 
 /// Query rows of a warp: those of a product.
 constexpr int64_t kRowsOfWarp = 16;
-/// Elements of 16 bits that a thread stores into the tile of queries at once.
-constexpr int64_t kUnit = 8;
 /// Bytes of tiles that every chip from sm_80 on has room for.
 constexpr int64_t kMostBytes = 96 << 10;
-/// Elements of a key up to which a warp keeps its queries in registers.
-constexpr int64_t kMostKept = 128;
 /// Elements of a value of which a warp keeps the sums.
 constexpr int64_t kMostSums = 256;
 /// Rows of a block up to which two warps share 16 rows if these are split.
@@ -51,63 +47,33 @@ struct TilePlan {
 /// cache once for both, and all warps read each of them. Softmax is online, and
 /// in base 2. A result does not depend on other sequences.
 ///
+/// With sparse rows, a block has one token, and tiles are gathered by ids. What
+/// is said of tokens is true of the columns of ids.
+///
 /// With a workspace, the tokens of sequences of few rows are split into parts.
 /// The block that is the last to end a part of its rows merges all of them, in
 /// their order.
-class TiledAttention : AttentionBase {
+class TiledAttention : TileGrid {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
-      : AttentionBase(op, frame), blockRows(blockRows), plan(makePlan()),
-        packed(getDivisorUpTo(group, blockRows)), perBlock(blockRows / packed),
+      : TileGrid(op, frame, blockRows), blockRows(blockRows), plan(makePlan()),
         parts(countParts()), partSize(valueSize / parts),
         keys(makeTiles(op.getKeyCache(), keySize,
                        /*isWeighed=*/!op.getValueCache())),
-        values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)) {}
+        values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)),
+        queries(frame, op.getQ(), keys.getLane(), blockRows, keySize) {
+    if (!hasCopies())
+      plan.stages = 1;
+    // Those of the tile in use, of those that copies are for, and of the next.
+    if (op.getRows())
+      ids.emplace(frame, op, plan.tokens, plan.stages + 1, getThreads());
+  }
 
   void expand() {
-    // The tiles of a sequence begin at `first row / perBlock + its number`.
-    int64_t shares = group / packed, across = heads * shares;
-    splitTiles = llvm::divideCeil(op.getSplitRows(), perBlock);
-    Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
-    Value whole = frame.div(frame.dim(op.getQ(), 0), perBlock);
-    Value units =
-        frame.add(frame.mul(whole, frame.min(batch, frame.index(1))), batch);
-    Value blocks = units, layers = frame.index(1);
-    if (op.getWorkspace()) {
-      makeWorkspace();
-      splitUnits = frame.mul(batch, splitTiles * countPartsOfLayer());
-      blocks = frame.max(units, splitUnits);
-      layers = frame.index(1 + countLayersOfParts());
-    }
-    frame.forBlocks(
-        {frame.mul(blocks, across), layers}, {1, 1},
-        [&](ValueRange block) {
-          frame.forThreads({getThreads()}, [&](ValueRange ids) {
-            thread = ids[0];
-            Value share = frame.rem(block[0], across);
-            head = frame.div(share, shares);
-            firstHead = frame.add(frame.mul(head, group),
-                                  frame.mul(frame.rem(share, shares), packed));
-            Value number = frame.div(block[0], across);
-            // The last rows of a causal prompt see most, and begin first.
-            Value unit = frame.sub(frame.sub(units, frame.index(1)), number);
-            if (workspace)
-              attendUnit(getWork(number, block[1], unit, units, batch));
-            else
-              attendUnit(getWholeRows(unit, batch));
-          });
-        },
-        /*alongX=*/0);
+    forTiles(getThreads(), [&](const TileWork &work) { attendUnit(work); });
   }
 
 private:
-  /// The rows of a block: its tile of those of a sequence, and, where they are
-  /// split, its part of the tokens.
-  struct Work {
-    Value sequence, number;
-    /// Null without a workspace.
-    Value isWhole, part;
-  };
   using State = TileState;
 
   TilePlan makePlan() {
@@ -141,50 +107,16 @@ private:
                               : SmallVector<TiledCache *>{&keys};
   }
 
+  bool hasCopies() {
+    return llvm::any_of(getSides(),
+                        [](auto *side) { return side->isCopied(); });
+  }
+
   //===--------------------------------------------------------------------===//
   // Rows
   //===--------------------------------------------------------------------===//
 
-  Value getFirstUnit(Value batch) {
-    Value first = frame.loadNumber(op.getRowOffsets(), batch);
-    return frame.add(frame.div(first, perBlock), batch);
-  }
-
-  Work getWholeRows(Value unit, Value batch) {
-    Value sequence = frame.findLast(batch, [&](Value candidate) {
-      return frame.below(unit, getFirstUnit(candidate));
-    });
-    return {sequence, frame.sub(unit, getFirstUnit(sequence)), Value(),
-            Value()};
-  }
-
-  /// The first layer of the grid has whole rows, and the next ones have parts.
-  Work getWork(Value number, Value layer, Value unit, Value units,
-               Value batch) {
-    Work work;
-    work.isWhole = frame.equal(layer, frame.index(0));
-    int64_t parts = countPartsOfLayer();
-    work.part = frame.add(frame.mul(frame.sub(layer, frame.index(1)), parts),
-                          frame.rem(number, parts));
-    Value isReal =
-        frame.below(number, arith::SelectOp::create(builder, loc, work.isWhole,
-                                                    units, splitUnits));
-    auto findWhole = [&]() -> Pair {
-      Work whole = getWholeRows(unit, batch);
-      return {whole.sequence, whole.number};
-    };
-    auto findSplit = [&]() -> Pair {
-      Value tile = frame.div(number, parts);
-      return {frame.div(tile, splitTiles), frame.rem(tile, splitTiles)};
-    };
-    std::tie(work.sequence, work.number) = selectPair(
-        isReal, [&] { return selectPair(work.isWhole, findWhole, findSplit); },
-        // No sequence has as many rows.
-        [&]() -> Pair { return {frame.index(0), frame.index(1u << 31)}; });
-    return work;
-  }
-
-  void attendUnit(const Work &work) {
+  void attendUnit(const TileWork &work) {
     first = frame.mul(work.number, perBlock);
     rows = getRows(work.sequence);
     Value isOurs = frame.below(first, rows.count);
@@ -192,7 +124,12 @@ private:
       isOurs = arith::AndIOp::create(builder, loc, isOurs,
                                      hasRows(work.isWhole, rows.count));
     frame.runIf(isOurs, [&] {
-      rows = getRowsOfSequence(work.sequence);
+      if (op.getRows()) {
+        rows = getSparseRow(frame.add(rows.first, first));
+        first = frame.index(0);
+      } else {
+        rows = getRowsOfSequence(work.sequence);
+      }
       count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
       attendBlock(work);
     });
@@ -216,7 +153,7 @@ private:
     return row;
   }
 
-  void attendBlock(const Work &work) {
+  void attendBlock(const TileWork &work) {
     lane = frame.rem(thread, kWarp);
     cores.emplace(frame, lane);
     Value warp = frame.div(thread, kWarp);
@@ -244,8 +181,7 @@ private:
       all.from = frame.add(all.from, frame.mul(part, size));
       all.to = frame.min(all.to, frame.add(all.from, size));
       State sums = attendTokens();
-      Value slot = frame.mul(rows.batch, op.getSplitRows());
-      TileParts merged(frame, *workspace, ofLane, thread, slot, first,
+      TileParts merged(frame, *workspace, ofLane, thread, work.slot, first,
                        firstHead, counted);
       auto ended = runOrKeep(frame.equal(parts, one), sums,
                              [&] { return merged.publish(part, parts, sums); });
@@ -267,34 +203,13 @@ private:
     return sums;
   }
 
-  /// Stores the queries of the block in their tile, and loads fragments.
   void loadQueries() {
-    int64_t units = keySize / kUnit;
-    frame.loop(thread, frame.index(blockRows * units),
-               frame.index(getThreads()), [&](Value unit) {
-                 Value ofBlock = frame.div(unit, units);
-                 Value d = frame.mul(frame.rem(unit, units), kUnit);
-                 auto [i, queryHead] = getRow(ofBlock);
-                 Value row = frame.add(rows.first, i);
-                 checkRow(row);
-                 Value q =
-                     loadDense(frame, op.getQ(), {row, queryHead}, d, kUnit);
-                 TileStoreOp::create(builder, loc,
-                                     convertLanes(frame, q, keys.getLane()),
-                                     queryTile, ofBlock, d);
-               });
-    gpu::BarrierOp::create(builder, loc);
-    queries.clear();
-    if (keySize <= kMostKept)
-      for (int64_t d = 0; d < keySize; d += 16)
-        queries.push_back(
-            cores->load(queryTile, firstRow, frame.index(d), false));
-  }
-
-  Fragment getQuery(int64_t d) {
-    return queries.empty()
-               ? cores->load(queryTile, firstRow, frame.index(d), false)
-               : queries[d / 16];
+    queries.load(thread, getThreads(), *cores, firstRow, [&](Value ofBlock) {
+      auto [i, queryHead] = getRow(ofBlock);
+      Value row = frame.add(rows.first, i);
+      checkRow(row);
+      return std::pair(row, queryHead);
+    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -302,11 +217,11 @@ private:
   //===--------------------------------------------------------------------===//
 
   void allocate() {
-    queryTile = AllocTileOp::create(
-        builder, loc, TensorCores::getTile(keys.getLane(), blockRows, keySize),
-        IntegerAttr());
+    queries.allocate();
     for (TiledCache *side : getSides())
       side->allocate();
+    if (ids)
+      ids->allocate();
     if (workspace)
       counted = TileParts::allocate(frame);
   }
@@ -330,7 +245,7 @@ private:
           isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
       all.from = frame.sub(all.from, frame.rem(all.from, alignment));
     }
-    tokens = {rows.batch, head, all, alignment};
+    tokens = {rows.batch, head, all, alignment, ids ? &*ids : nullptr};
   }
 
   Value countTokens() {
@@ -341,14 +256,26 @@ private:
     return frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
   }
 
+  std::function<void()> loadIds(Value tile) {
+    return ids->load(thread, rows.first, tile, tokens.all);
+  }
+
   void startCopies() {
+    if (ids) {
+      SmallVector<std::function<void()>> stores;
+      for (int64_t i = 0; i < plan.stages; ++i)
+        stores.push_back(loadIds(frame.index(i)));
+      for (const auto &store : stores)
+        store();
+      gpu::BarrierOp::create(builder, loc);
+    }
     for (int64_t i = 0; i + 1 < plan.stages; ++i)
       produce(frame.index(i));
   }
 
   /// Copies a tile of keys and one of values, if there is such a tile.
   void produce(Value tile) {
-    if (!llvm::any_of(getSides(), [](auto *side) { return side->isCopied(); }))
+    if (!hasCopies())
       return;
     frame.runIf(frame.below(tile, tiles), [&] {
       for (const TiledCache *side : getSides())
@@ -364,7 +291,7 @@ private:
   State computeScores(Value tile) {
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
-      Fragment query = getQuery(d);
+      Fragment query = queries.get(*cores, firstRow, d);
       for (int64_t token = 0; token < plan.tokens; token += 16) {
         Fragment key =
             cores->load(tile, frame.index(token), frame.index(d), false);
@@ -384,8 +311,28 @@ private:
     std::copy_n(sum.begin(), 4, sums.begin() + position);
   }
 
+  /// Gives the scores of ids that are no row's the weight 0.
+  State maskIds(State scores, Value tile) {
+    Value none = f.constant(-std::numeric_limits<float>::infinity());
+    for (int64_t t = 0; t < plan.tokens / 8; ++t) {
+      Value pair = ids->get(tile, frame.add(column, frame.index(8 * t)), 2);
+      for (int64_t e = 0; e < 2; ++e) {
+        Value isSeen =
+            ids->isRow(vector::ExtractOp::create(builder, loc, pair, e));
+        for (int64_t r = 0; r < 2; ++r) {
+          Value &score = scores[4 * t + 2 * r + e];
+          score = f.select(isSeen, score, none);
+        }
+      }
+    }
+    return scores;
+  }
+
   /// Gives scores that rows do not see the weight 0, where there are any.
-  State mask(const State &scores, Value token) {
+  State mask(const State &scores, Value tile) {
+    if (ids)
+      return maskIds(scores, tile);
+    Value token = getToken(tile);
     Value end = frame.add(token, frame.index(plan.tokens));
     Value isPart = frame.less(seenByAll.to, end);
     auto orIf = [&](Value condition) {
@@ -461,15 +408,29 @@ private:
     return State(loop.getResults());
   }
 
-  State addTile(Value tile, State state) {
-    produce(frame.add(tile, frame.index(plan.stages - 1)));
+  State addTile(Value tile, const State &state) {
     SmallVector<TiledCache *> sides = getSides();
-    if (!llvm::all_of(sides, [](auto *side) { return side->isCopied(); })) {
+    bool isCopied =
+        llvm::all_of(sides, [](auto *side) { return side->isCopied(); });
+    // All threads have used the tile before, and have stored the ids of the
+    // next copies.
+    if (ids || !isCopied)
       gpu::BarrierOp::create(builder, loc);
+    produce(frame.add(tile, frame.index(plan.stages - 1)));
+    if (!isCopied) {
       for (const TiledCache *side : sides)
-        side->fill(thread, getToken(tile), tokens);
+        side->fill(thread, tile, getToken(tile), tokens);
       gpu::BarrierOp::create(builder, loc);
     }
+    std::function<void()> storeIds = [] {};
+    if (ids)
+      storeIds = loadIds(frame.add(tile, frame.index(plan.stages)));
+    State next = useTile(tile, state);
+    storeIds();
+    return next;
+  }
+
+  State useTile(Value tile, State state) {
     if (!op.getValueCache())
       return keys.use(tile, state.size(), [&](Value keyTile) {
         auto weights = weigh(computeScores(keyTile), tile, state);
@@ -491,7 +452,7 @@ private:
       keys.scale(scores, column);
     for (auto [i, score] : llvm::enumerate(scores))
       score = bend(f.mul(score, ofLane.rows[i / 2 % 2].factor));
-    scores = mask(scores, getToken(tile));
+    scores = mask(scores, tile);
     for (int64_t r = 0; r < 2; ++r) {
       Value most = state[r];
       for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
@@ -558,18 +519,15 @@ private:
 
   int64_t blockRows;
   TilePlan plan;
-  /// Query heads of a token in a block, and tokens of a block.
-  int64_t packed, perBlock;
   /// Warps that share the sums of their rows, and elements of which each has
   /// them.
   int64_t parts, partSize;
   TiledCache keys, values;
+  QueryTile queries;
+  /// Given with sparse rows.
+  std::optional<TileIds> ids;
   std::optional<TensorCores> cores;
-  /// Tiles of rows of a sequence that may be split, and blocks of a layer that
-  /// have parts.
-  int64_t splitTiles = 0;
-  Value splitUnits;
-  Value thread, lane, firstHead;
+  Value lane;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
@@ -577,9 +535,8 @@ private:
   /// lane's first column.
   Value firstRow, firstSum, column;
   TileLane ofLane;
-  /// The tile of queries, and a place for the number of parts that are stored.
-  Value queryTile, counted;
-  SmallVector<Fragment> queries;
+  /// A place for the number of parts that are stored.
+  Value counted;
   /// Tokens of tiles, those that all rows see, and the number of tiles.
   TiledTokens tokens;
   TokenRange seenByAll;

@@ -67,18 +67,24 @@ void TiledCache::copy(Value tile, Value token,
   OpBuilder::InsertionGuard guard(builder);
   Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
   Block *body = builder.createBlock(&produce.getBody(), {}, type, {loc});
-  AsyncLoadTileOp::create(builder, loc, cache, tokens.batch, tokens.head, token,
-                          frame.index(0), frame.sub(tokens.all.to, token),
-                          body->getArgument(0), /*descriptor=*/Value(),
-                          builder.getI64IntegerAttr(tokens.alignment),
-                          CopyKindAttr());
+  if (tokens.ids)
+    AsyncGatherTileOp::create(builder, loc, cache, tokens.head, frame.index(0),
+                              tokens.ids->getMemory(tile), body->getArgument(0),
+                              /*descriptor=*/Value(), CopyKindAttr());
+  else
+    AsyncLoadTileOp::create(
+        builder, loc, cache, tokens.batch, tokens.head, token, frame.index(0),
+        frame.sub(tokens.all.to, token), body->getArgument(0),
+        /*descriptor=*/Value(), builder.getI64IntegerAttr(tokens.alignment),
+        CopyKindAttr());
   YieldOp::create(builder, loc);
 }
 
-void TiledCache::fill(Value thread, Value token,
+void TiledCache::fill(Value thread, Value tile, Value token,
                       const TiledTokens &tokens) const {
   if (pipe)
     return;
+  Source source{tile, token, tokens};
   int64_t bits = getType().getElementType().getIntOrFloatBitWidth();
   int64_t width =
       getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
@@ -87,43 +93,65 @@ void TiledCache::fill(Value thread, Value token,
   int64_t loads = std::clamp<int64_t>(all / threads, 1, most);
   int64_t step = loads * threads;
   std::function<void()> storeScales;
-  if (scales)
-    storeScales = loadScales(thread, token, tokens);
-  frame.loop(frame.index(0), frame.index(all), frame.index(step),
-             [&](Value base) {
-               SmallVector<Unit> loaded;
-               for (int64_t i = 0; i < loads; ++i) {
-                 Value ofStep = frame.add(thread, frame.index(i * threads));
-                 loaded.push_back(
-                     loadUnit(token, width, frame.add(base, ofStep), tokens));
-               }
-               for (const Unit &unit : loaded) {
-                 Value isInTile;
-                 if (all % step)
-                   isInTile = frame.below(unit.row, frame.index(tokensOfTile));
-                 runIfGiven(frame, isInTile, [&] { storeUnit(unit); });
-               }
-             });
+  // Ids take the registers in which scales would wait.
+  if (scales && tokens.ids)
+    loadScales(thread, source)();
+  else if (scales)
+    storeScales = loadScales(thread, source);
+  frame.loop(
+      frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
+        SmallVector<Unit> loaded;
+        for (int64_t i = 0; i < loads; ++i) {
+          Value ofStep = frame.add(thread, frame.index(i * threads));
+          loaded.push_back(loadUnit(source, width, frame.add(base, ofStep)));
+        }
+        for (const Unit &unit : loaded) {
+          Value isInTile;
+          if (all % step)
+            isInTile = frame.below(unit.row, frame.index(tokensOfTile));
+          runIfGiven(frame, isInTile, [&] { storeUnit(unit); });
+        }
+      });
   if (storeScales)
     storeScales();
 }
 
-Value TiledCache::getToken(Value first, Value row,
-                           const TiledTokens &tokens) const {
-  Value last = frame.sub(tokens.all.to, frame.index(1));
-  return frame.min(frame.add(first, row), last);
+std::pair<Place, Value> TiledCache::getPlace(const Source &source,
+                                             Value row) const {
+  const TiledTokens &tokens = source.tokens;
+  if (!tokens.ids) {
+    Value last = frame.sub(tokens.all.to, frame.index(1));
+    Value token = frame.min(frame.add(source.first, row), last);
+    return {{tokens.batch, token, Value()}, Value()};
+  }
+  // Some threads have rows behind the last.
+  row = frame.min(row, frame.index(tokensOfTile - 1));
+  Value id = tokens.ids->get(source.tile, row, 1);
+  Value safe = frame.fromI32(frame.max(id, frame.i32(0)));
+  return {getPlaceOfRow(frame, cache, safe), tokens.ids->isRow(id)};
 }
 
-TiledCache::Unit TiledCache::loadUnit(Value first, int64_t width, Value number,
-                                      const TiledTokens &tokens) const {
+/// Zeros unless the condition is null or holds.
+static Value selectIfGiven(const Frame &frame, Value condition, Value value) {
+  if (!condition)
+    return value;
+  Value zero = arith::ConstantOp::create(
+      frame.builder, frame.loc, frame.builder.getZeroAttr(value.getType()));
+  return arith::SelectOp::create(frame.builder, frame.loc, condition, value,
+                                 zero);
+}
+
+TiledCache::Unit TiledCache::loadUnit(const Source &source, int64_t width,
+                                      Value number) const {
   int64_t units = size / width;
   Value row = frame.div(number, units);
   Value d = frame.mul(frame.rem(number, units), width);
-  Place place{tokens.batch, getToken(first, row, tokens), Value()};
+  auto [place, isRow] = getPlace(source, row);
+  Value head = source.tokens.head;
   Value elements =
-      unscaled ? loadUnscaled(frame, cache, place, tokens.head, d, width, lane)
-               : loadElements(frame, cache, place, tokens.head, d, width, lane);
-  return {row, d, elements};
+      unscaled ? loadUnscaled(frame, cache, place, head, d, width, lane)
+               : loadElements(frame, cache, place, head, d, width, lane);
+  return {row, d, selectIfGiven(frame, isRow, elements)};
 }
 
 void TiledCache::storeUnit(const Unit &unit) const {
@@ -139,13 +167,14 @@ void TiledCache::storeUnit(const Unit &unit) const {
   }
 }
 
-std::function<void()> TiledCache::loadScales(Value thread, Value first,
-                                             const TiledTokens &tokens) const {
+std::function<void()> TiledCache::loadScales(Value thread,
+                                             const Source &source) const {
   SmallVector<std::pair<Value, Value>> loaded;
   for (int64_t i = 0; i < tokensOfTile; i += threads) {
     Value row = frame.add(thread, frame.index(i));
-    Place place{tokens.batch, getToken(first, row, tokens), Value()};
-    loaded.emplace_back(row, loadTokenScale(frame, cache, place, tokens.head));
+    auto [place, isRow] = getPlace(source, row);
+    Value scale = loadTokenScale(frame, cache, place, source.tokens.head);
+    loaded.emplace_back(row, selectIfGiven(frame, isRow, scale));
   }
   return [this, loaded] {
     for (auto [row, scale] : loaded) {

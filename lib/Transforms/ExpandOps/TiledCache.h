@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 
-#include "Attention.h"
+#include "TileIds.h"
 
 namespace mlir::kvcache {
 
@@ -20,6 +20,8 @@ struct TiledTokens {
   TokenRange all;
   /// What the first tokens of tiles are multiples of.
   int64_t alignment = 1;
+  /// The ids of sparse rows, of which tokens are columns; null without them.
+  const TileIds *ids = nullptr;
 };
 
 /// Tiles of the keys or values of a head in shared memory, a row for each
@@ -41,8 +43,10 @@ public:
   /// Starts copies of the tile that begins at a token.
   void copy(Value tile, Value token, const TiledTokens &tokens) const;
   /// Stores a tile that is not copied. Behind the last token, it has the last
-  /// again. Barriers around it are the caller's.
-  void fill(Value thread, Value token, const TiledTokens &tokens) const;
+  /// again, and where there is no sparse row, zeros. Barriers around it are the
+  /// caller's.
+  void fill(Value thread, Value tile, Value token,
+            const TiledTokens &tokens) const;
   /// Runs `body` with a tile.
   SmallVector<Value> use(Value tile, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;
@@ -57,13 +61,17 @@ private:
   };
 
   CacheTypeInterface getType() const;
-  Value getToken(Value first, Value row, const TiledTokens &tokens) const;
-  Unit loadUnit(Value first, int64_t width, Value number,
-                const TiledTokens &tokens) const;
+  /// What a tile has of the tokens from one on.
+  struct Source {
+    Value tile, first;
+    const TiledTokens &tokens;
+  };
+  /// The place of a row of a tile, and whether there is one; null if always.
+  std::pair<Place, Value> getPlace(const Source &source, Value row) const;
+  Unit loadUnit(const Source &source, int64_t width, Value number) const;
   void storeUnit(const Unit &unit) const;
   /// Loads the scales of the tokens, and returns a function that stores them.
-  std::function<void()> loadScales(Value thread, Value first,
-                                   const TiledTokens &tokens) const;
+  std::function<void()> loadScales(Value thread, const Source &source) const;
 
   Frame frame;
   OpBuilder &builder;

@@ -142,7 +142,7 @@ static void loopOverFours(const IndexBuilder &b, int64_t end,
 void kvcache::emitGather(const IndexBuilder &b, TileCopyOpInterface op,
                          Barrier barrier, const Issuer &issuer) {
   // More copies are a loop.
-  constexpr int64_t maxUnrolled = 64;
+  constexpr int64_t maxUnrolled = 32;
   tma::TileLayout layout = op.getTileLayout();
   for (int64_t first = 0; first < layout.rows; first += GatheredRows::kMost) {
     int64_t count = std::min(GatheredRows::kMost, layout.rows - first);

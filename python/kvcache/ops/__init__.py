@@ -236,7 +236,8 @@ def attention(
             bf16 if they are of fp8.
         tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
             32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
-            ``split_tokens``, none but for latent caches.
+            ``split_tokens``, none but for latent caches. With ``rows``, a block has one
+            token, and enough rows for the heads of a group.
         kv_lengths: Whether calls say how many tokens of the cache each sequence has,
             those of this step included or not. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, of which there

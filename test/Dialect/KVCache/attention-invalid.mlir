@@ -340,17 +340,6 @@ func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<bf16, #kv, page_size = 64>
-
-func.func @c10_rows(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x?xi32>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with 'rows', got 64}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} rows %m : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x?xi32>
-  return
-}
-
-// -----
-
-#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f32, #kv, page_size = 64>
 
 func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {

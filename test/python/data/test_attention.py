@@ -169,7 +169,7 @@ def random_mask(new):
 def tile_type(params, dtype, target, options):
     """The type that elements become for tensor cores, if they compute the operation."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
-    if target == "cpu" or dtype == "f32" or options.get("rows"):
+    if target == "cpu" or dtype == "f32":
         return None
     if options.get("split_tokens") and not options.get("tile_rows") and not params.is_mla:
         return None
@@ -178,6 +178,21 @@ def tile_type(params, dtype, target, options):
         size % 16 == 0 and size <= limit for size, limit in zip(sizes, most)
     )
     return kvcache.dtypes.dtype("bf16" if dtype.startswith("f8") else dtype) if is_possible else None
+
+
+def round_as_tiles(roles, params, dtype, lane):
+    """Rounds elements of 8 bits or less to the type that tensor cores take them in."""
+    if params.dtype in ("f32", "bf16", "f16") or not lane:
+        return
+    config = params.kvcache_quant_config
+    has_token_scales = (
+        config and config.quantization_granularity >= params.head_dim and not config.zero_point_dtype
+    )
+    for number, role in enumerate(roles):
+        # Scales of tokens are multiplied by scores, and by weights unless these are of f16.
+        is_weighed = number or params.is_mla
+        if not has_token_scales or (is_weighed and lane == np.float16):
+            role[...] = role.astype(lane)
 
 
 def check(params, dtype, lengths, new, group, target="cpu", **options):
@@ -197,14 +212,7 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
     q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
-    if params.dtype not in ("f32", "bf16", "f16") and (lane := tile_type(params, dtype, target, options)):
-        config = params.kvcache_quant_config
-        has_token_scales = config and config.quantization_granularity >= params.head_dim
-        for number, role in enumerate(roles):
-            # Scales of tokens are multiplied by scores, and by weights unless these are of f16.
-            is_weighed = number or params.is_mla
-            if not has_token_scales or (is_weighed and lane == np.float16):
-                role[...] = role.astype(lane)
+    round_as_tiles(roles, params, dtype, tile_type(params, dtype, target, options))
     roles *= np.array([np.broadcast_to(each, roles.shape[3]) for each in statics])[
         : len(roles), None, None, :, None
     ]
@@ -412,6 +420,43 @@ def test_rows_that_see_nothing(options):
     assert np.isfinite(lse[70:]).all()
 
 
+def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2), columns=21, **options):
+    """Rows by id against the rows that gather gives, with -1 between them."""
+    page = params.page_size
+    manager, inputs = fill(params, dtype, lengths, new)
+    roles = dense(params, inputs, max(map(sum, zip(lengths, new))))
+    rng = np.random.default_rng(4)
+    tokens = np.full((sum(new) + 2, columns), -1)
+    batch = np.repeat(np.arange(len(new)), new)
+    for row, b in enumerate(batch):
+        count = min(rng.integers(1, columns), lengths[b] + new[b]) if row else 0
+        places = rng.permutation(columns)[:count]
+        tokens[row, places] = rng.permutation(lengths[b] + new[b])[:count]
+    ids = np.full(tokens.shape, -1, np.int32)
+    for row, b in enumerate(batch):
+        t = tokens[row]
+        ids[row] = np.where(t < 0, t, inputs.lut[b, np.maximum(t, 0) // page].astype(int) * page + t % page)
+    # Of the first row, whose page an id of -1 may stand for, nothing is seen.
+    for other in set(range(manager.blocks[0].shape[0])) - set(inputs.lut[1:].flat):
+        for tensor in manager.scales or manager.blocks:
+            tensor[other] = np.nan
+    q, out, lse, sinks = run(
+        params, dtype, inputs, group, {**options, "rows": True, "target": target}, 0.125, rows=ids
+    )
+    if params.is_mla or group >= 8 or options.get("tile_rows"):
+        lane = tile_type(params, dtype, target, {"tile_rows": 16, **options})
+        round_as_tiles(roles, params, dtype, lane)
+    size = options.get("value_dim") or params.head_dim
+    for row, b in enumerate(batch):
+        seen = tokens[row][tokens[row] >= 0]
+        wanted, wanted_lse = model(
+            q[row : row + 1].astype(np.float64), roles[0, b, seen], roles[-1, b, seen, :, :size], 0.125,
+            False, None, options.get("soft_cap"), sinks,
+        ) if len(seen) or sinks is not None else (0, np.full((1, q.shape[1]), -np.inf))
+        assert close(out[row], np.asarray(wanted), ROUNDING[dtype] * np.abs(roles[-1]).max())
+        assert close_lse(lse[row : row + 1], wanted_lse)
+
+
 @pytest.mark.parametrize("format_, options", [
     ("f32", {}), ("f32", {"soft_cap": 4.0, "sinks": True}), ("fp8-scaled", {}), ("int8", {"value_dim": 32}),
     ("int8-token", {}),
@@ -421,38 +466,32 @@ def test_rows_that_see_nothing(options):
     [(False, "cpu", {}), (True, "cpu", {}), (True, CHIPS[1], {}), (True, CHIPS[2], SPLITS)],
 )
 def test_sparse_rows(format_, options, mla, target, splits):
-    """Rows by id against the rows that gather gives, with -1 between them."""
-    dtype = FORMATS[format_][2]
     heads, group = (1, 16) if mla else (2, 3)
     params = make_params(format_, heads, 64, page_size=4, mla=mla)
-    options = {**({"value_dim": 48} if mla else {}), **options, "rows": True, "target": target, **splits}
-    lengths, new = (5, 0, 33), (1, 27, 2)
-    manager, inputs = fill(params, dtype, lengths, new)
-    roles = dense(params, inputs, 40)
-    rng = np.random.default_rng(4)
-    tokens = np.full((sum(new) + 2, 21), -1)
-    batch = np.repeat(np.arange(3), new)
-    for row, b in enumerate(batch):
-        count = min(row % 20, lengths[b] + new[b])  # row 0 sees nothing
-        places = rng.permutation(21)[:count]
-        tokens[row, places] = rng.permutation(lengths[b] + new[b])[:count]
-    ids = np.full(tokens.shape, -1, np.int32)
-    for row, b in enumerate(batch):
-        t = tokens[row]
-        ids[row] = np.where(t < 0, t, inputs.lut[b, np.maximum(t, 0) // 4].astype(int) * 4 + t % 4)
-    for page in set(range(manager.blocks[0].shape[0])) - set(inputs.lut.flat):
-        for tensor in manager.scales or manager.blocks:
-            tensor[page] = np.nan
-    q, out, lse, sinks = run(params, dtype, inputs, group, options, 0.125, rows=ids)
-    size = options.get("value_dim") or 64
-    for row, b in enumerate(batch):
-        seen = tokens[row][tokens[row] >= 0]
-        wanted, wanted_lse = model(
-            q[row : row + 1].astype(np.float64), roles[0, b, seen], roles[-1, b, seen, :, :size], 0.125,
-            False, None, options.get("soft_cap"), sinks,
-        ) if len(seen) or sinks is not None else (0, np.full((1, heads * group), -np.inf))
-        assert close(out[row], np.asarray(wanted), ROUNDING[dtype] * np.abs(roles[-1]).max())
-        assert close_lse(lse[row : row + 1], wanted_lse)
+    options = {**({"value_dim": 48} if mla else {}), **options, **splits}
+    check_sparse(params, FORMATS[format_][2], group, target, **options)
+
+
+@pytest.mark.parametrize("targets", [["cpu"], CHIPS], ids=["cpu", "chips"])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(st.data())
+def test_any_combination_of_sparse_rows(targets, data):
+    draw = data.draw
+    format_ = draw(st.sampled_from(sorted(FORMATS)))
+    head_dim = max(FORMATS[format_][1] or 16, 16) * draw(st.integers(1, 3)) if FORMATS[format_][1] != 640 else 80
+    mla = draw(st.booleans())
+    params = make_params(format_, 1 if mla else draw(st.integers(1, 2)), head_dim, draw(st.integers(1, 20)), mla)
+    more = draw(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 5)), min_size=1, max_size=3))
+    splits = draw(st.sampled_from([{}, SPLITS])) if targets is CHIPS else {}
+    check_sparse(
+        params, FORMATS[format_][2], draw(st.integers(1, 20)), draw(st.sampled_from(targets)),
+        (3, *(length for length, _ in more)), (1, *(new for _, new in more)),
+        columns=draw(st.integers(2, 70)),
+        soft_cap=draw(st.none() | st.floats(1, 60)),
+        sinks=draw(st.booleans()),
+        value_dim=head_dim // 2 if mla else draw(st.none() | st.just(head_dim // 2)),
+        **splits,
+    )
 
 
 @pytest.mark.parametrize("format_, target, options", [
@@ -502,13 +541,15 @@ def test_lengths(format_, target, options):
         ("page", {}, "page id"),
         ("table", {}, "lookup_table"),
         ("id", {"rows": True}, "page"),
+        ("id", {"rows": True, "tile_rows": 16}, "page"),
         ("workspace", SPLITS, "number of bytes that attention needs of 'workspace'"),
         (None, {"rows": True, **SPLITS}, None),
     ],
 )
 def test_bounds_checks(target, fault, options, message):
-    params = make_params()
-    _, inputs = fill(params, "f32", (20, 30), (1, 1))
+    dtype = "bf16" if "tile_rows" in options else "f32"
+    params = make_params(dtype)
+    _, inputs = fill(params, dtype, (20, 30), (1, 1))
     attend = kvcache.ops.attention(params, 4, **options)
     program = kvcache.jit(attend.source, target=target, bounds_checks=True, opt_level=0)
     blocks, lengths, table, *sizes = inputs.collection(0)
@@ -520,7 +561,7 @@ def test_bounds_checks(target, fault, options, message):
     ids = np.array([[3, -1], [-2, blocks.shape[0] * 16 - (fault != "id")]], np.int32)
     size = attend.workspace_size(2) - (fault == "workspace") if options else 0
     workspace = (np.zeros(size, np.int8),) if "split_tokens" in options else ()
-    q = np.ones((2, 4, 64), np.float32)
+    q = np.ones((2, 4, 64), kvcache.dtypes.dtype(dtype))
     out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
     more = (*workspace, ids) if options.get("rows") else workspace
     offsets = inputs.row_offsets.view(np.int32)

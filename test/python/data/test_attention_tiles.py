@@ -3,7 +3,17 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import CHIPS, FORMATS, LAYER, SPLITS, check, close, fill, make_params
+from test_attention import (
+    CHIPS,
+    FORMATS,
+    LAYER,
+    SPLITS,
+    check,
+    check_sparse,
+    close,
+    fill,
+    make_params,
+)
 
 import kvcache
 
@@ -129,6 +139,35 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     )
 
 
+@pytest.mark.parametrize(
+    "target, format_, heads, group, head_dim, page_size, options",
+    [
+        # Latent caches, whose `heads` is 0.
+        (CHIPS[0], "bf16", 0, 128, 576, 16, {"value_dim": 512}),
+        (CHIPS[1], "f16", 0, 16, 576, 64, {"value_dim": 512, **SPLITS, "sinks": True}),
+        (CHIPS[2], "bf16", 0, 40, 64, 3, {"value_dim": 48, "soft_cap": 9.0}),
+        (CHIPS[2], "bf16", 0, 128, 576, 64, {"value_dim": 512, **SPLITS, "split_rows": 40}),
+        (CHIPS[0], "fp8-token", 0, 16, 576, 16, {"value_dim": 512, **SPLITS}),
+        (CHIPS[1], "int8-token", 0, 20, 64, 16, {"value_dim": 32, "dtype": "f16"}),
+        (CHIPS[2], "nvfp4", 0, 3, 64, 16, {"value_dim": 32}),
+        # Keys and values.
+        (CHIPS[0], "bf16", 2, 8, 128, 16, {}),
+        (CHIPS[1], "f16", 1, 16, 64, 4, {**SPLITS, "split_rows": 30}),
+        (CHIPS[2], "bf16", 2, 3, 80, 16, {"tile_rows": 64, "value_dim": 32}),
+        (CHIPS[2], "f16", 1, 96, 64, 32, {"tile_rows": 32, **SPLITS, "sinks": True}),
+        (CHIPS[0], "int4", 1, 8, 256, 16, {"tile_rows": 128}),
+        (CHIPS[1], "fp8-token", 2, 40, 64, 16, {"tile_rows": 16}),
+        (CHIPS[1], "bf16", 1, 3, 192, 8, {"tile_rows": 16, "value_dim": 128}),
+    ],
+)
+def test_tiles_of_sparse_rows(target, format_, heads, group, head_dim, page_size, options):
+    """Gathered by id, or converted; columns are several tiles and a part of one."""
+    params = make_params(format_, heads or 1, head_dim, page_size, mla=not heads)
+    options = dict(options)
+    dtype = options.pop("dtype", FORMATS[format_][2])
+    check_sparse(params, dtype, group, target, (9, 0, 90), (1, 2, 2), columns=91, **options)
+
+
 @pytest.mark.parametrize("kind", ["open", "continuous"])
 @pytest.mark.parametrize(
     "target, format_, options",
@@ -195,8 +234,14 @@ def test_tiles_of_other_caches(target, format_, options, kind):
 
 @pytest.mark.parametrize(
     "options",
-    [{"tile_rows": 16}, {"tile_rows": 64}, {"tile_rows": 16, **SPLITS, "split_rows": 40}],
-    ids=["16", "64", "split"],
+    [
+        {"tile_rows": 16},
+        {"tile_rows": 64},
+        {"tile_rows": 16, **SPLITS, "split_rows": 40},
+        {"tile_rows": 16, "rows": True},
+        {"tile_rows": 16, "rows": True, **SPLITS, "split_rows": 40},
+    ],
+    ids=["16", "64", "split", "sparse", "sparse-split"],
 )
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_sequence_alone_and_in_a_batch(target, options):
@@ -215,7 +260,12 @@ def test_a_sequence_alone_and_in_a_batch(target, options):
                 (37, 8, 64)
             )
             out, lse = np.zeros_like(rows_), np.zeros(rows_.shape[:2], np.float32)
-            attend(batch, LAYER, rows_, out=out, lse=lse, scale=0.1)
+            arrays = {}
+            if options.get("rows"):
+                table = batch.lut[list(requests).index(0), :4].astype(np.int32)
+                ids = (table[:, None] * 16 + np.arange(16, dtype=np.int32)).reshape(1, -1)
+                arrays["rows"] = ids.repeat(len(rows_), 0)
+            attend(batch, LAYER, rows_, out=out, lse=lse, scale=0.1, **arrays)
             results.append(
                 out[first : first + 37].tobytes() + lse[first : first + 37].tobytes()
             )
@@ -267,6 +317,61 @@ def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     assert launch.bank_conflicts == 0
 
 
+@pytest.mark.parametrize(
+    "chip, group, tile_rows, splits",
+    [
+        ("sm_80", 128, None, False),
+        ("sm_90a", 128, None, True),
+        ("sm_100a", 128, None, False),
+        ("sm_100a", 24, 16, True),
+    ],
+)
+def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_rows, splits):
+    """A row that is no row's id, and columns behind the last, cost no bytes."""
+    params = kvcache.KVCacheParams(
+        "bf16", 1, 576, page_size=16, total_num_layers=1, is_mla=True
+    )
+    attend = kvcache.ops.attention(
+        params,
+        group,
+        rows=True,
+        value_dim=512,
+        tile_rows=tile_rows,
+        split_tokens=32 if splits else None,
+    )
+    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True, opt_level=0)
+    pages, columns = 9, 100
+    rng = np.random.default_rng(5)
+    blocks = rng.standard_normal((pages, 1, 1, 16, 1, 576)).astype(ml_dtypes.bfloat16)
+    q = rng.standard_normal((2, group, 576)).astype(ml_dtypes.bfloat16)
+    out = np.zeros((2, group, 512), ml_dtypes.bfloat16)
+    lse = np.zeros((2, group), np.float32)
+    ids = np.array([rng.permutation(pages * 16)[:columns] for _ in q], np.int32)
+    ids[1, ::3] = -1
+    workspace = [np.zeros(attend.workspace_size(1), np.int8)] if splits else []
+    program.call(
+        "attention",
+        blocks,
+        np.zeros(1, np.uint32),
+        np.zeros((1, 1), np.uint32),
+        1,
+        1,
+        0,
+        q,
+        np.array([0, 2], np.int32),
+        out,
+        lse,
+        0.125,
+        *workspace,
+        ids,
+    )
+    (launch,) = program.launches
+    blocks_of_row = group // (tile_rows and 12 or 32)  # 24 heads in two blocks of 16 rows
+    copied = sum(copies.global_bytes for copies in launch.copies.values())
+    assert copied == blocks_of_row * (ids >= 0).sum() * 576 * 2
+    assert launch.bank_conflicts == 0
+
+
 def test_weights_of_f16_do_not_vanish():
     """Many weights of 2^-27, below the smallest f16, beside one of 1."""
     params = make_params("f16", heads=1, head_dim=16)
@@ -300,19 +405,29 @@ LARGE = [
         {"split_tokens": 256, "tile_rows": 16, "mask": True, **ALL},
     ),
     (make_params("fp8-scaled", 8, 128), 4, {"split_tokens": 256, **ALL}),
+    (
+        make_params("bf16", 1, 576, mla=True),
+        128,
+        {"value_dim": 512, "split_tokens": 64, "rows": True},
+    ),
+    (
+        make_params("fp8-token", 1, 576, mla=True),
+        128,
+        {"value_dim": 512, "split_tokens": 64, "rows": True},
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     "chip, count",
     [
-        ("sm_80", 6),
+        ("sm_80", 8),
         ("sm_86", 3),
-        ("sm_89", 6),
-        ("sm_90a", 6),
-        ("sm_100a", 6),
+        ("sm_89", 8),
+        ("sm_90a", 8),
+        ("sm_100a", 8),
         ("sm_103a", 2),
-        ("sm_120a", 6),
+        ("sm_120a", 8),
         ("sm_121a", 2),
     ],
 )
