@@ -117,6 +117,54 @@ def test_one_workspace_for_all(options):
         assert own.tobytes() == shared.tobytes() and own.any()
 
 
+@pytest.mark.parametrize("more", [{}, {"tile_rows": 16}, {"max_splits": 2}], ids=str)
+def test_one_launch_for_several_batches(more):
+    """The grid and all operands stay, as in a CUDA graph; lengths, table and offsets in memory change."""
+    params = make_params("bf16")
+    options = {**SPLITS, **more, "target": CHIPS[1]}
+    attend = kvcache.ops.attention(params, 4, **options)
+    program = kvcache.jit(attend.source, target=CHIPS[1], meter=True, opt_level=0)
+    most, batch, columns, pages = 24, 4, 40, 64
+    lengths, table = np.zeros(batch, np.int32), np.zeros((batch, columns), np.int32)
+    offsets, blocks = np.zeros(batch + 1, np.int32), None
+    q = np.zeros((most, 4, 64), ml_dtypes.bfloat16)
+    out, lse = np.zeros_like(q), np.zeros((most, 4), np.float32)
+    workspace = np.zeros(attend.workspace_size(batch), np.int8)
+    grids = set()
+    for old, new in [
+        ((37, 0, 70, 9), (1, 5, 2, 1)),
+        ((3, 150, 12, 40), (1, 1, 1, 1)),
+        ((0, 60, 0, 25), (17, 2, 1, 1)),
+    ]:
+        _, inputs = fill(params, "bf16", old, new)
+        rows = sum(new)
+        used = inputs.blocks[0]
+        if blocks is None:
+            blocks = np.zeros((pages, *used.shape[1:]), used.dtype)
+        blocks[: len(used)] = used
+        lengths[:], offsets[:] = inputs.lengths, inputs.row_offsets
+        own_columns = min(columns, inputs.lut.shape[1])
+        table[:, :own_columns] = inputs.lut[:, :own_columns]
+        q[:] = 2 * np.random.default_rng(rows).standard_normal(q.shape)
+        out[:], lse[:] = 7, 7
+        program.call(
+            "attention", blocks, lengths, table, most, 512, LAYER, q, offsets, out, lse, 0.125, workspace
+        )
+        (launch,) = program.launches
+        grids.add(launch.grid)
+        roles = dense(params, inputs, max(map(sum, zip(old, new))))
+        for b, tokens in enumerate(np.add(old, new)):
+            own = slice(*map(int, offsets[b : b + 2]))
+            keys, values = roles[:, b, :tokens]
+            wanted, wanted_lse = model(
+                q[own].astype(np.float64), keys, values, 0.125, True, None, None, None
+            )
+            assert close(out[own], wanted, ROUNDING["bf16"] * np.abs(values).max())
+            assert close_lse(lse[own], wanted_lse)
+        assert (out[rows:] == 7).all() and (lse[rows:] == 7).all() and not workspace.any()
+    assert len(grids) == 1
+
+
 def test_sequences_without_rows():
     """They have slots, but no parts."""
     params = make_params()
@@ -209,24 +257,14 @@ KIVI = kvcache.KVCacheParams(
 )
 
 
-@pytest.mark.parametrize("of_values", ["f16", "int8-token", "fp8-scaled", "int4"])
-@pytest.mark.parametrize(
-    "target, dtype, options",
-    [
-        ("cpu", "f32", ""),
-        (CHIPS[0], "f32", ""),
-        (CHIPS[1], "f16", "window = 40"),
-        (CHIPS[2], "f32", "split_tokens = 12, max_splits = 4, split_rows = 2"),
-    ],
-)
-def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
-    """KIVI's keys, with scales of channels, beside values of another cache."""
+def check_two_caches(both, dtypes, target, options):
+    """Keys of one cache beside values of another, for sequences of one token and of several.
+
+    ``dtypes`` are those of the rows that are written to them; the first is that of queries.
+    """
     sizes = (31, 8, 70), (1, 8, 2)
-    both = KIVI, make_params(of_values)
-    inputs = [
-        fill(params, FORMATS[of_values][2] if number else dtype, *sizes)[1]
-        for number, params in enumerate(both)
-    ]
+    dtype = dtypes[0]
+    inputs = [fill(*each, *sizes)[1] for each in zip(both, dtypes)]
     arguments, lines, calls = [], [], []
     for number, params in enumerate(both):
         types = {
@@ -252,30 +290,31 @@ def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
             f"{params.collection_type}"
         )
         calls += inputs[number].collection(0)
-    rows, workspace = f"memref<?x4x64x{dtype}>", (
-        "workspace %work" if "split" in options else ""
-    )
+    size, value_size = (params.head_dim for params in both)
+    q_type, out_type = (f"memref<?x4x{n}x{dtype}>" for n in (size, value_size))
+    workspace = "workspace %work" if "split" in options else ""
     source = f"""
-func.func @attend({", ".join(arguments)}, %layer: index, %q: {rows},
-    %offsets: memref<?xi32>, %out: {rows}, %lse: memref<?x4xf32>, %work: memref<?xi8>) {{
+func.func @attend({", ".join(arguments)}, %layer: index, %q: {q_type},
+    %offsets: memref<?xi32>, %out: {out_type}, %lse: memref<?x4xf32>, %work: memref<?xi8>) {{
   %scale = arith.constant 0.1 : f32
   {chr(10).join(lines)}
   kvcache.attention %q, %key, %value, %offsets, %scale outs(%out, %lse) {workspace}
-    {{causal{", " * bool(options)}{options}}} : {rows}, {both[0].cache_type},
-    {both[1].cache_type}, memref<?xi32>, f32, {rows}, memref<?x4xf32>
+    {{causal{", " * bool(options)}{options}}} : {q_type}, {both[0].cache_type},
+    {both[1].cache_type}, memref<?xi32>, f32, {out_type}, memref<?x4xf32>
     {", memref<?xi8>" if workspace else ""}
   return
 }}"""
     program = kvcache.jit(source, target=target, opt_level=0)
     total = sum(sizes[1])
-    q = np.random.default_rng(3).standard_normal((total, 4, 64))
+    q = np.random.default_rng(3).standard_normal((total, 4, size))
     q = q.astype(kvcache.dtypes.dtype(dtype))
-    out, lse = np.zeros_like(q), np.zeros((total, 4), np.float32)
+    out = np.zeros((total, 4, value_size), q.dtype)
+    lse = np.zeros((total, 4), np.float32)
     offsets = inputs[0].row_offsets.view(np.int32)
-    program.call("attend", *calls, LAYER, q, offsets, out, lse, np.zeros(2**16, np.int8))
+    program.call("attend", *calls, LAYER, q, offsets, out, lse, np.zeros(2**17, np.int8))
     keys, values = (dense(*each, 80)[role] for role, each in enumerate(zip(both, inputs)))
-    if dtype == "f16":  # on tensor cores, elements are rounded
-        keys, values = (x.astype(np.float16).astype(np.float64) for x in (keys, values))
+    if dtype != "f32":  # on tensor cores, elements are rounded
+        keys, values = (x.astype(q.dtype).astype(np.float64) for x in (keys, values))
     window = 40 if "window" in options else None
     for b, tokens in enumerate(np.add(*sizes)):
         rows_ = slice(*map(int, offsets[b : b + 2]))
@@ -283,3 +322,37 @@ func.func @attend({", ".join(arguments)}, %layer: index, %q: {rows},
         wanted, wanted_lse = model(*own, 0.1, True, window, None, None)
         assert close(out[rows_], wanted, ROUNDING[dtype] * np.abs(values).max())
         assert close_lse(lse[rows_], wanted_lse)
+
+
+@pytest.mark.parametrize("of_values", ["f16", "int8-token", "fp8-scaled", "int4"])
+@pytest.mark.parametrize(
+    "target, dtype, options",
+    [
+        ("cpu", "f32", ""),
+        (CHIPS[0], "f32", ""),
+        (CHIPS[1], "f16", "window = 40"),
+        (CHIPS[2], "f32", "split_tokens = 12, max_splits = 4, split_rows = 2"),
+    ],
+)
+def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
+    """KIVI's keys, with scales of channels, beside values of another cache."""
+    dtypes = dtype, FORMATS[of_values][2]
+    check_two_caches((KIVI, make_params(of_values)), dtypes, target, options)
+
+
+@pytest.mark.parametrize("size, value_size", [(192, 128), (64, 160)])
+@pytest.mark.parametrize(
+    "target, format_, options",
+    [
+        ("cpu", "bf16", ""),
+        (CHIPS[0], "bf16", "tile_rows = 0"),
+        (CHIPS[1], "f32", "split_tokens = 12, max_splits = 4, split_rows = 2"),
+        (CHIPS[2], "bf16", ""),
+        (CHIPS[1], "f16", "tile_rows = 16, split_tokens = 12, max_splits = 4"),
+        (CHIPS[0], "fp8-token", "window = 40"),
+    ],
+)
+def test_values_of_other_sizes(target, format_, options, size, value_size):
+    """Keys and values have caches of their own: DeepSeek's prompts, and values that are longer."""
+    both = make_params(format_, 2, size), make_params(format_, 2, value_size, 32)
+    check_two_caches(both, [FORMATS[format_][2]] * 2, target, options)
