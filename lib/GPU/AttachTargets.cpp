@@ -155,7 +155,9 @@ private:
     return NVVM::NVVMTargetAttr::get(
         &getContext(), target.getO(), target.getTriple(), target.getChip(),
         features, target.getFlags(), target.getLink(),
-        target.getVerifyTarget());
+        // Upstream rejects tcgen05 for chips that have it; `checkInstructions`
+        // knows all.
+        target.getVerifyTarget() && !chip->has(Feature::TensorMemory));
   }
 };
 

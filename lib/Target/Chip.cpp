@@ -53,6 +53,12 @@ static constexpr Feature kBlackwellFeatures =
 static constexpr Feature kSpecific =
     Feature::LdMatrixB8 | Feature::NarrowConversion;
 
+/// Not all chips with tensor memory have all of tcgen05: "tcgen05.mma",
+/// .kind::i8 and scale-input-d; "tcgen05.shift".
+static constexpr Feature kTensorShift = Feature::TensorShift;
+static constexpr Feature kTensorScale = Feature::TensorScale;
+static constexpr Feature kTensorIntegers = Feature::TensorIntegers;
+
 /// Features of chips with tensor memory, in code for one architecture or
 /// family: "cp.async.bulk.tensor", .tile::gather4 to .shared::cluster and
 /// .tile::scatter4, and "cp.async.bulk.prefetch.tensor", .tile::gather4.
@@ -83,13 +89,13 @@ static constexpr Chip kChips[] = {
     {"sm_90",     90,  Variant::Base,         86,  227,    kHopperFeatures},
     {"sm_90a",    90,  Variant::Architecture, 86,  227,    kHopperFeatures | Feature::WGMMA},
     {"sm_100",    100, Variant::Base,         88,  227,    kBlackwellFeatures},
-    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
-    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_100a",   100, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale | kTensorIntegers},
+    {"sm_100f",   100, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
     {"sm_103",    103, Variant::Base,         88,  227,    kBlackwellFeatures},
-    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding},
-    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32},
+    {"sm_103a",   103, Variant::Architecture, 88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | Feature::StochasticRounding | kTensorShift | kTensorScale},
+    {"sm_103f",   103, Variant::Family,       88,  227,    kBlackwellFeatures | kSpecificDatacenter | Feature::ReduxF32 | kTensorScale},
     {"sm_110",    110, Variant::Base,         90,  227,    kBlackwellFeatures},
-    {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwellFeatures | kSpecificDatacenter},
+    {"sm_110a",   110, Variant::Architecture, 90,  227,    kBlackwellFeatures | kSpecificDatacenter | kTensorShift | kTensorIntegers},
     {"sm_110f",   110, Variant::Family,       90,  227,    kBlackwellFeatures | kSpecificDatacenter},
     {"sm_120",    120, Variant::Base,         88,  99,     kBlackwellFeatures | Feature::FP8MMA},
     {"sm_120a",   120, Variant::Architecture, 88,  99,     kBlackwellFeatures | Feature::FP8MMA | kSpecific | Feature::BlockScaleMMA},
@@ -185,6 +191,12 @@ StringRef kvcache::getFeatureName(Feature feature) {
     return "mma with block scales";
   case Feature::StochasticRounding:
     return "stochastic rounding";
+  case Feature::TensorIntegers:
+    return "tcgen05.mma of 8-bit integers";
+  case Feature::TensorScale:
+    return "tcgen05.mma with a scale";
+  case Feature::TensorShift:
+    return "tcgen05.shift";
   }
   return "several features";
 }

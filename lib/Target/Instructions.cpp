@@ -246,6 +246,61 @@ static Need getNeedOfConversion(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Tensor memory
+//===----------------------------------------------------------------------===//
+
+static Need getNeedOfProduct(NVVM::Tcgen05MMAKind kind, bool isScaled) {
+  if (kind == NVVM::Tcgen05MMAKind::I8)
+    return {Feature::TensorIntegers};
+  return {isScaled ? Feature::TensorScale : Feature::TensorMemory};
+}
+
+static Need getNeedOfTensorMemory(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Need>(op)
+      .Case<NVVM::Tcgen05MMAOp, NVVM::Tcgen05MMASparseOp>([](auto op) {
+        return getNeedOfProduct(op.getKind(), bool(op.getScaleInputD()));
+      })
+      .Case<NVVM::Tcgen05MMAWsOp, NVVM::Tcgen05MMAWsSparseOp>([](auto op) {
+        return getNeedOfProduct(op.getKind(), /*isScaled=*/false);
+      })
+      .Case([](NVVM::Tcgen05ShiftOp) { return Need{Feature::TensorShift}; })
+      .Default([](Operation *) { return Need(); });
+}
+
+/// The group of blocks that a tcgen05 op names.
+static std::optional<NVVM::CTAGroupKind> getGroup(Operation *op) {
+  if (!op->getName().getStringRef().starts_with("nvvm.tcgen05."))
+    return std::nullopt;
+  for (StringRef name : {"group", "ctaGroup"})
+    if (auto group = dyn_cast_if_present<NVVM::CTAGroupKindAttr>(
+            op->getInherentAttr(name).value_or(Attribute())))
+      return group.getValue();
+  return std::nullopt;
+}
+
+/// "CTA Pair": all tcgen05 instructions of a kernel have one cta_group.
+static LogicalResult checkGroups(LLVM::LLVMFuncOp function) {
+  Operation *first = nullptr;
+  WalkResult result = function.walk([&](Operation *op) {
+    std::optional<NVVM::CTAGroupKind> group = getGroup(op);
+    if (!group)
+      return WalkResult::advance();
+    if (!first)
+      first = op;
+    NVVM::CTAGroupKind other = *getGroup(first);
+    if (other == *group)
+      return WalkResult::advance();
+    InFlightDiagnostic diagnostic = op->emitOpError("is for ")
+                                    << stringifyCTAGroupKind(*group)
+                                    << " in a function with tcgen05 for "
+                                    << stringifyCTAGroupKind(other);
+    diagnostic.attachNote(first->getLoc()) << "which is here";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
 // Families of names
 //===----------------------------------------------------------------------===//
 
@@ -387,11 +442,13 @@ LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
     if (failed(checkBackEndLimits(op)))
       return WalkResult::interrupt();
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
-      if (failed(checkClusters(function, chip)))
+      if (failed(checkClusters(function, chip)) ||
+          failed(checkGroups(function)))
         return WalkResult::interrupt();
     for (auto getNeed :
          {getNeedOfCopy, getNeedOfAccess, getNeedOfSynchronization,
-          getNeedOfMatrixOp, getNeedOfConversion, getNeedOfFamily})
+          getNeedOfMatrixOp, getNeedOfConversion, getNeedOfTensorMemory,
+          getNeedOfFamily})
       if (failed(check(op, getNeed(op), chip)))
         return WalkResult::interrupt();
     return WalkResult::advance();

@@ -32,7 +32,7 @@ namespace mlir::kvcache {
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
 /// A feature of a chip that lowerings depend on. Sets are bitwise ors.
-enum class Feature : uint16_t {
+enum class Feature : uint32_t {
   None = 0,
   /// cp.async from global to shared memory.
   AsyncCopy = 1 << 0,
@@ -67,7 +67,13 @@ enum class Feature : uint16_t {
   BlockScaleMMA = 1 << 13,
   /// cvt with stochastic rounding.
   StochasticRounding = 1 << 14,
-  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/StochasticRounding)
+  /// tcgen05.mma of 8-bit integers.
+  TensorIntegers = 1 << 15,
+  /// tcgen05.mma that scales what it adds to.
+  TensorScale = 1 << 16,
+  /// tcgen05.shift.
+  TensorShift = 1 << 17,
+  LLVM_MARK_AS_BITMASK_ENUM(/*LargestValue=*/TensorShift)
 };
 
 /// The suffix of the name of a chip, which says which chips run its code.

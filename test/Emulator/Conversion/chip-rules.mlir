@@ -164,3 +164,48 @@ gpu.module @reduction [#nvvm.target<chip = "sm_90a">] {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @integers [#nvvm.target<chip = "sm_103a", verifyTarget = false>] {
+  llvm.func @kernel(%d: !llvm.ptr<6>, %a: i64, %b: i64, %i: i32, %adds: i1) attributes {nvvm.kernel} {
+    // expected-error @below {{op requires sm_100a or sm_110a for tcgen05.mma of 8-bit integers, but the target is sm_103a}}
+    nvvm.tcgen05.mma %d, %a, %b, %i, %adds {kind = #nvvm.tcgen05_mma_kind<i8>, ctaGroup = #nvvm.cta_group<cta_1>}
+        : (!llvm.ptr<6>, i64, i64, i32, i1)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @scale [#nvvm.target<chip = "sm_110a">] {
+  llvm.func @kernel(%d: !llvm.ptr<6>, %a: i64, %b: i64, %i: i32, %adds: i1) attributes {nvvm.kernel} {
+    %three = llvm.mlir.constant(3 : i64) : i64
+    // expected-error @below {{op requires sm_100a/f or sm_103a/f for tcgen05.mma with a scale, but the target is sm_110a}}
+    nvvm.tcgen05.mma %d, %a, %b, %i, %adds scale = %three {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>}
+        : (!llvm.ptr<6>, i64, i64, i32, i1, i64)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @shift [#nvvm.target<chip = "sm_100f", verifyTarget = false>] {
+  llvm.func @kernel(%address: !llvm.ptr<6>) attributes {nvvm.kernel} {
+    // expected-error @below {{op requires sm_100a, sm_103a or sm_110a for tcgen05.shift, but the target is sm_100f}}
+    nvvm.tcgen05.shift %address : !llvm.ptr<6>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @two_groups [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%slot: !llvm.ptr<3>, %bar: !llvm.ptr<3>, %n: i32) attributes {nvvm.kernel} {
+    // expected-note @below {{which is here}}
+    nvvm.tcgen05.alloc %slot, %n {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32
+    // expected-error @below {{'nvvm.tcgen05.commit' op is for cta_1 in a function with tcgen05 for cta_2}}
+    nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    llvm.return
+  }
+}
