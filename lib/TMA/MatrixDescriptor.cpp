@@ -24,8 +24,9 @@ uint32_t MatrixDescriptor::getAddress(Major major, int64_t elementBytes,
   // Across a row of memory, and down the rows.
   int64_t across = (isKMajor ? k : mn) * elementBytes;
   int64_t down = isKMajor ? mn : k;
-  int64_t atomAcross = across / span, atomDown = down / kAtomRows;
-  int64_t inAtom = down % kAtomRows * span + across % span;
+  int64_t atomRows = hasWideUnits ? kAtomRows / 2 : kAtomRows;
+  int64_t atomAcross = across / span, atomDown = down / atomRows;
+  int64_t inAtom = down % atomRows * span + across % span;
   // Without a swizzle, the leading offset is along K of either matrix. With
   // one, it is along the rows of memory, which a K-major matrix does not leave.
   bool isLeadingAcross = isKMajor || swizzle != Swizzle::None;
@@ -33,8 +34,10 @@ uint32_t MatrixDescriptor::getAddress(Major major, int64_t elementBytes,
   int64_t byDown = isLeadingAcross ? strideBytes : leadingBytes;
   if (isKMajor && swizzle != Swizzle::None)
     byAcross = span;
-  return applySwizzle(swizzle, start + atomAcross * byAcross +
-                                   atomDown * byDown + inAtom);
+  int64_t address = start + atomAcross * byAcross + atomDown * byDown + inAtom;
+  if (hasWideUnits)
+    return address ^ (address >> 7 & 3) << 5;
+  return applySwizzle(swizzle, address);
 }
 
 //===----------------------------------------------------------------------===//
@@ -57,16 +60,20 @@ static constexpr Field kStart{0, 14}, kLeading{16, 14}, kStride{32, 14},
 /// By swizzle, from none to 128 bytes. The two bits of wgmma are the high ones
 /// of tcgen05, and the codes are equal.
 static constexpr uint64_t kSwizzleCodes[] = {0, 6, 4, 2};
+static constexpr uint64_t kWideUnitsCode = 1;
 
 uint64_t mlir::kvcache::tma::encode(const MatrixDescriptor &descriptor,
                                     MatrixFormat format) {
   constexpr uint32_t unit = MatrixDescriptor::kUnitBytes;
+  uint64_t swizzle =
+      descriptor.hasWideUnits
+          ? kWideUnitsCode
+          : kSwizzleCodes[static_cast<size_t>(descriptor.swizzle)];
   return kStart.set(descriptor.start / unit) |
          kLeading.set(descriptor.leadingBytes / unit) |
          kStride.set(descriptor.strideBytes / unit) |
          kVersion.set(format == MatrixFormat::TCGen05) |
-         kBaseOffset.set(descriptor.baseOffset) |
-         kSwizzle.set(kSwizzleCodes[static_cast<size_t>(descriptor.swizzle)]);
+         kBaseOffset.set(descriptor.baseOffset) | kSwizzle.set(swizzle);
 }
 
 std::optional<MatrixDescriptor>
@@ -81,6 +88,10 @@ mlir::kvcache::tma::decodeMatrix(uint64_t bits, MatrixFormat format) {
        {Swizzle::None, Swizzle::Span32, Swizzle::Span64, Swizzle::Span128})
     if (kSwizzleCodes[static_cast<size_t>(swizzle)] == kSwizzle.get(bits))
       descriptor.swizzle = swizzle;
+  if (format == MatrixFormat::TCGen05 && kSwizzle.get(bits) == kWideUnitsCode) {
+    descriptor.swizzle = Swizzle::Span128;
+    descriptor.hasWideUnits = true;
+  }
   // The encoding is injective, so this detects any other bit.
   if (encode(descriptor, format) != bits)
     return std::nullopt;

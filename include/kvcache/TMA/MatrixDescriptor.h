@@ -16,8 +16,8 @@
 //   32-45    stride dimension byte offset / 16  the same
 //   46-48    0                                  0b001
 //   49-51    base offset                        the same
-//   61-63    swizzle in 62-63: 0 none, 1 128B,  0 none, 2 128B, 4 64B, 6 32B
-//            2 64B, 3 32B
+//   61-63    swizzle in 62-63: 0 none, 1 128B,  0 none, 2 128B, 4 64B, 6 32B,
+//            2 64B, 3 32B                       1 128B with wide units
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +45,9 @@ struct MatrixDescriptor {
   /// tiles of tensor copies.
   uint32_t baseOffset = 0;
   Swizzle swizzle = Swizzle::None;
+  /// Whether the swizzle of 128 bytes moves 32 bytes as a whole, not 16: "128B
+  /// with 32B atomicity", of tcgen05 for 32-bit elements that are MN-major.
+  bool hasWideUnits = false;
 
   /// The address of an element, for a base offset of 0. `mn` is its row in A,
   /// or its column in B, and `k` the other index. PTX ISA, "Strides" and
