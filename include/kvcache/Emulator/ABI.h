@@ -19,6 +19,7 @@
 //   Warps.h            shuffles, votes and the like
 //   AsyncCopies.h      cp.async, tensor and bulk copies
 //   Matrices.h         ldmatrix, stmatrix, mma
+//   TensorMemory.h     tcgen05
 //   Math.h             conversions of floats, approximations
 //   Control.h          printing, assertions, traps, clocks
 //   Poison.h           values that nobody has written

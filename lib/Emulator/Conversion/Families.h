@@ -37,6 +37,8 @@ FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
 FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
 /// cp.async, tensor and bulk copies, prefetches.
 FailureOr<bool> lowerAsyncCopy(Operation *op, EmulatorCalls &calls);
+/// tcgen05: tensor memory, and products in it.
+FailureOr<bool> lowerTensorMemoryOp(Operation *op, EmulatorCalls &calls);
 /// Conversions of floats, approximations, and intrinsics of the chip.
 FailureOr<bool> lowerMathOp(Operation *op, EmulatorCalls &calls);
 /// Printing, assertions, traps, the end of a thread.

@@ -24,8 +24,8 @@ using namespace mlir::kvcache;
 namespace {
 
 constexpr decltype(&lowerRegister) kFamilies[] = {
-    lowerRegister,  lowerBarrier, lowerSynchronization, lowerWarpOp,
-    lowerAsyncCopy, lowerMathOp,  lowerControlOp};
+    lowerRegister,  lowerBarrier,        lowerSynchronization, lowerWarpOp,
+    lowerAsyncCopy, lowerTensorMemoryOp, lowerMathOp,          lowerControlOp};
 
 /// Ops that only a chip has, and that no family knows.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {

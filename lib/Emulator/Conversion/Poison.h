@@ -32,6 +32,8 @@ enum class PoisonRule {
   Lifetime,
   /// It runs a program of matrix instructions.
   Matrices,
+  LoadTensorMemory,
+  StoreTensorMemory,
   /// Lanes of a warp exchange the values of one operand.
   Exchange
 };

@@ -65,6 +65,8 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
       .Case<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(
           [](auto) { return PoisonRule::Lifetime; })
       .Case([](LLVM::StoreOp) { return PoisonRule::Store; })
+      .Case([](NVVM::Tcgen05LdOp) { return PoisonRule::LoadTensorMemory; })
+      .Case([](NVVM::Tcgen05StOp) { return PoisonRule::StoreTensorMemory; })
       .Case([](LLVM::ReturnOp) { return PoisonRule::Call; })
       .Case([](LLVM::CallOp op) { return getCallRule(op); })
       .Case([&](LLVM::CallIntrinsicOp) { return propagateIf(true); })
@@ -211,6 +213,7 @@ void MaybePoisoned::visit(Operation *op) {
       hasChanged |= variables.insert(variable).second;
     return;
   }
+  case PoisonRule::LoadTensorMemory:
   case PoisonRule::Matrices:
     // Most load what they work with.
     if (hasShadows(op))
@@ -229,6 +232,7 @@ void MaybePoisoned::visit(Operation *op) {
   case PoisonRule::Lifetime:
   case PoisonRule::Use:
   case PoisonRule::Call:
+  case PoisonRule::StoreTensorMemory:
     return;
   }
 }

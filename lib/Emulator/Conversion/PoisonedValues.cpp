@@ -23,8 +23,10 @@
 #include "Families.h"
 #include "Matrices.h"
 #include "Poison.h"
+#include "TensorMemory.h"
 #include "VariableShadows.h"
 #include "kvcache/Emulator/Poison.h"
+#include "kvcache/Emulator/TensorMemory.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -57,6 +59,8 @@ private:
   void trackStore(LLVM::StoreOp op);
   void trackBranch(Operation *op);
   void trackMatrices(Operation *op);
+  void trackTensorLoad(NVVM::Tcgen05LdOp op);
+  void trackTensorStore(NVVM::Tcgen05StOp op);
   void trackExchange(Operation *op);
   void propagate(Operation *op);
 
@@ -256,6 +260,32 @@ void PoisonTracker::trackMatrices(Operation *op) {
   }
 }
 
+void PoisonTracker::trackTensorLoad(NVVM::Tcgen05LdOp op) {
+  useOthers(op, Value(), KVCacheUseOperand);
+  if (!maybe.contains(op.getResult()))
+    return;
+  TensorRegisters registers(op, calls);
+  ShadowBuilder b = ShadowBuilder::behind(op);
+  shadows[op.getResult()] = {
+      registers.load(b.builder, ShadowBuilder::getType(op.getType()),
+                     offsetof(KVCacheTmemRegisters, poison)),
+      registers.load(b.builder, calls.i32,
+                     offsetof(KVCacheTmemRegisters, origin))};
+}
+
+void PoisonTracker::trackTensorStore(NVVM::Tcgen05StOp op) {
+  useOthers(op, op.getVal(), KVCacheUseOperand);
+  TensorRegisters registers(op, calls);
+  ShadowBuilder b(op);
+  Shadow shadow = get(op.getVal());
+  registers.store(b.builder,
+                  shadow ? b.getOriginIfAny(shadow) : b.zero(calls.i32),
+                  offsetof(KVCacheTmemRegisters, origin));
+  if (shadow)
+    registers.store(b.builder, shadow.bits,
+                    offsetof(KVCacheTmemRegisters, poison));
+}
+
 void PoisonTracker::trackExchange(Operation *op) {
   Value value = op->getOperand(getExchangedOperand(op));
   useOthers(op, value, KVCacheUseOperand);
@@ -320,6 +350,10 @@ void PoisonTracker::track(Operation *op) {
     return variables.empty(op);
   case PoisonRule::Matrices:
     return trackMatrices(op);
+  case PoisonRule::LoadTensorMemory:
+    return trackTensorLoad(cast<NVVM::Tcgen05LdOp>(op));
+  case PoisonRule::StoreTensorMemory:
+    return trackTensorStore(cast<NVVM::Tcgen05StOp>(op));
   case PoisonRule::Exchange:
     return trackExchange(op);
   }

@@ -127,12 +127,14 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
   barriers.begin();
   mbarriers.begin();
   warps.begin();
+  tensorMemory.begin();
 }
 
 void Block::end() {
   for (uint32_t number = 0; number < size(); ++number)
     if (Thread &thread = getThread(number); !thread.copies.isEmpty())
       thread.copies.end(thread);
+  tensorMemory.end();
   mbarriers.end();
   sanitizer.endBlock(*this);
   cluster.peers.checkEnd(*this);

@@ -13,6 +13,7 @@
 #include "Cluster.h"
 #include "MBarriers.h"
 #include "Meter.h"
+#include "TensorMemory.h"
 #include "Warps.h"
 
 #include <functional>
@@ -50,6 +51,7 @@ public:
   Barriers barriers{*this};
   MBarriers mbarriers{*this};
   Warps warps{*this};
+  TensorMemory tensorMemory{*this};
   Meter meter;
   /// Whether any thread lets later launches begin.
   bool hasStartedDependents = false;
@@ -62,6 +64,9 @@ public:
   /// A thread, by its number in the block.
   Thread &getThread(uint32_t number) const {
     return cluster.threads[rank * numThreads + number];
+  }
+  uint32_t getNumber(const Thread &thread) const {
+    return thread.index - rank * numThreads;
   }
 
   //===--- Shared memory ---===//

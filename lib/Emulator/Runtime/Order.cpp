@@ -232,6 +232,12 @@ void Order::LastJoin::join(Clocks &into, const Clocks &other) {
   into = result;
 }
 
+Clocks Order::getKnown(uint32_t thread) const {
+  Clocks known = states[thread].seen;
+  known.join(all);
+  return known;
+}
+
 void Order::acquire(uint32_t thread, const Knowledge &from) {
   if (from.run != run)
     return;

@@ -128,6 +128,8 @@ public:
   void acquireAllBelow(uint32_t thread, uint32_t block);
 
   uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
+  /// The clocks of all accesses that the thread knows.
+  Clocks getKnown(uint32_t thread) const;
 
   /// Whether the thread knows the access of somebody at a clock.
   bool knows(uint32_t thread, uint32_t who, uint32_t clock) const {

@@ -99,6 +99,10 @@ void Sanitizer::poisonShared(SharedRange range, const char *bytes,
 
 std::string Sanitizer::describeOrigin(uint32_t number) const {
   const Origins::Origin &origin = origins.get(number);
+  if (origin.isTensor)
+    return "depends on words which nobody had written when " +
+           Block::describe(origin.site) + " read them; the first is " +
+           TensorMemory::describe(origin.begin);
   return std::string("depends on bytes which nobody had written") +
          (origin.mayArrive ? ", and for which no copy had been issued," : "") +
          " when " + Block::describe(origin.site) + " read them; the first is " +

@@ -37,6 +37,8 @@ public:
     bool isGlobal, mayArrive;
     /// Of the thread's variable that it is of, or 0.
     uint64_t variableBytes = 0;
+    /// Whether it is of a word of tensor memory, at its address.
+    bool isTensor = false;
   };
 
   void clear() {

@@ -11,6 +11,7 @@
 #include "Sanitizer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 using namespace mlir::kvcache;
@@ -128,8 +129,15 @@ const char *Sanitizer::getVerb(Kind kind, bool isVolatile) {
   return verbs[static_cast<int>(kind)];
 }
 
+/// What tensor cores do is in flight like a copy.
+static const char *getNoun(const KVCacheSite *site) {
+  return std::strstr(site->op, "mma") ? "product" : "copy";
+}
+
 std::string Sanitizer::describe(const Access &access) const {
-  return std::string(access.copy ? "issues a copy that " : "") +
+  return (access.copy
+              ? std::string("issues a ") + getNoun(access.site) + " that "
+              : "") +
          getVerb(access.kind, access.isVolatile) + " " +
          std::to_string(access.bytes) + " bytes at " +
          describePlace(access.begin, access.isGlobal);
@@ -142,7 +150,7 @@ std::string Sanitizer::describePlace(uint64_t begin, bool isGlobal) const {
 
 std::string Sanitizer::describe(const CopyState &copy,
                                 const Thread &other) const {
-  return "a copy issued by " +
+  return std::string("a ") + getNoun(copy.site) + " issued by " +
          Block::describe(cluster.threads[copy.issuer], other) + " in " +
          Block::describe(copy.site);
 }

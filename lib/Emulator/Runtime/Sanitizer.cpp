@@ -252,6 +252,14 @@ Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
 // Order
 //===----------------------------------------------------------------------===//
 
+uint32_t Sanitizer::getClock(const Thread &thread) const {
+  return isOn ? order.getClock(thread.index) : 0;
+}
+
+Clocks Sanitizer::getKnown(const Thread &thread) const {
+  return order.getKnown(thread.index);
+}
+
 void Sanitizer::release(Thread &thread, Knowledge &into) {
   if (isOn)
     order.release(thread.index, into);
@@ -271,10 +279,6 @@ void Sanitizer::releaseFenced(Thread &thread, Knowledge &into) {
   if (isOn)
     order.releaseAtomic(thread.index, launch ? getId() : 0, into,
                         /*others=*/nullptr, getOrdering(KVCacheAccessCluster));
-}
-
-uint32_t Sanitizer::getClock(const Thread &thread) const {
-  return isOn ? order.getClock(thread.index) : 0;
 }
 
 void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
@@ -460,6 +464,47 @@ Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
                                      SharedRange range, Proxy proxy,
                                      const std::vector<char> &isUsed) {
   return isOn ? issue(thread, site, range, proxy, Kind::Read, isUsed) : 0;
+}
+
+Sanitizer::Copy Sanitizer::issueReads(Thread &thread, const KVCacheSite *site,
+                                      const std::vector<SharedRange> &ranges,
+                                      Proxy proxy, Unwritten &unwritten) {
+  if (!isOn || ranges.empty())
+    return kNoCopy;
+  Copy copy = addCopy({site,
+                       ranges.front().offset,
+                       ranges.front().bytes,
+                       thread.index,
+                       proxy,
+                       /*isGlobal=*/false,
+                       /*isWrite=*/false,
+                       /*isInFlight=*/true,
+                       0,
+                       {}});
+  for (size_t number = 0; number < ranges.size(); ++number)
+    for (uint32_t place = 0; place < ranges[number].bytes;
+         place += KVCachePoisonBytes) {
+      uint32_t bytes =
+          std::min<uint32_t>(ranges[number].bytes - place, KVCachePoisonBytes);
+      Access access{thread,
+                    site,
+                    ranges[number].offset + place,
+                    bytes,
+                    Kind::Read,
+                    /*reads=*/true,
+                    proxy == Proxy::Async,
+                    copy};
+      access.poisons = true;
+      poison = {};
+      touch(access);
+      if (!poison.origin)
+        continue;
+      unwritten.origin = poison.origin;
+      for (uint32_t byte = 0; byte < bytes; ++byte)
+        if (poison.mask >> byte & 1)
+          unwritten.bytes.push_back({number, place + byte});
+    }
+  return copy;
 }
 
 Order::End Sanitizer::finish(Copy copy, Order::End end) {

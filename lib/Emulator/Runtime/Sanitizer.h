@@ -72,6 +72,13 @@ public:
   /// Those of the range are poisoned again that are not 0 in `bytes`, behind an
   /// access that writes them.
   void poisonShared(SharedRange range, const char *bytes, uint32_t origin);
+  /// The number of the origin of a value that the thread reads from a word of
+  /// tensor memory that nobody has written.
+  uint32_t addTensorOrigin(const KVCacheSite *site, uint32_t address) {
+    Origins::Origin origin{site, address, false, false};
+    origin.isTensor = true;
+    return origins.add(origin);
+  }
   /// The number of the origin of a value that the thread reads from a variable
   /// of its own, of `size` bytes, where nobody has written the byte at
   /// `offset`.
@@ -84,6 +91,9 @@ public:
 
   //===--- Order ---===//
 
+  /// The clocks of all accesses that the thread knows.
+  uint32_t getClock(const Thread &thread) const;
+  Clocks getKnown(const Thread &thread) const;
   /// What the thread knows goes into `into`.
   void release(Thread &thread, Knowledge &into);
   /// The thread learns what is in `from`.
@@ -92,7 +102,6 @@ public:
   void releaseFenced(Thread &thread, Knowledge &into);
   /// The clock of the thread's accesses, and whether it knows those of another
   /// one at a clock.
-  uint32_t getClock(const Thread &thread) const;
   bool knows(const Thread &thread, uint32_t who, uint32_t clock) const {
     return isOn && order.knows(thread.index, who, clock);
   }
@@ -141,6 +150,11 @@ public:
   /// which has one for each, or all if it is empty.
   Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
                  Proxy proxy, const std::vector<char> &isUsed = {});
+  /// The same, of several ranges, where `unwritten` gets the bytes that nobody
+  /// has written.
+  Copy issueReads(Thread &thread, const KVCacheSite *site,
+                  const std::vector<SharedRange> &ranges, Proxy proxy,
+                  Unwritten &unwritten);
   /// The same, of global memory, to write it or to read it: then `unwritten`
   /// gets the bytes that nobody has written.
   Copy issueGlobalWrite(Thread &thread, const KVCacheSite *site,
@@ -150,6 +164,8 @@ public:
                        Unwritten &unwritten);
   /// The copy is done, which whoever acquires `into` learns.
   Order::End complete(Copy copy, Knowledge &into);
+  /// Something is done that is no copy, which whoever acquires `into` learns.
+  Order::End completeCommit(Knowledge &into) { return order.complete(into); }
   /// The copy is done, which the thread learns.
   Order::End complete(Copy copy, Thread &thread);
   /// The copy is done together with another one.

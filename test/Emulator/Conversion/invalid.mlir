@@ -16,10 +16,52 @@ gpu.module @assembly [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-gpu.module @tensor_memory [#nvvm.target<chip = "sm_100a">] {
+gpu.module @tensor_memory_of_a_pair [#nvvm.target<chip = "sm_100a">] {
   llvm.func @kernel(%address: !llvm.ptr<3>, %columns: i32) attributes {nvvm.kernel} {
-    // expected-error @below {{'nvvm.tcgen05.alloc' op has no lowering for the emulator}}
-    nvvm.tcgen05.alloc %address, %columns : !llvm.ptr<3>, i32
+    // expected-error @below {{'nvvm.tcgen05.alloc' op for a pair of blocks has no lowering for the emulator}}
+    nvvm.tcgen05.alloc %address, %columns {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @multicast_commit [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%barrier: !llvm.ptr<3>, %mask: i16) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.tcgen05.commit' op with a multicast mask has no lowering for the emulator}}
+    nvvm.tcgen05.commit %barrier, multicast_mask = %mask : !llvm.ptr<3>, i16
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @shifted_factor [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%d: !llvm.ptr<6>, %b: i64, %i: i32, %adds: i1) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.tcgen05.mma' op that shifts A has no lowering for the emulator}}
+    nvvm.tcgen05.mma %d, %d, %b, %i, %adds {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>, aShift}
+        : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @sparse_factor [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%d: !llvm.ptr<6>, %a: i64, %b: i64, %i: i32, %adds: i1) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.tcgen05.mma.sp' op has no lowering for the emulator}}
+    nvvm.tcgen05.mma.sp %d, %a, %b, %i, %adds, %d {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>}
+        : (!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>)
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @plain_load_of_tensor_memory [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%address: !llvm.ptr<6>) attributes {nvvm.kernel} {
+    // expected-error @below {{'llvm.load' op of tensor memory has no lowering for the emulator}}
+    %0 = llvm.load %address : !llvm.ptr<6> -> i32
     llvm.return
   }
 }

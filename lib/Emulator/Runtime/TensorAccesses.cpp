@@ -1,0 +1,378 @@
+//===- TensorAccesses.cpp - tcgen05 of warps -----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grid.h"
+#include "MBarrier.h"
+#include "WarpMeeting.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache::emulator;
+
+static uint32_t toAddress(const void *pointer) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
+}
+
+/// Fails unless all lanes of the warp give the same for an operand.
+template <typename Lane, typename Field>
+static void checkUniform(Block &block, WarpMeeting &meeting, Field Lane::*field,
+                         const char *operand) {
+  const Lane &first = meeting.get<Lane>(0);
+  meeting.forEach<Lane>([&](uint32_t number, Lane &lane) {
+    if (lane.*field != first.*field)
+      block.fail(*lane.thread, meeting.site,
+                 std::string("gives another ") + operand +
+                     " than lane 0: " + "lane " + std::to_string(number) +
+                     " of the warp must have the same");
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Allocation
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct AllocLane : WarpLane {
+  void *to = nullptr;
+  uint32_t address = 0, columns = 0;
+  std::shared_ptr<TensorMemory::Request> request;
+};
+} // namespace
+
+static void allocate(Block &block, WarpMeeting &meeting) {
+  checkUniform(block, meeting, &AllocLane::to, "address");
+  checkUniform(block, meeting, &AllocLane::columns, "number of columns");
+  const AllocLane &first = meeting.get<AllocLane>(0);
+  auto request = block.tensorMemory.allocate(*first.thread, meeting.site,
+                                             first.to, first.columns);
+  meeting.forEach<AllocLane>(
+      [&](uint32_t, AllocLane &lane) { lane.request = request; });
+}
+
+static void deallocate(Block &block, WarpMeeting &meeting) {
+  checkUniform(block, meeting, &AllocLane::address, "address");
+  checkUniform(block, meeting, &AllocLane::columns, "number of columns");
+  const AllocLane &first = meeting.get<AllocLane>(0);
+  block.tensorMemory.deallocate(*first.thread, meeting.site, first.address,
+                                first.columns);
+}
+
+static void relinquish(Block &block, WarpMeeting &) {
+  block.tensorMemory.relinquish();
+}
+
+void kvcacheEmulatorTmemAlloc(KVCacheThread *self, const KVCacheSite *site,
+                              void *to, int32_t columns) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  AllocLane lane;
+  lane.to = to;
+  lane.columns = columns;
+  block.warps.meet(thread, site, kAllLanes, allocate, lane, WarpRule::AllLanes);
+  block.tensorMemory.wait(thread, site, *lane.request);
+}
+
+void kvcacheEmulatorTmemDealloc(KVCacheThread *self, const KVCacheSite *site,
+                                const void *address, int32_t columns) {
+  Thread &thread = Thread::get(self);
+  AllocLane lane;
+  lane.address = toAddress(address);
+  lane.columns = columns;
+  thread.block->warps.meet(thread, site, kAllLanes, deallocate, lane,
+                           WarpRule::AllLanes);
+}
+
+void kvcacheEmulatorTmemRelinquish(KVCacheThread *self,
+                                   const KVCacheSite *site) {
+  Thread &thread = Thread::get(self);
+  WarpLane lane;
+  thread.block->warps.meet(thread, site, kAllLanes, relinquish, lane,
+                           WarpRule::AllLanes);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads and stores
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct TensorLane : WarpLane {
+  uint32_t address = 0, shape = 0, count = 0;
+  int64_t offset = 0;
+  bool isPacked = false;
+  KVCacheTmemRegisters *registers = nullptr;
+  uint32_t number = 0;
+};
+
+struct WordPlace {
+  uint32_t lane, column;
+};
+} // namespace
+
+/// Where a register of a lane is, from the address on. PTX ISA, "Matrix
+/// fragments for shape".
+static WordPlace getPlace(uint32_t shape, uint32_t lane, uint32_t reg) {
+  uint32_t row = lane / 4;
+  switch (shape) {
+  case KVCacheTmem16x64b:
+    return {row + 8 * (lane % 2), lane / 2 % 2 + 2 * reg};
+  case KVCacheTmem16x128b:
+    return {row + 8 * (reg % 2), lane % 4 + 4 * (reg / 2)};
+  case KVCacheTmem16x256b:
+    return {row + 8 * (reg / 2 % 2), reg % 2 + 2 * (lane % 4) + 8 * (reg / 4)};
+  case KVCacheTmem16x32bx2:
+    return {lane % 16, reg};
+  default:
+    return {lane, reg};
+  }
+}
+
+/// The columns that a load or a store spans, of each half of 16x32bx2.
+static uint32_t countColumns(const TensorLane &lane) {
+  const uint32_t perRegister[] = {2, 2, 2, 1, 1};
+  return lane.count * perRegister[lane.shape] * (lane.isPacked ? 2 : 1);
+}
+
+/// PTX ISA, "Access restrictions": warp w of four has the lanes from 32 w on,
+/// which are the data paths that it reaches.
+static void checkLanes(Block &block, WarpMeeting &meeting) {
+  const TensorLane &first = meeting.get<TensorLane>(0);
+  uint32_t lane = first.address >> 16;
+  uint32_t begin = meeting.warp % 4 * 32;
+  auto fail = [&](const std::string &what) {
+    block.fail(*first.thread, meeting.site,
+               "accesses tensor memory at lane " + std::to_string(lane) + ", " +
+                   what);
+  };
+  if (lane < begin || lane >= begin + 32)
+    fail("but warp " + std::to_string(meeting.warp) + " reaches lanes " +
+         std::to_string(begin) + " to " + std::to_string(begin + 31) + " only");
+  uint32_t alignment = first.shape == KVCacheTmem32x32b ? 32 : 16;
+  if (lane % alignment != 0)
+    fail("which must be a multiple of " + std::to_string(alignment) +
+         " for this shape");
+}
+
+/// The regions that a load or a store accesses.
+static std::vector<TensorRegion> getRegions(const TensorLane &lane) {
+  uint32_t columns = countColumns(lane);
+  uint32_t rows = lane.shape == KVCacheTmem32x32b ? 32 : 16;
+  TensorRegion region{lane.address >> 16, lane.address & 0xffff, rows, columns};
+  if (lane.shape != KVCacheTmem16x32bx2)
+    return {region};
+  TensorRegion second = region;
+  second.column += static_cast<uint32_t>(lane.offset);
+  return {region, second};
+}
+
+static void begin(Block &block, WarpMeeting &meeting, TensorOp op) {
+  checkUniform(block, meeting, &TensorLane::address, "address");
+  checkLanes(block, meeting);
+  const TensorLane &first = meeting.get<TensorLane>(0);
+  TensorMemory &memory = block.tensorMemory;
+  std::vector<TensorRegion> regions = getRegions(first);
+  for (const TensorRegion &region : regions)
+    memory.check(*first.thread, meeting.site, region);
+  if (!block.isSanitized())
+    return;
+  uint32_t number = memory.order.issue(*first.thread, op);
+  memory.order.begin(
+      {meeting.site, op, block.getNumber(*first.thread), number});
+  for (const TensorRegion &region : regions)
+    memory.touch(region, op == TensorOp::Store);
+  meeting.forEach<TensorLane>(
+      [&](uint32_t, TensorLane &lane) { lane.number = number; });
+}
+
+/// Calls `visit` with each register of each lane and the place of its word, or
+/// of its first word.
+template <typename Visitor>
+static void forEachRegister(WarpMeeting &meeting, Visitor visit) {
+  meeting.forEach<TensorLane>([&](uint32_t number, TensorLane &lane) {
+    uint32_t scale = lane.isPacked ? 2 : 1;
+    uint32_t column = lane.address & 0xffff;
+    if (lane.shape == KVCacheTmem16x32bx2 && number >= 16)
+      column += static_cast<uint32_t>(lane.offset);
+    for (uint32_t reg = 0; reg < lane.count; ++reg) {
+      WordPlace place = getPlace(lane.shape, number, reg);
+      visit(lane, reg,
+            WordPlace{(lane.address >> 16) + place.lane,
+                      column + place.column * scale});
+    }
+  });
+}
+
+static void load(Block &block, WarpMeeting &meeting) {
+  begin(block, meeting, TensorOp::Load);
+  TensorMemory &memory = block.tensorMemory;
+  meeting.forEach<TensorLane>(
+      [&](uint32_t, TensorLane &lane) { lane.registers->origin = 0; });
+  forEachRegister(
+      meeting, [&](TensorLane &lane, uint32_t reg, WordPlace place) {
+        KVCacheTmemRegisters &registers = *lane.registers;
+        TensorWord word = memory.read(meeting.site, place.lane, place.column);
+        if (lane.isPacked) {
+          const TensorWord &high =
+              memory.read(meeting.site, place.lane, place.column + 1);
+          constexpr uint32_t half = 0xffff;
+          word.value = (word.value & half) | high.value << 16;
+          word.poison = (word.poison & half) | high.poison << 16;
+          if (!word.origin)
+            word.origin = high.origin;
+        }
+        registers.values[reg] = word.value;
+        registers.poison[reg] = word.poison;
+        if (word.poison && !registers.origin)
+          registers.origin = word.origin;
+      });
+}
+
+static void store(Block &block, WarpMeeting &meeting) {
+  begin(block, meeting, TensorOp::Store);
+  TensorMemory &memory = block.tensorMemory;
+  forEachRegister(
+      meeting, [&](TensorLane &lane, uint32_t reg, WordPlace place) {
+        const KVCacheTmemRegisters &registers = *lane.registers;
+        uint32_t value = registers.values[reg];
+        uint32_t poison = registers.origin ? registers.poison[reg] : 0;
+        auto write = [&](uint32_t column, uint32_t value, uint32_t poison) {
+          memory.write(place.lane, column, value, poison,
+                       poison ? registers.origin : 0);
+        };
+        if (!lane.isPacked)
+          return write(place.column, value, poison);
+        constexpr uint32_t half = 0xffff;
+        write(place.column, value & half, poison & half);
+        write(place.column + 1, value >> 16, poison >> 16);
+      });
+}
+
+static TensorLane makeLane(const void *address, int64_t offset, uint32_t shape,
+                           uint32_t count, uint32_t isPacked,
+                           KVCacheTmemRegisters *registers) {
+  TensorLane lane;
+  lane.address = toAddress(address);
+  lane.offset = offset;
+  lane.shape = shape;
+  lane.count = count;
+  lane.isPacked = isPacked;
+  lane.registers = registers;
+  return lane;
+}
+
+uint32_t kvcacheEmulatorTmemLoad(KVCacheThread *self, const KVCacheSite *site,
+                                 const void *address, int64_t offset,
+                                 uint32_t shape, uint32_t count,
+                                 uint32_t isPacked,
+                                 KVCacheTmemRegisters *registers) {
+  Thread &thread = Thread::get(self);
+  TensorLane lane =
+      makeLane(address, offset, shape, count, isPacked, registers);
+  thread.block->warps.meet(thread, site, kAllLanes, load, lane,
+                           WarpRule::AllLanes);
+  return lane.number;
+}
+
+void kvcacheEmulatorTmemStore(KVCacheThread *self, const KVCacheSite *site,
+                              const void *address, int64_t offset,
+                              uint32_t shape, uint32_t count, uint32_t isPacked,
+                              KVCacheTmemRegisters *registers) {
+  Thread &thread = Thread::get(self);
+  TensorLane lane =
+      makeLane(address, offset, shape, count, isPacked, registers);
+  thread.block->warps.meet(thread, site, kAllLanes, store, lane,
+                           WarpRule::AllLanes);
+}
+
+static void waitForLoads(Block &block, WarpMeeting &meeting) {
+  block.tensorMemory.order.wait(meeting.warp, TensorOp::Load);
+}
+
+static void waitForStores(Block &block, WarpMeeting &meeting) {
+  block.tensorMemory.order.wait(meeting.warp, TensorOp::Store);
+}
+
+void kvcacheEmulatorTmemWait(KVCacheThread *self, const KVCacheSite *site,
+                             uint32_t isStore) {
+  Thread &thread = Thread::get(self);
+  WarpLane lane;
+  thread.block->warps.meet(thread, site, kAllLanes,
+                           isStore ? waitForStores : waitForLoads, lane,
+                           WarpRule::AllLanes);
+}
+
+void kvcacheEmulatorTmemUse(KVCacheThread *self, const KVCacheSite *site,
+                            uint32_t load) {
+  Thread &thread = Thread::get(self);
+  if (!thread.block->tensorMemory.order.hasWaited(thread.warp, TensorOp::Load,
+                                                  load))
+    thread.block->fail(thread, site,
+                       "uses what a load from tensor memory has in flight: "
+                       "nobody has waited for it (tcgen05.wait load)");
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+void kvcacheEmulatorTmemFence(KVCacheThread *self, const KVCacheSite *,
+                              uint32_t isAfter) {
+  Thread &thread = Thread::get(self);
+  if (!thread.block->isSanitized())
+    return;
+  TensorOrder &order = thread.block->tensorMemory.order;
+  if (isAfter)
+    order.fenceAfter(thread);
+  else
+    order.fenceBefore(thread);
+}
+
+void kvcacheEmulatorTmemCommit(KVCacheThread *self, const KVCacheSite *site,
+                               const void *pointer) {
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
+  block.tensorMemory.commit(thread, site, barrier);
+}
+
+//===----------------------------------------------------------------------===//
+// Shifts
+//===----------------------------------------------------------------------===//
+
+/// PTX ISA, "tcgen05.shift": of 32 rows all but the last move down by one.
+void kvcacheEmulatorTmemShift(KVCacheThread *self, const KVCacheSite *site,
+                              const void *pointer) {
+  constexpr uint32_t rows = 32, columns = 8;
+  Thread &thread = Thread::get(self);
+  Block &block = *thread.block;
+  TensorMemory &memory = block.tensorMemory;
+  uint32_t address = toAddress(pointer);
+  uint32_t lane = address >> 16, column = address & 0xffff;
+  if (lane % rows != 0)
+    block.fail(thread, site,
+               "expects a lane that is a multiple of 32, got " +
+                   TensorMemory::describe(address));
+  TensorRegion region{lane, column, rows, columns};
+  memory.check(thread, site, region);
+  uint32_t number = 0;
+  if (block.isSanitized()) {
+    number = memory.order.issue(thread, TensorOp::Shift);
+    memory.order.begin(
+        {site, TensorOp::Shift, block.getNumber(thread), number});
+    memory.touch({lane, column, rows - 1, columns}, /*isWrite=*/false);
+    memory.touch({lane + 1, column, rows - 1, columns}, /*isWrite=*/true);
+  }
+  memory.issue(thread, site, number, {}, [&memory, site, region] {
+    for (uint32_t row = region.lanes - 1; row > 0; --row)
+      for (uint32_t i = 0; i < region.columns; ++i) {
+        TensorWord word =
+            memory.read(site, region.lane + row - 1, region.column + i);
+        memory.write(region.lane + row, region.column + i, word.value,
+                     word.poison, word.origin);
+      }
+  });
+}

@@ -1,0 +1,162 @@
+//===- TensorMemory.h - The tensor memory of a block ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_TENSORMEMORY_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_TENSORMEMORY_H
+
+#include "Sanitizer.h"
+#include "TensorOrder.h"
+#include "kvcache/Emulator/TensorMemory.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+class Block;
+class MBarrier;
+struct Thread;
+
+/// A rectangle of tensor memory.
+struct TensorRegion {
+  uint32_t lane, column, lanes, columns;
+};
+
+/// A word of tensor memory.
+struct TensorWord {
+  uint32_t value;
+  /// The bits that are poisoned, and where the poison comes from; unwritten
+  /// words are.
+  uint32_t poison, origin;
+  TensorOrder::History history;
+  bool isWritten;
+};
+
+/// The tensor memory of a block: its allocations, its words, and what is in
+/// flight. PTX ISA, "Tensor Memory". A block runs as if it were alone on its
+/// multiprocessor, with all columns.
+class TensorMemory {
+public:
+  static constexpr uint32_t kLanes = 128, kColumns = 512;
+
+  explicit TensorMemory(Block &block);
+  ~TensorMemory();
+
+  void begin();
+  /// The end of the block: fails if columns are allocated, or anything is in
+  /// flight.
+  void end();
+
+  /// Whether the block has ever allocated columns.
+  bool isUsed() const { return numAllocs > 0; }
+
+  //===--- Allocation ---===//
+
+  /// A warp that wants columns, and gets their address in shared memory.
+  struct Request {
+    Thread &thread;
+    const KVCacheSite *site;
+    void *to;
+    uint32_t columns;
+    bool isDone = false;
+  };
+  std::shared_ptr<Request> allocate(Thread &thread, const KVCacheSite *site,
+                                    void *to, uint32_t columns);
+  void wait(Thread &thread, const KVCacheSite *site, const Request &request);
+  void deallocate(Thread &thread, const KVCacheSite *site, uint32_t address,
+                  uint32_t columns);
+  void relinquish() { isRelinquished = true; }
+
+  //===--- Words ---===//
+
+  TensorWord &at(uint32_t lane, uint32_t column) {
+    return words[lane * kColumns + column];
+  }
+  /// The word at a place, which is in bounds and allocated; its poison tells
+  /// whether it has been written.
+  const TensorWord &read(const KVCacheSite *site, uint32_t lane,
+                         uint32_t column);
+  void write(uint32_t lane, uint32_t column, uint32_t value, uint32_t poison,
+             uint32_t origin);
+
+  /// Fails unless the region is in bounds and in columns that are allocated.
+  void check(const Thread &thread, const KVCacheSite *site,
+             const TensorRegion &region) const;
+  /// Checks that the access which has begun (`order`) is ordered behind others
+  /// of these words.
+  void touch(const TensorRegion &region, bool isWrite);
+
+  /// "lane 3, column 5 of tensor memory".
+  static std::string describe(uint32_t address);
+
+  //===--- What is in flight ---===//
+
+  /// A product, copy or shift of a thread, which happens when it must have
+  /// happened at the latest, with what it reads of shared memory.
+  void issue(Thread &thread, const KVCacheSite *site, uint32_t number,
+             std::vector<Sanitizer::Copy> reads, std::function<void()> work);
+  void commit(Thread &thread, const KVCacheSite *site, MBarrier &barrier);
+
+  TensorOrder order;
+
+private:
+  struct Allocation {
+    uint32_t column, columns;
+    const Thread *thread;
+    const KVCacheSite *site;
+  };
+  struct InFlight {
+    Thread *thread;
+    const KVCacheSite *site;
+    uint32_t number;
+    std::vector<Sanitizer::Copy> reads;
+    std::function<void()> work;
+  };
+  struct Commit {
+    MBarrier *barrier;
+    Thread *thread;
+    const KVCacheSite *site;
+    TensorOrder::Commit known;
+    /// How many of all must have happened.
+    uint64_t numIssued;
+    bool isDone = false;
+  };
+  struct Freed;
+
+  void reserve();
+  bool tryAllocate(Request &request);
+  int64_t findColumns(uint32_t columns) const;
+  const Allocation *findAllocation(uint32_t column) const;
+  void deliver(Commit &commit);
+  void checkColumns(const Thread &thread, const KVCacheSite *site,
+                    uint32_t columns) const;
+
+  Block &block;
+  std::unique_ptr<TensorWord[]> words;
+  std::vector<Allocation> allocations;
+  std::deque<std::shared_ptr<Request>> requests;
+  std::unique_ptr<Freed> freed;
+  uint32_t numAllocs = 0, lastColumns = 0;
+  bool isRelinquished = false;
+  /// Those that have not happened yet, in the order in which they were issued,
+  /// and how many have.
+  std::deque<InFlight> inFlight;
+  uint64_t numHappened = 0;
+  /// Those that have, and whose reads nobody knows to be done.
+  std::vector<InFlight> happened;
+  std::vector<std::shared_ptr<Commit>> commits;
+  /// By thread, the ends of reads.
+  std::vector<Clocks> ends;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_TENSORMEMORY_H

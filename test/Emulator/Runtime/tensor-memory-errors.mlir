@@ -1,0 +1,600 @@
+// What the emulator says of kernels that use tensor memory wrongly, one for each rule:
+// allocations, loads and stores of warps.
+// PTX ISA, "TensorCore 5th Generation Family Instructions".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = odd_number_of_columns
+// RUN: %{run} ODD_NUMBER_OF_COLUMNS
+// REDEFINE: %{case} = growing_allocation
+// RUN: %{run} GROWING_ALLOCATION
+// REDEFINE: %{case} = allocation_after_relinquish
+// RUN: %{run} ALLOCATION_AFTER_RELINQUISH
+// REDEFINE: %{case} = more_columns_than_there_are
+// RUN: %{run} MORE_COLUMNS_THAN_THERE_ARE
+// REDEFINE: %{case} = half_a_warp_allocates
+// RUN: %{run} HALF_A_WARP_ALLOCATES
+// REDEFINE: %{case} = address_outside_of_shared_memory
+// RUN: %{run} ADDRESS_OUTSIDE_OF_SHARED_MEMORY
+// REDEFINE: %{case} = leak
+// RUN: %{run} LEAK
+// REDEFINE: %{case} = dealloc_of_half
+// RUN: %{run} DEALLOC_OF_HALF
+// REDEFINE: %{case} = dealloc_twice
+// RUN: %{run} DEALLOC_TWICE
+// REDEFINE: %{case} = columns_that_nobody_allocated
+// RUN: %{run} COLUMNS_THAT_NOBODY_ALLOCATED
+// REDEFINE: %{case} = columns_behind_the_last
+// RUN: %{run} COLUMNS_BEHIND_THE_LAST
+// REDEFINE: %{case} = lanes_of_another_warp
+// RUN: %{run} LANES_OF_ANOTHER_WARP
+// REDEFINE: %{case} = lanes_of_two_halves
+// RUN: %{run} LANES_OF_TWO_HALVES
+// REDEFINE: %{case} = addresses_that_differ
+// RUN: %{run} ADDRESSES_THAT_DIFFER
+// REDEFINE: %{case} = use_before_the_wait
+// RUN: %{run} USE_BEFORE_THE_WAIT
+// REDEFINE: %{case} = load_before_the_store_is_done
+// RUN: %{run} LOAD_BEFORE_THE_STORE_IS_DONE
+// REDEFINE: %{case} = store_before_the_load_is_done
+// RUN: %{run} STORE_BEFORE_THE_LOAD_IS_DONE
+// REDEFINE: %{case} = no_fence_before
+// RUN: %{run} NO_FENCE_BEFORE
+// REDEFINE: %{case} = no_fence_after
+// RUN: %{run} NO_FENCE_AFTER
+// REDEFINE: %{case} = dealloc_with_a_store_in_flight
+// RUN: %{run} DEALLOC_WITH_A_STORE_IN_FLIGHT
+// REDEFINE: %{case} = words_that_nobody_wrote
+// RUN: %{run} WORDS_THAT_NOBODY_WROTE
+// REDEFINE: %{case} = words_of_an_earlier_allocation
+// RUN: %{run} WORDS_OF_AN_EARLIER_ALLOCATION
+// REDEFINE: %{case} = poison_that_a_store_takes_along
+// RUN: %{run} POISON_THAT_A_STORE_TAKES_ALONG
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @slot() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<4 x i32>
+
+  // The first warp allocates columns; all get their address.
+  func.func private @open(%columns: i32) -> i32 {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    scf.if %is_first {
+      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    %base = llvm.load %slot : !llvm.ptr<3> -> i32
+    return %base : i32
+  }
+
+  // The first warp gives them back when all are done.
+  func.func private @close(%base: i32, %columns: i32) {
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_first {
+      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
+    }
+    return
+  }
+
+  gpu.func @odd_number_of_columns(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(48 : i32) : i32
+    // ODD_NUMBER_OF_COLUMNS: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) expects the number of columns to be a power of two from 32 to 512, got 48
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @growing_allocation(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %more = llvm.mlir.constant(128 : i32) : i32
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    // GROWING_ALLOCATION: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates 128 columns behind an allocation of 64: the number must not grow from one to the next
+    nvvm.tcgen05.alloc %slot, %more : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @allocation_after_relinquish(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(64 : i32) : i32
+    nvvm.tcgen05.relinquish_alloc_permit
+    // ALLOCATION_AFTER_RELINQUISH: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates tensor memory after the block has given up the right to (tcgen05.relinquish_alloc_permit)
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @more_columns_than_there_are(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %other = llvm.getelementptr %slot[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %n = llvm.mlir.constant(512 : i32) : i32
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    // MORE_COLUMNS_THAN_THERE_ARE: deadlock: no thread of block (0, 0, 0) can go on
+    // MORE_COLUMNS_THAN_THERE_ARE-NEXT: threads 0 to 31 wait in nvvm.tcgen05.alloc at [[FILE]]:[[#@LINE+1]]:5 for columns of tensor memory, of which 512 of 512 are allocated
+    nvvm.tcgen05.alloc %other, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @half_a_warp_allocates(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(64 : i32) : i32
+    // HALF_A_WARP_ALLOCATES: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @address_outside_of_shared_memory(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %behind = llvm.getelementptr %slot[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // ADDRESS_OUTSIDE_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 16 of shared @slot, which has 16 bytes
+    nvvm.tcgen05.alloc %behind, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @leak(%out: memref<1024xi32>) kernel {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %n = llvm.mlir.constant(64 : i32) : i32
+    // LEAK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) has allocated 64 columns of tensor memory that nobody has given back when the block ends (tcgen05.dealloc)
+    nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
+    gpu.return
+  }
+
+  gpu.func @dealloc_of_half(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %half = llvm.mlir.constant(32 : i32) : i32
+    // DEALLOC_OF_HALF: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
+    nvvm.tcgen05.dealloc %tensor, %half : !llvm.ptr<6>, i32
+    gpu.return
+  }
+
+  gpu.func @dealloc_twice(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
+    // DEALLOC_TWICE: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
+    nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
+    gpu.return
+  }
+
+  gpu.func @columns_that_nobody_allocated(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %before = llvm.getelementptr %tensor[-2] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+    // COLUMNS_THAT_NOBODY_ALLOCATED: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 446 of tensor memory, of which column 446 is not allocated
+    %r = nvvm.tcgen05.ld %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @columns_behind_the_last(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %behind = llvm.getelementptr %tensor[62] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+    // COLUMNS_BEHIND_THE_LAST: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 510 of tensor memory, which has 128 lanes of 512 columns
+    %r = nvvm.tcgen05.ld %behind {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @lanes_of_another_warp(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_second = arith.cmpi uge, %t, %c32 : index
+    scf.if %is_second {
+      // LANES_OF_ANOTHER_WARP: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (32, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 0, but warp 1 reaches lanes 32 to 63 only
+      %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    }
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @lanes_of_two_halves(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %middle = llvm.getelementptr %tensor[1048576] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+    // LANES_OF_TWO_HALVES: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 16, which must be a multiple of 32 for this shape
+    %r = nvvm.tcgen05.ld %middle {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @addresses_that_differ(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %own = llvm.add %base, %t : i32
+    %other = llvm.inttoptr %own : i32 to !llvm.ptr<6>
+    // ADDRESSES_THAT_DIFFER: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (1, 0, 0) of block (0, 0, 0) gives another address than lane 0: lane 1 of the warp must have the same
+    %r = nvvm.tcgen05.ld %other {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @use_before_the_wait(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    %c0 = arith.constant 0 : index
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    // USE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+2]]:10: llvm.add: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) uses what a load from tensor memory has in flight: nobody has waited for it (tcgen05.wait load)
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    %x = llvm.add %one, %one : i32
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    memref.store %x, %out[%c0] : memref<1024xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @load_before_the_store_is_done(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    // LOAD_BEFORE_THE_STORE_IS_DONE: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-1]]:5 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @store_before_the_load_is_done(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    // STORE_BEFORE_THE_LOAD_IS_DONE: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.st: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was read in nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-1]]:10 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait load)
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_fence_before(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    %is_fifth = arith.cmpi uge, %t, %c128 : index
+    scf.if %is_first {
+      nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    }
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_fifth {
+      // NO_FENCE_BEFORE: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-6]]:7 by warp 0, and that has not been made known to the thread, by a fence (tcgen05.fence before), a synchronization and another fence (tcgen05.fence after)
+      %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    }
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_fence_after(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    %is_fifth = arith.cmpi uge, %t, %c128 : index
+    scf.if %is_first {
+      nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    }
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    scf.if %is_fifth {
+      // NO_FENCE_AFTER: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-6]]:7 by warp 0, and that has not been made known to the thread, by a fence
+      %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    }
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @dealloc_with_a_store_in_flight(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    // DEALLOC_WITH_A_STORE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-1]]:5 by warp 0, and that may still be in flight
+    nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
+    gpu.return
+  }
+
+  gpu.func @words_that_nobody_wrote(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %c0 = arith.constant 0 : index
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    // WORDS_THAT_NOBODY_WROTE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-3]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
+    memref.store %one, %out[%c0] : memref<1024xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @words_of_an_earlier_allocation(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
+    nvvm.barrier0
+    %again = func.call @open(%n) : (i32) -> i32
+    %c0 = arith.constant 0 : index
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    // WORDS_OF_AN_EARLIER_ALLOCATION: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written
+    memref.store %one, %out[%c0] : memref<1024xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @poison_that_a_store_takes_along(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %c0 = arith.constant 0 : index
+    %u = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    nvvm.tcgen05.st %tensor, %u {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    // POISON_THAT_A_STORE_TAKES_ALONG: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-7]]:10 read them
+    memref.store %one, %out[%c0] : memref<1024xi32>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+}
+
+func.func @odd_number_of_columns() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@odd_number_of_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @growing_allocation() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@growing_allocation blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @allocation_after_relinquish() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@allocation_after_relinquish blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @more_columns_than_there_are() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@more_columns_than_there_are blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @half_a_warp_allocates() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 16 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@half_a_warp_allocates blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @address_outside_of_shared_memory() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@address_outside_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @leak() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@leak blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @dealloc_of_half() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@dealloc_of_half blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @dealloc_twice() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@dealloc_twice blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @columns_that_nobody_allocated() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@columns_that_nobody_allocated blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @columns_behind_the_last() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@columns_behind_the_last blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @lanes_of_another_warp() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 64 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@lanes_of_another_warp blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @lanes_of_two_halves() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@lanes_of_two_halves blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @addresses_that_differ() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@addresses_that_differ blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @use_before_the_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@use_before_the_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @load_before_the_store_is_done() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@load_before_the_store_is_done blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @store_before_the_load_is_done() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@store_before_the_load_is_done blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @no_fence_before() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 160 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@no_fence_before blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @no_fence_after() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 160 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@no_fence_after blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @dealloc_with_a_store_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@dealloc_with_a_store_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @words_that_nobody_wrote() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@words_that_nobody_wrote blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @words_of_an_earlier_allocation() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@words_of_an_earlier_allocation blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @poison_that_a_store_takes_along() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@poison_that_a_store_takes_along blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+}

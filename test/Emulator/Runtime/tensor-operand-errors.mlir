@@ -1,0 +1,481 @@
+// What the emulator says of kernels that use tensor memory wrongly, one for each rule:
+// operands and descriptors of products.
+// PTX ISA, "TensorCore 5th Generation Family Instructions".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = reserved_bit
+// RUN: %{run} RESERVED_BIT
+// REDEFINE: %{case} = sparsity
+// RUN: %{run} SPARSITY
+// REDEFINE: %{case} = result_of_integers
+// RUN: %{run} RESULT_OF_INTEGERS
+// REDEFINE: %{case} = elements_of_no_kind
+// RUN: %{run} ELEMENTS_OF_NO_KIND
+// REDEFINE: %{case} = odd_m
+// RUN: %{run} ODD_M
+// REDEFINE: %{case} = no_columns
+// RUN: %{run} NO_COLUMNS
+// REDEFINE: %{case} = descriptor_of_wgmma
+// RUN: %{run} DESCRIPTOR_OF_WGMMA
+// REDEFINE: %{case} = swizzle_of_wide_units
+// RUN: %{run} SWIZZLE_OF_WIDE_UNITS
+// REDEFINE: %{case} = operand_out_of_its_array
+// RUN: %{run} OPERAND_OUT_OF_ITS_ARRAY
+// REDEFINE: %{case} = result_at_a_lane_between
+// RUN: %{run} RESULT_AT_A_LANE_BETWEEN
+// REDEFINE: %{case} = result_in_columns_of_nobody
+// RUN: %{run} RESULT_IN_COLUMNS_OF_NOBODY
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @slot() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<4 x i32>
+  llvm.mlir.global internal @bars() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
+  llvm.mlir.global internal @a() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2048 x i8>
+  llvm.mlir.global internal @b() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+
+  // The first warp allocates columns; all get their address.
+  func.func private @open(%columns: i32) -> i32 {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    scf.if %is_first {
+      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    %base = llvm.load %slot : !llvm.ptr<3> -> i32
+    return %base : i32
+  }
+
+  // The first warp gives them back when all are done.
+  func.func private @close(%base: i32, %columns: i32) {
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_first {
+      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
+    }
+    return
+  }
+
+  // Zeros for A, of 64 rows of 32 bytes, and B, of 8, by 32 threads, and their descriptors: K is
+  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are behind
+  // all rows. And a barrier.
+  func.func private @fill() -> (i64, i64) {
+    %a = llvm.mlir.addressof @a : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @b : !llvm.ptr<3>
+    %bars = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %c32 = llvm.mlir.constant(32 : i32) : i32
+    %zeros = llvm.mlir.constant(dense<0> : vector<16xi32>) : vector<16xi32>
+    %none = llvm.mlir.constant(0 : i64) : i64
+    %fills = llvm.icmp "ult" %t, %c32 : i32
+    scf.if %fills {
+      %to_a = llvm.getelementptr %a[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<64 x i8>
+      %to_b = llvm.getelementptr %b[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+      llvm.store %zeros, %to_a {alignment = 16 : i64} : vector<16xi32>, !llvm.ptr<3>
+      llvm.store %none, %to_b : i64, !llvm.ptr<3>
+    }
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %bars, %one : !llvm.ptr<3>, i32
+    }
+    %bits_a = llvm.mlir.constant(0x0000400800400000 : i64) : i64
+    %bits_b = llvm.mlir.constant(0x0000400800080000 : i64) : i64
+    %four = llvm.mlir.constant(4 : i64) : i64
+    %address_a = llvm.ptrtoint %a : !llvm.ptr<3> to i64
+    %address_b = llvm.ptrtoint %b : !llvm.ptr<3> to i64
+    %units_a = llvm.lshr %address_a, %four : i64
+    %units_b = llvm.lshr %address_b, %four : i64
+    %result_a = llvm.or %bits_a, %units_a : i64
+    %result_b = llvm.or %bits_b, %units_b : i64
+    return %result_a, %result_b : i64, i64
+  }
+
+  func.func private @synchronize() {
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    return
+  }
+
+  // All of it.
+  func.func private @begin(%columns: i32) -> (i32, i64, i64) {
+    %base = func.call @open(%columns) : (i32) -> i32
+    %a, %b = func.call @fill() : () -> (i64, i64)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    func.call @synchronize() : () -> ()
+    return %base, %a, %b : i32, i64, i64
+  }
+
+  gpu.func @reserved_bit(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020050 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // RESERVED_BIT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for bit 6, which is reserved, got 1
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @sparsity(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020014 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // SPARSITY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for sparsity, got 1
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @result_of_integers(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020020 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // RESULT_OF_INTEGERS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have a type of D that kind f16 has, got code 2
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @elements_of_no_kind(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020110 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // ELEMENTS_OF_NO_KIND: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have types of A and B that kind f16 has, got code 2
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @odd_m(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x06020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // ODD_M: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an M of 64 or 128, got 96
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_columns(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04000010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // NO_COLUMNS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an N from 8 to 256 in steps of 8, got 0
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @descriptor_of_wgmma(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %version = llvm.mlir.constant(0x0000400000000000 : i64) : i64
+      %old = llvm.xor %b, %version : i64
+      // DESCRIPTOR_OF_WGMMA: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with reserved bits or a swizzle that tcgen05 doesn't have
+      nvvm.tcgen05.mma %tensor, %a, %old, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @swizzle_of_wide_units(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %swizzle = llvm.mlir.constant(0x2000000000000000 : i64) : i64
+      %wide = llvm.or %b, %swizzle : i64
+      // SWIZZLE_OF_WIDE_UNITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with the swizzle of units of 32 bytes, which is for transposed matrices of 32-bit elements
+      nvvm.tcgen05.mma %tensor, %a, %wide, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @operand_out_of_its_array(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %step = llvm.mlir.constant(16 : i64) : i64
+      %behind = llvm.add %b, %step : i64
+      // OPERAND_OUT_OF_ITS_ARRAY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) uses {{[0-9]+}} bytes at byte 256 of shared @b, which has 256 bytes
+      nvvm.tcgen05.mma %tensor, %a, %behind, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @result_at_a_lane_between(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %lane = llvm.getelementptr %tensor[524288] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+      // RESULT_AT_A_LANE_BETWEEN: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects D of 64 rows to begin at lane 0 or 16, got lane 8, column 448 of tensor memory
+      nvvm.tcgen05.mma %lane, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @result_in_columns_of_nobody(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %before = llvm.getelementptr %tensor[-4] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+      // RESULT_IN_COLUMNS_OF_NOBODY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) accesses 8 columns of 16 lanes at lane 0, column 444 of tensor memory, of which column 444 is not allocated
+      nvvm.tcgen05.mma %before, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+}
+
+func.func @reserved_bit() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@reserved_bit blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @sparsity() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@sparsity blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @result_of_integers() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@result_of_integers blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @elements_of_no_kind() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@elements_of_no_kind blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @odd_m() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@odd_m blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @no_columns() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@no_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @descriptor_of_wgmma() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@descriptor_of_wgmma blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @swizzle_of_wide_units() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@swizzle_of_wide_units blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @operand_out_of_its_array() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@operand_out_of_its_array blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @result_at_a_lane_between() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@result_at_a_lane_between blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @result_in_columns_of_nobody() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@result_in_columns_of_nobody blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+}

@@ -1,0 +1,598 @@
+// What the emulator says of kernels that use tensor memory wrongly, one for each rule:
+// products, in order with others.
+// PTX ISA, "TensorCore 5th Generation Family Instructions".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// REDEFINE: %{case} = operand_without_a_proxy_fence
+// RUN: %{run} OPERAND_WITHOUT_A_PROXY_FENCE
+// REDEFINE: %{case} = operand_overwritten_in_flight
+// RUN: %{run} OPERAND_OVERWRITTEN_IN_FLIGHT
+// REDEFINE: %{case} = result_without_a_wait
+// RUN: %{run} RESULT_WITHOUT_A_WAIT
+// REDEFINE: %{case} = result_without_a_fence
+// RUN: %{run} RESULT_WITHOUT_A_FENCE
+// REDEFINE: %{case} = commit_of_another_thread
+// RUN: %{run} COMMIT_OF_ANOTHER_THREAD
+// REDEFINE: %{case} = product_nobody_commits
+// RUN: %{run} PRODUCT_NOBODY_COMMITS
+// REDEFINE: %{case} = commit_nobody_waits_for
+// RUN: %{run} COMMIT_NOBODY_WAITS_FOR
+// REDEFINE: %{case} = dealloc_with_a_product_in_flight
+// RUN: %{run} DEALLOC_WITH_A_PRODUCT_IN_FLIGHT
+// REDEFINE: %{case} = store_without_a_wait
+// RUN: %{run} STORE_WITHOUT_A_WAIT
+// REDEFINE: %{case} = factor_from_a_product_in_flight
+// RUN: %{run} FACTOR_FROM_A_PRODUCT_IN_FLIGHT
+// REDEFINE: %{case} = accumulators_of_two_shapes
+// RUN: %{run} ACCUMULATORS_OF_TWO_SHAPES
+// REDEFINE: %{case} = accumulator_of_another_thread
+// RUN: %{run} ACCUMULATOR_OF_ANOTHER_THREAD
+// REDEFINE: %{case} = factor_that_nobody_wrote
+// RUN: %{run} FACTOR_THAT_NOBODY_WROTE
+// REDEFINE: %{case} = rows_without_a_product
+// RUN: %{run} ROWS_WITHOUT_A_PRODUCT
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @slot() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<4 x i32>
+  llvm.mlir.global internal @bars() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
+  llvm.mlir.global internal @a() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2048 x i8>
+  llvm.mlir.global internal @b() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
+
+  // The first warp allocates columns; all get their address.
+  func.func private @open(%columns: i32) -> i32 {
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    scf.if %is_first {
+      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
+    }
+    nvvm.barrier0
+    %base = llvm.load %slot : !llvm.ptr<3> -> i32
+    return %base : i32
+  }
+
+  // The first warp gives them back when all are done.
+  func.func private @close(%base: i32, %columns: i32) {
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %t = gpu.thread_id x
+    %c32 = arith.constant 32 : index
+    %is_first = arith.cmpi ult, %t, %c32 : index
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_first {
+      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
+    }
+    return
+  }
+
+  // Zeros for A, of 64 rows of 32 bytes, and B, of 8, by 32 threads, and their descriptors: K is
+  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are behind
+  // all rows. And a barrier.
+  func.func private @fill() -> (i64, i64) {
+    %a = llvm.mlir.addressof @a : !llvm.ptr<3>
+    %b = llvm.mlir.addressof @b : !llvm.ptr<3>
+    %bars = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %c32 = llvm.mlir.constant(32 : i32) : i32
+    %zeros = llvm.mlir.constant(dense<0> : vector<16xi32>) : vector<16xi32>
+    %none = llvm.mlir.constant(0 : i64) : i64
+    %fills = llvm.icmp "ult" %t, %c32 : i32
+    scf.if %fills {
+      %to_a = llvm.getelementptr %a[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<64 x i8>
+      %to_b = llvm.getelementptr %b[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+      llvm.store %zeros, %to_a {alignment = 16 : i64} : vector<16xi32>, !llvm.ptr<3>
+      llvm.store %none, %to_b : i64, !llvm.ptr<3>
+    }
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first {
+      nvvm.mbarrier.init %bars, %one : !llvm.ptr<3>, i32
+    }
+    %bits_a = llvm.mlir.constant(0x0000400800400000 : i64) : i64
+    %bits_b = llvm.mlir.constant(0x0000400800080000 : i64) : i64
+    %four = llvm.mlir.constant(4 : i64) : i64
+    %address_a = llvm.ptrtoint %a : !llvm.ptr<3> to i64
+    %address_b = llvm.ptrtoint %b : !llvm.ptr<3> to i64
+    %units_a = llvm.lshr %address_a, %four : i64
+    %units_b = llvm.lshr %address_b, %four : i64
+    %result_a = llvm.or %bits_a, %units_a : i64
+    %result_b = llvm.or %bits_b, %units_b : i64
+    return %result_a, %result_b : i64, i64
+  }
+
+  func.func private @synchronize() {
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    return
+  }
+
+  // All of it.
+  func.func private @begin(%columns: i32) -> (i32, i64, i64) {
+    %base = func.call @open(%columns) : (i32) -> i32
+    %a, %b = func.call @fill() : () -> (i64, i64)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    func.call @synchronize() : () -> ()
+    return %base, %a, %b : i32, i64, i64
+  }
+
+  gpu.func @operand_without_a_proxy_fence(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %a, %b = func.call @fill() : () -> (i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    func.call @synchronize() : () -> ()
+    scf.if %is_first {
+      // OPERAND_WITHOUT_A_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) issues a product that reads 64 bytes at byte 0 of shared @a, which thread (0, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @operand_overwritten_in_flight(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    %to = llvm.mlir.addressof @a : !llvm.ptr<3>
+    scf.if %is_first {
+      // OPERAND_OVERWRITTEN_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-5]]:7 still reads: they are used again before the wait for it
+      llvm.store %zero, %to : i32, !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @result_without_a_wait(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    // RESULT_WITHOUT_A_WAIT: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @result_without_a_fence(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    // RESULT_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that has completed: the thread has not waited for its commit, or has no fence behind the wait (tcgen05.fence after)
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @commit_of_another_thread(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+    }
+    %c32 = llvm.mlir.constant(32 : i32) : i32
+    %is_other = llvm.icmp "eq" %t, %c32 : i32
+    scf.if %is_other {
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    %is_in_first = llvm.icmp "ult" %t, %c32 : i32
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_in_first {
+      // COMMIT_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    }
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @product_nobody_commits(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // PRODUCT_NOBODY_COMMITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+    }
+    gpu.return
+  }
+
+  gpu.func @commit_nobody_waits_for(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      // COMMIT_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    gpu.return
+  }
+
+  gpu.func @dealloc_with_a_product_in_flight(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    // DEALLOC_WITH_A_PRODUCT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+    nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
+    gpu.return
+  }
+
+  gpu.func @store_without_a_wait(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base = func.call @open(%n) : (i32) -> i32
+    %a, %b = func.call @fill() : () -> (i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %v = llvm.mlir.constant(dense<0> : vector<8xi32>) : vector<8xi32>
+    nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<8xi32>
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    func.call @synchronize() : () -> ()
+    scf.if %is_first {
+      // STORE_WITHOUT_A_WAIT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at {{.*}} by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @factor_from_a_product_in_flight(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      %other = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+      // FACTOR_FROM_A_PRODUCT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-2]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      nvvm.tcgen05.mma %other, %tensor, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @accumulators_of_two_shapes(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      %j = llvm.mlir.constant(0x04040010 : i32) : i32
+      // ACCUMULATORS_OF_TWO_SHAPES: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-2]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      nvvm.tcgen05.mma %tensor, %a, %a, %j, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @accumulator_of_another_thread(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %yes = llvm.mlir.constant(true) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    %c32 = llvm.mlir.constant(32 : i32) : i32
+    %is_other = llvm.icmp "eq" %t, %c32 : i32
+    nvvm.barrier0
+    scf.if %is_other {
+      // ACCUMULATOR_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (32, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %yes {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+    }
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @factor_that_nobody_wrote(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %c0 = arith.constant 0 : index
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      %words = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+      nvvm.tcgen05.mma %tensor, %words, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    scf.if %is_first {
+      // FACTOR_THAT_NOBODY_WROTE: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.mma at {{.*}} read them; the first is lane 0, column 480 of tensor memory
+      memref.store %one, %out[%c0] : memref<1024xi32>
+    }
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+
+  gpu.func @rows_without_a_product(%out: memref<1024xi32>) kernel {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    %i = llvm.mlir.constant(0x04020010 : i32) : i32
+    %no = llvm.mlir.constant(false) : i1
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %c0 = arith.constant 0 : index
+    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    scf.if %is_first {
+      nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.commit %bar : !llvm.ptr<3>
+    }
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %one = vector.extract %r[0] : i32 from vector<4xi32>
+    %last = llvm.mlir.constant(31 : i32) : i32
+    %is_last = llvm.icmp "eq" %t, %last : i32
+    scf.if %is_last {
+      // ROWS_WITHOUT_A_PRODUCT: llvm.store: thread (31, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at {{.*}} read them; the first is lane 31, column 448 of tensor memory
+      memref.store %one, %out[%c0] : memref<1024xi32>
+    }
+    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    func.call @close(%base, %n) : (i32, i32) -> ()
+    gpu.return
+  }
+}
+
+func.func @operand_without_a_proxy_fence() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@operand_without_a_proxy_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @operand_overwritten_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@operand_overwritten_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @result_without_a_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@result_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @result_without_a_fence() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@result_without_a_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @commit_of_another_thread() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 64 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@commit_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @product_nobody_commits() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@product_nobody_commits blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @commit_nobody_waits_for() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@commit_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @dealloc_with_a_product_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@dealloc_with_a_product_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @store_without_a_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@store_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @factor_from_a_product_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@factor_from_a_product_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @accumulators_of_two_shapes() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@accumulators_of_two_shapes blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @accumulator_of_another_thread() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 64 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@accumulator_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @factor_that_nobody_wrote() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@factor_that_nobody_wrote blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+
+func.func @rows_without_a_product() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %out = gpu.alloc host_shared () : memref<1024xi32>
+  gpu.launch_func @kernels::@rows_without_a_product blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args(%out : memref<1024xi32>)
+  return
+}
+}

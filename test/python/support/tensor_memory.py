@@ -1,0 +1,101 @@
+"""Kernels in tensor memory, and where the words of their operands are.
+
+The layouts are written down from the PTX ISA's figures, without a look at the emulator.
+"""
+
+import itertools
+
+import numpy as np
+
+LANES, COLUMNS = 128, 512
+
+# A kernel of `threads` threads with the columns at %base, between an allocation and what
+# gives it back. %warp_address is the first of the lanes of the thread's warp.
+KERNEL = """
+  gpu.func @{name}({parameters}) kernel {{
+    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
+    %columns = llvm.mlir.constant({columns} : i32) : i32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %t = gpu.thread_id x
+    %warp = arith.divui %t, %c32 : index
+    %is_first = arith.cmpi eq, %warp, %c0 : index
+    scf.if %is_first {{
+      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
+      nvvm.tcgen05.relinquish_alloc_permit
+    }}
+    nvvm.barrier0
+    %base = llvm.load %slot : !llvm.ptr<3> -> i32
+    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %c4 = arith.constant 4 : index
+    %c21 = arith.constant 21 : i32
+    %quarter = arith.remui %warp, %c4 : index
+    %quarter_i32 = arith.index_cast %quarter : index to i32
+    %first_lane = arith.shli %quarter_i32, %c21 : i32
+    %warp_address = arith.addi %base, %first_lane : i32
+    {body}
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    nvvm.barrier0
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    scf.if %is_first {{
+      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
+    }}
+    gpu.return
+  }}
+"""
+
+MODULE = """
+module attributes {{gpu.container_module}} {{
+gpu.module @kernels {{
+  llvm.mlir.global internal @slot() {{addr_space = 3 : i32, alignment = 8 : i64}} : !llvm.array<4 x i32>
+  {kernels}
+}}
+{functions}
+}}
+"""
+
+FUNCTION = """
+func.func @{name}({parameters}) {{
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant {threads} : index
+  gpu.launch_func @kernels::@{name} blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+      args({parameters})
+  return
+}}
+"""
+
+
+def write_module(kernels, functions):
+    return MODULE.format(kernels="\n".join(kernels), functions="\n".join(functions))
+
+
+# Loads and stores
+
+# Registers per lane for x1.
+REGISTERS = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1, "16x32bx2": 1}
+WIDTHS = {"16x64b": 2, "16x128b": 4, "16x256b": 8, "32x32b": 1, "16x32bx2": 1}
+
+
+def list_places(shape, count):
+    """For each lane of a warp and each of `count` registers, the lane and column of its word.
+
+    PTX ISA, "Matrix fragments for shape": rows of a repetition go to groups of threads.
+    """
+    places = np.zeros((32, count, 2), int)
+    for thread, register in itertools.product(range(32), range(count)):
+        if shape == "32x32b":
+            place = thread, register
+        elif shape == "16x32bx2":
+            place = thread % 16, register  # of either half
+        elif shape == "16x64b":
+            # Threads 0 and 1 begin rows 0 and 8; two neighbours of a row are two threads apart.
+            place = (thread >> 2) | (thread & 1) << 3, (thread >> 1 & 1) + 2 * register
+        else:
+            # Four threads share a row, 32 or 64 bits each; rows 8 to 15 have the next ones.
+            words = {"16x128b": 1, "16x256b": 2}[shape]
+            repetition, rest = divmod(register, 2 * words)
+            half, word = divmod(rest, words)
+            place = thread // 4 + 8 * half, repetition * 4 * words + thread % 4 * words + word
+        places[thread, register] = place
+    return places
