@@ -240,8 +240,17 @@ static void testBits() {
     for (unsigned bit : {14, 15, 30, 31, 46, 47, 48, 52, 53, 60})
       expect(!decodeMatrix(plain ^ uint64_t(1) << bit, format),
              "reserved bits are rejected");
-    expect(!decodeMatrix(plain | uint64_t(1) << 61, format),
-           "32-byte atoms are rejected");
+    for (uint64_t code : {1, 3, 5, 7}) {
+      uint64_t bits = plain | code << 61;
+      auto decoded = decodeMatrix(bits, format);
+      expect(decoded.has_value() ==
+                 (code == 1 && format == MatrixFormat::TCGen05),
+             "of wide units only those of tcgen05 are known");
+      expect(!decoded || (decoded->hasWideUnits &&
+                          decoded->swizzle == Swizzle::Span128 &&
+                          encode(*decoded, format) == bits),
+             "wide units are decoded");
+    }
     for (Swizzle swizzle : kSwizzles) {
       MatrixDescriptor matrix{1040, 32, 262128, 5, swizzle};
       auto decoded = decodeMatrix(encode(matrix, format), format);
