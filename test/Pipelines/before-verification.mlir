@@ -159,3 +159,14 @@ func.func @wait(%tag: memref<1xi32>, %n: index) {
   "affine.dma_wait"(%tag, %n) {tag_map = affine_map<(d0) -> (d0)>} : (memref<1xi32>, index) -> ()
   return
 }
+
+//--- outputs.mlir
+// RUN: not kvcache-opt %t/outputs.mlir 2>&1 | FileCheck %s --check-prefix=OUTPUTS
+// OUTPUTS: outputs.mlir:[[#]]:[[#]]: error: 'linalg.exp' op expects an operand as 'outputs'
+func.func @exp(%a: memref<4xf32>) {
+  "linalg.exp"(%a) <{operandSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%in: f32, %out: f32):
+    "linalg.yield"(%in) : (f32) -> ()
+  }) : (memref<4xf32>) -> ()
+  return
+}
