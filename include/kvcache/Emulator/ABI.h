@@ -21,6 +21,7 @@
 //   Matrices.h         ldmatrix, stmatrix, mma
 //   TensorMemory.h     tcgen05
 //   Math.h             conversions of floats, approximations
+//   Warpgroups.h       wgmma
 //   Control.h          printing, assertions, traps, clocks
 //   Poison.h           values that nobody has written
 //
@@ -84,6 +85,8 @@ typedef struct KVCacheThread {
   uint32_t origin, exchangedPoison;
   const char *poison;
   const KVCacheCluster *cluster;
+  /// How often the thread has executed wgmma.fence.
+  uint32_t numWgmmaFences;
 } KVCacheThread;
 
 /// A variable in the shared memory of a block.

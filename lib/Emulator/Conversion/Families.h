@@ -39,6 +39,8 @@ FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
 FailureOr<bool> lowerAsyncCopy(Operation *op, EmulatorCalls &calls);
 /// tcgen05: tensor memory, and products in it.
 FailureOr<bool> lowerTensorMemoryOp(Operation *op, EmulatorCalls &calls);
+/// wgmma.
+FailureOr<bool> lowerWarpgroupOp(Operation *op, EmulatorCalls &calls);
 /// Conversions of floats, approximations, and intrinsics of the chip.
 FailureOr<bool> lowerMathOp(Operation *op, EmulatorCalls &calls);
 /// Printing, assertions, traps, the end of a thread.
@@ -72,6 +74,11 @@ struct TrackedPoison {
 /// launch where they are used.
 TrackedPoison trackPoison(gpu::GPUModuleOp module, MatrixPrograms &programs,
                           EmulatorCalls &calls);
+
+/// Follows the registers that wgmma has in flight, and announces where other
+/// instructions read them.
+void trackAccumulators(gpu::GPUModuleOp module, const MatrixPrograms &programs,
+                       EmulatorCalls &calls);
 
 /// Flags of `kvcacheEmulatorAccess` for the order that an atomic access or a
 /// fence makes, in a scope of the chip.

@@ -85,17 +85,8 @@ static Parsed parseStore(NVVM::StMatrixOp op) {
 // mma
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// An element of a matrix, under its name in PTX.
-struct Element {
-  StringLiteral name;
-  uint32_t kind;
-  int64_t bits;
-};
-} // namespace
-
 /// Those of A and B, and of C and D.
-static constexpr Element kElements[] = {
+static constexpr MatrixElement kElements[] = {
     {"f16", KVCacheElementF16, 16},   {"bf16", KVCacheElementBF16, 16},
     {"tf32", KVCacheElementTF32, 32}, {"e4m3", KVCacheElementE4M3, 8},
     {"e5m2", KVCacheElementE5M2, 8},  {"s8", KVCacheElementS8, 8},
@@ -103,9 +94,11 @@ static constexpr Element kElements[] = {
     {"u4", KVCacheElementU4, 4},      {"f32", KVCacheElementF32, 32},
     {"s32", KVCacheElementS32, 32}};
 
-static const Element *findElement(StringRef name) {
-  const Element *found = llvm::find_if(
-      kElements, [&](const Element &element) { return element.name == name; });
+const MatrixElement *kvcache::findElement(StringRef name) {
+  const MatrixElement *found =
+      llvm::find_if(kElements, [&](const MatrixElement &element) {
+        return element.name == name;
+      });
   return found == std::end(kElements) ? nullptr : found;
 }
 
@@ -122,7 +115,7 @@ struct Mma {
 
 /// Whether the registers of all lanes hold just the elements of a matrix.
 static bool isFragment(TypeRange registers, int64_t rows, int64_t columns,
-                       const Element &element) {
+                       const MatrixElement &element) {
   constexpr int64_t lanes = 32, registerBits = 32;
   auto isRegister = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
@@ -137,21 +130,22 @@ static bool isFragment(TypeRange registers, int64_t rows, int64_t columns,
              rows * columns * element.bits;
 }
 
-static bool isInteger(const Element &element) {
+static bool isInteger(const MatrixElement &element) {
   return element.kind == KVCacheElementS8 || element.kind == KVCacheElementU8 ||
          element.kind == KVCacheElementS4 || element.kind == KVCacheElementU4;
 }
 
 /// The shapes whose fragments follow one rule: all of m16n8 and m8n8 whose
 /// lanes have whole registers of A. (m8n8k4 has a rule of its own.)
-static bool isKnown(const Mma &mma, const Element &a, const Element &b,
-                    const Element &c, const Element &d) {
+static bool isKnown(const Mma &mma, const MatrixElement &a,
+                    const MatrixElement &b, const MatrixElement &c,
+                    const MatrixElement &d) {
   constexpr int64_t rowBits = 128;
   int64_t bits = mma.k * a.bits;
   bool isShape = mma.n == 8 &&
                  ((mma.m == 16 && (bits == rowBits || bits == 2 * rowBits)) ||
                   (mma.m == 8 && bits == rowBits && isInteger(a)));
-  auto isSum = [&](const Element &element) {
+  auto isSum = [&](const MatrixElement &element) {
     return isInteger(a) ? element.kind == KVCacheElementS32
                         : element.kind == KVCacheElementF32 ||
                               element.kind == KVCacheElementF16;
@@ -165,8 +159,8 @@ static bool isKnown(const Mma &mma, const Element &a, const Element &b,
 }
 
 static Parsed parseMma(Operation *op, const Mma &mma) {
-  const Element *elements[] = {findElement(mma.a), findElement(mma.b),
-                               findElement(mma.c), findElement(mma.d)};
+  const MatrixElement *elements[] = {findElement(mma.a), findElement(mma.b),
+                                     findElement(mma.c), findElement(mma.d)};
   auto [a, b, c, d] = elements;
   if (!a || !b || !c || !d || !isKnown(mma, *a, *b, *c, *d))
     return op->emitOpError("of m")
@@ -241,7 +235,7 @@ static std::optional<Mma> parseIntrinsic(LLVM::CallIntrinsicOp op) {
   // How many registers each fragment has follows from its elements.
   ValueRange rest = op.getArgs();
   auto take = [&](int64_t rows, int64_t columns, StringRef name) {
-    const Element *element = findElement(name);
+    const MatrixElement *element = findElement(name);
     constexpr int64_t warpBits = 1024;
     size_t count = element ? rows * columns * element->bits / warpBits : 0;
     ValueRange taken = rest.take_front(std::min(count, rest.size()));

@@ -17,6 +17,16 @@
 
 namespace mlir::kvcache {
 
+/// An element of a matrix, under its name in PTX.
+struct MatrixElement {
+  StringLiteral name;
+  uint32_t kind;
+  int64_t bits;
+};
+
+/// Null for a name that the emulator does not know.
+const MatrixElement *findElement(StringRef name);
+
 /// An ldmatrix, stmatrix or mma. See KVCacheMatrixInstruction.
 struct MatrixInstruction {
   Operation *op = nullptr;

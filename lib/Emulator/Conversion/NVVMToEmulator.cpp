@@ -24,8 +24,9 @@ using namespace mlir::kvcache;
 namespace {
 
 constexpr decltype(&lowerRegister) kFamilies[] = {
-    lowerRegister,  lowerBarrier,        lowerSynchronization, lowerWarpOp,
-    lowerAsyncCopy, lowerTensorMemoryOp, lowerMathOp,          lowerControlOp};
+    lowerRegister,       lowerBarrier,   lowerSynchronization,
+    lowerWarpOp,         lowerAsyncCopy, lowerWarpgroupOp,
+    lowerTensorMemoryOp, lowerMathOp,    lowerControlOp};
 
 /// Ops that only a chip has, and that no family knows.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
@@ -125,8 +126,11 @@ private:
       return failure();
     guardStacks(module, calls);
     addGuards(module, calls);
-    if (failed(announceAccesses(module, *programs, calls)) ||
-        failed(lowerOps(module, calls)))
+    if (failed(announceAccesses(module, *programs, calls)))
+      return failure();
+    if (sanitize)
+      trackAccumulators(module, *programs, calls);
+    if (failed(lowerOps(module, calls)))
       return failure();
     int64_t numRegisters = lowerMatrixPrograms(*programs, calls);
     if (failed(lowerBFloat16(module)))

@@ -34,6 +34,8 @@ enum class PoisonRule {
   Matrices,
   LoadTensorMemory,
   StoreTensorMemory,
+  /// wgmma, which reads shared memory.
+  WarpgroupMma,
   /// Lanes of a warp exchange the values of one operand.
   Exchange
 };

@@ -9,6 +9,7 @@
 #include "Families.h"
 #include "Matrices.h"
 #include "Poison.h"
+#include "Warpgroups.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -67,6 +68,10 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
       .Case([](LLVM::StoreOp) { return PoisonRule::Store; })
       .Case([](NVVM::Tcgen05LdOp) { return PoisonRule::LoadTensorMemory; })
       .Case([](NVVM::Tcgen05StOp) { return PoisonRule::StoreTensorMemory; })
+      .Case([](NVVM::WgmmaMmaAsyncOp op) {
+        return hasKnownAccumulators(op) ? PoisonRule::WarpgroupMma
+                                        : PoisonRule::Use;
+      })
       .Case([](LLVM::ReturnOp) { return PoisonRule::Call; })
       .Case([](LLVM::CallOp op) { return getCallRule(op); })
       .Case([&](LLVM::CallIntrinsicOp) { return propagateIf(true); })
@@ -215,6 +220,7 @@ void MaybePoisoned::visit(Operation *op) {
   }
   case PoisonRule::LoadTensorMemory:
   case PoisonRule::Matrices:
+  case PoisonRule::WarpgroupMma:
     // Most load what they work with.
     if (hasShadows(op))
       add(op->getResult(0));

@@ -25,6 +25,7 @@
 #include "Poison.h"
 #include "TensorMemory.h"
 #include "VariableShadows.h"
+#include "Warpgroups.h"
 #include "kvcache/Emulator/Poison.h"
 #include "kvcache/Emulator/TensorMemory.h"
 #include "kvcache/Support/Pointers.h"
@@ -61,6 +62,7 @@ private:
   void trackMatrices(Operation *op);
   void trackTensorLoad(NVVM::Tcgen05LdOp op);
   void trackTensorStore(NVVM::Tcgen05StOp op);
+  void trackWgmma(NVVM::WgmmaMmaAsyncOp op);
   void trackExchange(Operation *op);
   void propagate(Operation *op);
 
@@ -286,6 +288,23 @@ void PoisonTracker::trackTensorStore(NVVM::Tcgen05StOp op) {
                     offsetof(KVCacheTmemRegisters, poison));
 }
 
+void PoisonTracker::trackWgmma(NVVM::WgmmaMmaAsyncOp op) {
+  useOthers(op, op.getInouts(), KVCacheUseOperand);
+  constexpr size_t place = offsetof(KVCacheWgmmaRegisters, poison);
+  constexpr size_t origin = offsetof(KVCacheWgmmaRegisters, origin);
+  WgmmaRegisters registers(op, calls);
+  ShadowBuilder b(op);
+  Shadow shadow = get(op.getInouts());
+  registers.store(
+      b.builder, shadow ? b.getOriginIfAny(shadow) : b.zero(calls.i32), origin);
+  if (shadow)
+    registers.store(b.builder, shadow.bits, place);
+  ShadowBuilder after = ShadowBuilder::behind(op);
+  Type type = ShadowBuilder::getType(op.getResults().getType());
+  shadows[op.getResults()] = {registers.load(after.builder, type, place),
+                              registers.load(after.builder, calls.i32, origin)};
+}
+
 void PoisonTracker::trackExchange(Operation *op) {
   Value value = op->getOperand(getExchangedOperand(op));
   useOthers(op, value, KVCacheUseOperand);
@@ -354,6 +373,8 @@ void PoisonTracker::track(Operation *op) {
     return trackTensorLoad(cast<NVVM::Tcgen05LdOp>(op));
   case PoisonRule::StoreTensorMemory:
     return trackTensorStore(cast<NVVM::Tcgen05StOp>(op));
+  case PoisonRule::WarpgroupMma:
+    return trackWgmma(cast<NVVM::WgmmaMmaAsyncOp>(op));
   case PoisonRule::Exchange:
     return trackExchange(op);
   }

@@ -91,6 +91,7 @@ void Block::beginThread(Thread &thread, uint32_t number,
   thread.copies.clear();
   thread.fiber = nullptr;
   thread.exchangedPoison = 0;
+  thread.numWgmmaFences = 0;
   thread.setPoison({});
 }
 
@@ -128,6 +129,7 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
   mbarriers.begin();
   warps.begin();
   tensorMemory.begin();
+  warpgroups.begin();
 }
 
 void Block::end() {
@@ -135,6 +137,7 @@ void Block::end() {
     if (Thread &thread = getThread(number); !thread.copies.isEmpty())
       thread.copies.end(thread);
   tensorMemory.end();
+  warpgroups.end();
   mbarriers.end();
   sanitizer.endBlock(*this);
   cluster.peers.checkEnd(*this);

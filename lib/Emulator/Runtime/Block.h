@@ -14,6 +14,7 @@
 #include "MBarriers.h"
 #include "Meter.h"
 #include "TensorMemory.h"
+#include "Warpgroups.h"
 #include "Warps.h"
 
 #include <functional>
@@ -37,6 +38,7 @@ public:
     --live;
     warps.noteExit(thread);
     barriers.noteExit(thread);
+    warpgroups.noteExit(thread);
     if (live == 0)
       end();
   }
@@ -52,6 +54,7 @@ public:
   MBarriers mbarriers{*this};
   Warps warps{*this};
   TensorMemory tensorMemory{*this};
+  Warpgroups warpgroups{*this};
   Meter meter;
   /// Whether any thread lets later launches begin.
   bool hasStartedDependents = false;

@@ -6,112 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Formats.h"
+#include "Elements.h"
 #include "MatrixRegisters.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-static double fromF16(uint32_t bits) { return decodeF16(bits); }
-static double fromBF16(uint32_t bits) { return decodeBF16(bits); }
-static double fromE4M3(uint32_t bits) { return decodeE4M3(bits); }
-static double fromE5M2(uint32_t bits) { return decodeE5M2(bits); }
-static double fromF32(uint32_t bits) { return floatFromBits(bits); }
-
-/// PTX ISA, "Alternate Floating-Point Data Formats": the low bits of a tf32 are
-/// not looked at.
-static double fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
-
-static int32_t fromS8(uint32_t bits) { return static_cast<int8_t>(bits); }
-static int32_t fromUnsigned(uint32_t bits) { return bits; }
-static int32_t fromS4(uint32_t bits) {
-  return static_cast<int32_t>(bits << 28) >> 28;
-}
-
-static uint32_t encodeF16(double value) { return encode(kF16, value); }
-
-/// NaN is the one that instructions make (PTX ISA, "Floating-Point
-/// Instructions").
-static uint32_t encodeF32(double value) {
-  return std::isnan(value) ? 0x7fffffff
-                           : bitsOfFloat(static_cast<float>(value));
-}
-
-static uint32_t encodeS32(int64_t value, bool isSaturated) {
-  using Limits = std::numeric_limits<int32_t>;
-  return isSaturated ? std::clamp<int64_t>(value, Limits::min(), Limits::max())
-                     : value;
-}
-
-namespace {
-/// The elements of a register, of so many bits, as numbers: those of a lane
-/// follow one another, and lanes do.
-template <uint32_t bits, auto decode> struct Unpack {
-  static constexpr uint32_t size = 32 / bits;
-
-  template <typename Number>
-  void operator()(const uint32_t *words, Number *numbers) const {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-      for (uint32_t i = 0; i < size; ++i)
-        numbers[lane * size + i] =
-            decode(words[lane] >> i * bits & (~0u >> (32 - bits)));
-  }
-};
-
-/// The way back.
-template <uint32_t bits, auto encode> struct Pack {
-  static constexpr uint32_t size = 32 / bits;
-
-  template <typename Number>
-  void operator()(const Number *numbers, uint32_t *words) const {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      words[lane] = 0;
-      for (uint32_t i = 0; i < size; ++i)
-        words[lane] |= encode(numbers[lane * size + i]) << i * bits;
-    }
-  }
-};
-} // namespace
-
-/// Calls `visit` with the Unpack of a kind of elements.
-template <typename Visitor>
-static void withFloats(uint32_t element, Visitor visit) {
-  switch (element) {
-  case KVCacheElementF16:
-    return visit(Unpack<16, fromF16>());
-  case KVCacheElementBF16:
-    return visit(Unpack<16, fromBF16>());
-  case KVCacheElementTF32:
-    return visit(Unpack<32, fromTF32>());
-  case KVCacheElementE4M3:
-    return visit(Unpack<8, fromE4M3>());
-  default:
-    return visit(Unpack<8, fromE5M2>());
-  }
-}
-
-template <typename Visitor>
-static void withIntegers(uint32_t element, Visitor visit) {
-  switch (element) {
-  case KVCacheElementS8:
-    return visit(Unpack<8, fromS8>());
-  case KVCacheElementU8:
-    return visit(Unpack<8, fromUnsigned>());
-  case KVCacheElementS4:
-    return visit(Unpack<4, fromS4>());
-  default:
-    return visit(Unpack<4, fromUnsigned>());
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Products

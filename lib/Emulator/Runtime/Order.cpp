@@ -188,6 +188,24 @@ bool Order::hasFenced(Space space, uint32_t thread, uint32_t who,
          clock <= fenced.seen.get(who);
 }
 
+bool Order::knowsAsMuch(uint32_t thread, uint32_t other) const {
+  const State &own = states[thread], &theirs = states[other];
+  const Fenced &fenced = own.fenced[getNumber(Space::Shared)];
+  const Fenced &theirFenced = theirs.fenced[getNumber(Space::Shared)];
+  if (theirFenced.hasAll && !fenced.hasAll)
+    return false;
+  auto includes = [&](const Clocks &clocks, const Clocks &others) {
+    if (clocks.isSame(others))
+      return true;
+    for (uint32_t who = 0; who < all.size(); ++who)
+      if (who != thread && clocks.get(who) < others.get(who))
+        return false;
+    return true;
+  };
+  return includes(own.seen, theirs.seen) &&
+         includes(fenced.seen, theirFenced.seen);
+}
+
 void Order::prepare(Knowledge &knowledge) const {
   if (knowledge.run == run)
     return;

@@ -158,6 +158,10 @@ public:
     return states[thread].others.hasFenced(block, who, clock);
   }
 
+  /// Whether the thread knows, and has fenced for shared memory, all that the
+  /// other one does of third ones.
+  bool knowsAsMuch(uint32_t thread, uint32_t other) const;
+
   void release(uint32_t thread, Knowledge &into);
   void acquire(uint32_t thread, const Knowledge &from);
 

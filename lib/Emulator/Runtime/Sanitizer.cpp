@@ -507,6 +507,64 @@ Sanitizer::Copy Sanitizer::issueReads(Thread &thread, const KVCacheSite *site,
   return copy;
 }
 
+/// Checks an access that another thread has checked and noted as well.
+void Sanitizer::checkOrder(const Access &access) {
+  forEachGranule(access.begin, access.bytes,
+                 [&](uint64_t index, uint16_t mask) {
+                   checkGranule(access, getGranule(index), index, mask);
+                 });
+}
+
+/// The first lane notes the reads. The second one does not know what the first
+/// has done since they met, and most others know as much as the first.
+Sanitizer::Copy Sanitizer::issueUnitReads(const std::vector<Thread *> &lanes,
+                                          const KVCacheSite *site,
+                                          const std::vector<uint32_t> &units,
+                                          std::vector<uint16_t> &unwritten,
+                                          uint32_t &origin) {
+  if (!isOn)
+    return kNoCopy;
+  checkRewrites();
+  Thread &first = *lanes.front();
+  Copy copy = addCopy({site,
+                       units.front(),
+                       units.size() * kGranuleBytes,
+                       first.index,
+                       Proxy::Async,
+                       /*isGlobal=*/false,
+                       /*isWrite=*/false,
+                       /*isInFlight=*/true,
+                       0,
+                       {}});
+  auto getAccess = [&](const Thread &lane, uint32_t unit) {
+    return Access{lane,
+                  site,
+                  unit,
+                  kGranuleBytes,
+                  Kind::Read,
+                  /*reads=*/false,
+                  /*isAsync=*/true,
+                  std::nullopt};
+  };
+  for (size_t i = 0; i < lanes.size(); ++i)
+    if (i == 1 || (i > 1 && !order.knowsAsMuch(lanes[i]->index, first.index)))
+      for (uint32_t unit : units)
+        checkOrder(getAccess(*lanes[i], unit));
+  for (size_t i = 0; i < units.size(); ++i) {
+    Access access = getAccess(first, units[i]);
+    access.copy = copy;
+    access.reads = access.poisons = true;
+    poison = {};
+    touch(access);
+    if (!poison.origin)
+      continue;
+    origin = poison.origin;
+    unwritten.resize(units.size());
+    unwritten[i] = static_cast<uint16_t>(poison.mask);
+  }
+  return copy;
+}
+
 Order::End Sanitizer::finish(Copy copy, Order::End end) {
   if (copy == kNoCopy)
     return end;

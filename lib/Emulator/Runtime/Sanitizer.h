@@ -155,6 +155,13 @@ public:
   Copy issueReads(Thread &thread, const KVCacheSite *site,
                   const std::vector<SharedRange> &ranges, Proxy proxy,
                   Unwritten &unwritten);
+  /// A read by the asynchronous proxy, for all lanes of a warp, of units of 16
+  /// bytes of shared memory. If nobody has written some bytes, `unwritten` gets
+  /// a mask of those for each unit, and `origin` where their poison comes from.
+  Copy issueUnitReads(const std::vector<Thread *> &lanes,
+                      const KVCacheSite *site,
+                      const std::vector<uint32_t> &units,
+                      std::vector<uint16_t> &unwritten, uint32_t &origin);
   /// The same, of global memory, to write it or to read it: then `unwritten`
   /// gets the bytes that nobody has written.
   Copy issueGlobalWrite(Thread &thread, const KVCacheSite *site,
@@ -297,6 +304,7 @@ private:
                   const void *pointer, int64_t bytes, uint32_t flags) const;
   void checkInitialized(const Access &access);
   void checkUsed(const Access &access, const std::vector<char> &isUsed);
+  void checkOrder(const Access &access);
   Copy issueGlobal(Thread &thread, const KVCacheSite *site,
                    const std::vector<GlobalRange> &ranges, Proxy proxy,
                    Unwritten *unwritten);

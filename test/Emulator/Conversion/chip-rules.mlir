@@ -209,3 +209,29 @@ gpu.module @two_groups [#nvvm.target<chip = "sm_100a">] {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @wgmma [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel(%a: i64, %acc: !llvm.struct<(f32, f32, f32, f32)>) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.wgmma.mma_async' op requires sm_90a for wgmma, but the target is sm_80}}
+    %d = nvvm.wgmma.mma_async %a, %a, %acc, #nvvm.shape<m = 64, n = 8, k = 16>,
+        D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>],
+        B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>]
+        : !llvm.struct<(f32, f32, f32, f32)> -> !llvm.struct<(f32, f32, f32, f32)>
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @wgmma_of_newer_chips [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%a: i64, %acc: !llvm.struct<(f32, f32, f32, f32)>) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.wgmma.mma_async' op requires sm_90a for wgmma, but the target is sm_100a}}
+    %d = nvvm.wgmma.mma_async %a, %a, %acc, #nvvm.shape<m = 64, n = 8, k = 16>,
+        D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>],
+        B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>]
+        : !llvm.struct<(f32, f32, f32, f32)> -> !llvm.struct<(f32, f32, f32, f32)>
+    llvm.return
+  }
+}

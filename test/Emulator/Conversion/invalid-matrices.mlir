@@ -54,3 +54,16 @@ gpu.module @unpacked_columns [#nvvm.target<chip = "sm_100a">] {
     llvm.return
   }
 }
+
+// -----
+
+gpu.module @accumulators_of_f64 [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel(%a: i64, %acc: !llvm.struct<(f64, f64, f64, f64)>) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.wgmma.mma_async' op on bf16, with accumulators '!llvm.struct<(f64, f64, f64, f64)>', has no lowering for the emulator}}
+    %d = nvvm.wgmma.mma_async %a, %a, %acc, #nvvm.shape<m = 64, n = 8, k = 16>,
+        D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>],
+        B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>]
+        : !llvm.struct<(f64, f64, f64, f64)> -> !llvm.struct<(f64, f64, f64, f64)>
+    llvm.return
+  }
+}

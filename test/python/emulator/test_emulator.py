@@ -135,12 +135,12 @@ def test_ops_that_the_emulator_has_not():
     source = """
       gpu.module @kernels {
         gpu.func @kernel() kernel {
-          nvvm.wgmma.fence.aligned
+          nvvm.fence.sync_restrict {order = #nvvm.mem_order<acquire>}
           gpu.return
         }
       }
     """
-    with pytest.raises(kvcache.CompileError, match="nvvm.wgmma.fence.aligned"):
+    with pytest.raises(kvcache.CompileError, match="nvvm.fence.sync_restrict"):
         kvcache.jit(source, target="emulator:sm_90a")
 
 

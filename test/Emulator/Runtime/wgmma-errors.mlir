@@ -1,0 +1,756 @@
+// What the emulator says of kernels that use wgmma wrongly, one for each rule.
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = no_fence
+// RUN: %{run} NO_FENCE
+// REDEFINE: %{case} = no_proxy_fence
+// RUN: %{run} NO_PROXY_FENCE
+// REDEFINE: %{case} = no_barrier
+// RUN: %{run} NO_BARRIER
+// REDEFINE: %{case} = no_wait
+// RUN: %{run} NO_WAIT
+// REDEFINE: %{case} = no_commit
+// RUN: %{run} NO_COMMIT
+// REDEFINE: %{case} = waits_for_the_older_group
+// RUN: %{run} WAITS_FOR_THE_OLDER_GROUP
+// REDEFINE: %{case} = overwrite_in_flight
+// RUN: %{run} OVERWRITE_IN_FLIGHT
+// REDEFINE: %{case} = overwrite_before_others_have_waited
+// RUN: %{run} OVERWRITE_BEFORE_OTHERS_HAVE_WAITED
+// REDEFINE: %{case} = two_take_over
+// RUN: %{run} TWO_TAKE_OVER
+// REDEFINE: %{case} = taken_over
+// RUN: %{run} TAKEN_OVER
+// REDEFINE: %{case} = changed_in_flight
+// RUN: %{run} CHANGED_IN_FLIGHT
+// REDEFINE: %{case} = written_without_fence
+// RUN: %{run} WRITTEN_WITHOUT_FENCE
+// REDEFINE: %{case} = read_without_fence
+// RUN: %{run} READ_WITHOUT_FENCE
+// REDEFINE: %{case} = carried_in_flight
+// RUN: %{run} CARRIED_IN_FLIGHT
+// REDEFINE: %{case} = another_shape_in_flight
+// RUN: %{run} ANOTHER_SHAPE_IN_FLIGHT
+// REDEFINE: %{case} = half_a_warpgroup
+// RUN: %{run} HALF_A_WARPGROUP
+// REDEFINE: %{case} = some_have_ended
+// RUN: %{run} SOME_HAVE_ENDED
+// REDEFINE: %{case} = some_wait_elsewhere
+// RUN: %{run} SOME_WAIT_ELSEWHERE
+// REDEFINE: %{case} = half_a_warp_waits
+// RUN: %{run} HALF_A_WARP_WAITS
+// REDEFINE: %{case} = one_warp_waits
+// RUN: %{run} ONE_WARP_WAITS
+// REDEFINE: %{case} = descriptors_differ
+// RUN: %{run} DESCRIPTORS_DIFFER
+// REDEFINE: %{case} = reserved_bits
+// RUN: %{run} RESERVED_BITS
+// REDEFINE: %{case} = base_offset
+// RUN: %{run} BASE_OFFSET
+// REDEFINE: %{case} = beside_its_pattern
+// RUN: %{run} BESIDE_ITS_PATTERN
+// REDEFINE: %{case} = out_of_bounds
+// RUN: %{run} OUT_OF_BOUNDS
+// REDEFINE: %{case} = in_flight_at_the_end
+// RUN: %{run} IN_FLIGHT_AT_THE_END
+// REDEFINE: %{case} = unwritten_row
+// RUN: %{run} UNWRITTEN_ROW
+
+!acc = !llvm.struct<(f32, f32, f32, f32)>
+!out = memref<128x4xf32>
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  // A is 64x16, B 16x8, both of bf16 and K-major, with a swizzle of 32 bytes.
+  llvm.mlir.global internal @ops() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2304 x i8>
+
+  // Fills both with ones from a word on, and gives the thread and the descriptors.
+  func.func private @fill_between(%first: index, %second: index) -> (index, i64, i64) attributes {no_inline} {
+    %t = gpu.thread_id x
+    %n = gpu.block_dim x
+    %words = arith.constant 576 : index
+    %ones = llvm.mlir.constant(0x3f803f80 : i32) : i32
+    %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
+    scf.for %i = %t to %words step %n {
+      %below = arith.cmpi ult, %i, %first : index
+      %above = arith.cmpi uge, %i, %second : index
+      %is = arith.ori %below, %above : i1
+      scf.if %is {
+        %number = arith.index_cast %i : index to i32
+        %p = llvm.getelementptr %ops[%number] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+        llvm.store %ones, %p : i32, !llvm.ptr<3>
+      }
+    }
+    %address = llvm.ptrtoint %ops : !llvm.ptr<3> to i64
+    %c4 = llvm.mlir.constant(4 : i64) : i64
+    %start = llvm.lshr %address, %c4 : i64
+    %bits = llvm.mlir.constant(0xc000001000010000 : i64) : i64
+    %a = llvm.add %bits, %start : i64
+    %c128 = llvm.mlir.constant(128 : i64) : i64
+    %b = llvm.add %a, %c128 : i64
+    return %t, %a, %b : index, i64, i64
+  }
+
+  func.func private @fill() -> (index, i64, i64) {
+    %c0 = arith.constant 0 : index
+    %t, %a, %b = func.call @fill_between(%c0, %c0) : (index, index) -> (index, i64, i64)
+    return %t, %a, %b : index, i64, i64
+  }
+
+  func.func private @fill_but_row_5() -> (index, i64, i64) {
+    %c40 = arith.constant 40 : index
+    %c48 = arith.constant 48 : index
+    %t, %a, %b = func.call @fill_between(%c40, %c48) : (index, index) -> (index, i64, i64)
+    return %t, %a, %b : index, i64, i64
+  }
+
+  func.func private @prepare() -> (index, i64, i64) {
+    %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    nvvm.barrier0
+    return %t, %a, %b : index, i64, i64
+  }
+
+  func.func private @save(%t: index, %d: !acc, %out: !out) attributes {no_inline} {
+    %c0 = arith.constant 0 : index
+    %x0 = llvm.extractvalue %d[0] : !acc
+    memref.store %x0, %out[%t, %c0] : !out
+    %c1 = arith.constant 1 : index
+    %x1 = llvm.extractvalue %d[1] : !acc
+    memref.store %x1, %out[%t, %c1] : !out
+    %c2 = arith.constant 2 : index
+    %x2 = llvm.extractvalue %d[2] : !acc
+    memref.store %x2, %out[%t, %c2] : !out
+    %c3 = arith.constant 3 : index
+    %x3 = llvm.extractvalue %d[3] : !acc
+    memref.store %x3, %out[%t, %c3] : !out
+    return
+  }
+
+  gpu.func @no_fence(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    // NO_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes before any wgmma.fence
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  // The other threads write by the generic proxy.
+  gpu.func @no_proxy_fence(%out: !out) kernel {
+    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
+    nvvm.barrier0
+    nvvm.wgmma.fence.aligned
+    // NO_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without a proxy fence between them (fence.proxy.async)
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_barrier(%out: !out) kernel {
+    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    nvvm.wgmma.fence.aligned
+    // NO_BARRIER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without order between them (a race)
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_wait(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    // NO_WAIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    nvvm.wgmma.wait.group.sync.aligned 0
+    gpu.return
+  }
+
+  gpu.func @no_commit(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.wait.group.sync.aligned 0
+    // NO_COMMIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.commit_group has followed
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @waits_for_the_older_group(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d0 = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 1
+    func.call @save(%t, %d0, %out) : (index, !acc, !out) -> ()
+    // WAITS_FOR_THE_OLDER_GROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    nvvm.wgmma.wait.group.sync.aligned 0
+    gpu.return
+  }
+
+  gpu.func @overwrite_in_flight(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    // OVERWRITE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @ops, which a product issued by thread (0, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} still reads
+    llvm.store %one, %ops : i32, !llvm.ptr<3>
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  // Warp 1 still reads B.
+  gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
+    %c0 = arith.constant 0 : index
+    %is_first = arith.cmpi eq, %t, %c0 : index
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    scf.if %is_first {
+      %p = llvm.getelementptr %ops[2048] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    // OVERWRITE_BEFORE_OTHERS_HAVE_WAITED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 2048 of shared @ops, which a product issued by thread (32, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} has read, but the thread has not waited for its barrier
+      llvm.store %one, %p : i32, !llvm.ptr<3>
+    }
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @two_take_over(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    // TWO_TAKE_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}} has taken over in flight
+    %d2 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    func.call @save(%t, %d2, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  // %d is read late, when the registers have the sum of both.
+  gpu.func @taken_over(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    // TAKEN_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} has taken over in flight
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @changed_in_flight(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    %x = llvm.extractvalue %d[0] : !acc
+    // CHANGED_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fadd: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    %y = llvm.fadd %x, %x : f32
+    %e = llvm.insertvalue %y, %d[0] : !acc
+    nvvm.wgmma.fence.aligned
+    %d1 = nvvm.wgmma.mma_async %a, %b, %e, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @written_without_fence(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    %x = llvm.extractvalue %d[0] : !acc
+    %y = llvm.fadd %x, %x : f32
+    %e = llvm.insertvalue %y, %d[0] : !acc
+    // WRITTEN_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has written since the last wgmma.fence
+    %d1 = nvvm.wgmma.mma_async %a, %b, %e, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @read_without_fence(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    // READ_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has read since the last wgmma.fence
+    %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  // The loop reads what its last iteration has left in flight.
+  gpu.func @carried_in_flight(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %d = scf.for %i = %c0 to %c3 step %c1 iter_args(%acc = %zero) -> !acc {
+      %x = llvm.extractvalue %acc[3] : !acc
+    // CARRIED_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fmul: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+      %y = llvm.fmul %x, %x : f32
+      %e = llvm.insertvalue %y, %acc[3] : !acc
+      nvvm.wgmma.fence.aligned
+      %n = nvvm.wgmma.mma_async %a, %b, %e, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+      nvvm.wgmma.commit.group.sync.aligned
+      scf.yield %n : !acc
+    }
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @another_shape_in_flight(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    // ANOTHER_SHAPE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the accumulators of a wgmma of another shape, nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight
+    %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 8>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<tf32>, #nvvm.wgmma_scale_in<one>, <row>], B [<tf32>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @half_a_warpgroup(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    // HALF_A_WARPGROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @some_have_ended(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c96 = arith.constant 96 : index
+    %is = arith.cmpi ult, %t, %c96 : index
+    scf.if %is {
+      nvvm.wgmma.fence.aligned
+    // SOME_HAVE_ENDED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but thread ({{[0-9]+}}, 0, 0) has ended
+      %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+      nvvm.wgmma.commit.group.sync.aligned
+      nvvm.wgmma.wait.group.sync.aligned 0
+    }
+    gpu.return
+  }
+
+  gpu.func @some_wait_elsewhere(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c64 = arith.constant 64 : index
+    %is = arith.cmpi ult, %t, %c64 : index
+    nvvm.wgmma.fence.aligned
+    scf.if %is {
+      %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    } else {
+    // SOME_WAIT_ELSEWHERE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes while thread ({{[0-9]+}}, 0, 0) of its warpgroup waits in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}
+      %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    }
+    gpu.return
+  }
+
+  gpu.func @half_a_warp_waits(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c16 = arith.constant 16 : index
+    %is = arith.cmpi ult, %t, %c16 : index
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    scf.if %is {
+    // HALF_A_WARP_WAITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.wait.group.sync.aligned: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+      nvvm.wgmma.wait.group.sync.aligned 0
+    }
+    gpu.return
+  }
+
+  gpu.func @one_warp_waits(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c32 = arith.constant 32 : index
+    %is = arith.cmpi ult, %t, %c32 : index
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    scf.if %is {
+      nvvm.wgmma.wait.group.sync.aligned 0
+    }
+    nvvm.wgmma.fence.aligned
+    // ONE_WARP_WAITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes when warp 0 has executed wgmma.wait_group 1 times, and warp 1 0 times: all threads of a warpgroup must execute it
+    %d1 = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    gpu.return
+  }
+
+  gpu.func @descriptors_differ(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %c32 = arith.constant 32 : index
+    %is = arith.cmpi ult, %t, %c32 : index
+    %other = arith.select %is, %a, %b : i64
+    nvvm.wgmma.fence.aligned
+    // DESCRIPTORS_DIFFER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, and thread (0, 0, 0) of its warpgroup has 0x{{[0-9a-f]+}}
+    %d = nvvm.wgmma.mma_async %other, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @reserved_bits(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %bit = llvm.mlir.constant(4503599627370496 : i64) : i64
+    %odd = llvm.add %b, %bit : i64
+    nvvm.wgmma.fence.aligned
+    // RESERVED_BITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of B, in which reserved bits are set
+    %d = nvvm.wgmma.mma_async %a, %odd, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @base_offset(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %bit = llvm.mlir.constant(1688849860263936 : i64) : i64
+    %odd = llvm.add %a, %bit : i64
+    nvvm.wgmma.fence.aligned
+    // BASE_OFFSET: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which has the base offset 3: the emulator knows only patterns at multiples of their size, whose base offset is 0
+    %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @beside_its_pattern(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %bit = llvm.mlir.constant(8 : i64) : i64
+    %odd = llvm.add %a, %bit : i64
+    nvvm.wgmma.fence.aligned
+    // BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which begins at byte 128 of shared @ops: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
+    %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @out_of_bounds(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    %bit = llvm.mlir.constant(64 : i64) : i64
+    %odd = llvm.add %a, %bit : i64
+    nvvm.wgmma.fence.aligned
+    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes of A at byte 2304 of shared @ops, which has 2304 bytes, for row 40 and k = 0
+    %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @in_flight_at_the_end(%out: !out) kernel {
+    %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
+    %zero = llvm.mlir.zero : !acc
+    nvvm.wgmma.fence.aligned
+    // IN_FLIGHT_AT_THE_END: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) is in flight when the block ends
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    gpu.return
+  }
+
+  // Row 5 of A is not written, and row 5 of D is stored.
+  gpu.func @unwritten_row(%out: !out) kernel {
+    %zero = llvm.mlir.zero : !acc
+    %t, %a, %b = func.call @fill_but_row_5() : () -> (index, i64, i64)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    nvvm.barrier0
+    nvvm.wgmma.fence.aligned
+    %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
+    nvvm.wgmma.commit.group.sync.aligned
+    nvvm.wgmma.wait.group.sync.aligned 0
+    %c0 = arith.constant 0 : index
+    %x = llvm.extractvalue %d[0] : !acc
+    // UNWRITTEN_ROW: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} read them; the first is byte 160 of shared @ops
+    memref.store %x, %out[%t, %c0] : !out
+    gpu.return
+  }
+}
+
+func.func @no_fence() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_proxy_fence() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_proxy_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_barrier() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_barrier blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_wait() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_commit() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_commit blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @waits_for_the_older_group() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@waits_for_the_older_group blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @overwrite_in_flight() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@overwrite_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @overwrite_before_others_have_waited() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@overwrite_before_others_have_waited blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @two_take_over() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@two_take_over blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @taken_over() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@taken_over blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @changed_in_flight() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@changed_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @written_without_fence() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@written_without_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @read_without_fence() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@read_without_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @carried_in_flight() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@carried_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @another_shape_in_flight() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@another_shape_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @half_a_warpgroup() {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@half_a_warpgroup blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @some_have_ended() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@some_have_ended blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @some_wait_elsewhere() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@some_wait_elsewhere blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @half_a_warp_waits() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@half_a_warp_waits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @one_warp_waits() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@one_warp_waits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @descriptors_differ() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@descriptors_differ blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @reserved_bits() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@reserved_bits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @base_offset() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@base_offset blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @beside_its_pattern() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@beside_its_pattern blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @out_of_bounds() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@out_of_bounds blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @in_flight_at_the_end() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@in_flight_at_the_end blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @unwritten_row() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@unwritten_row blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  return
+}
+
+}
