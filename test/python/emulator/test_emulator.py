@@ -317,6 +317,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import kvcache
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what it runs in the background
 program = kvcache.jit(sys.argv[1], target="emulator:sm_90a", sanitize=sys.argv[2] == "True", opt_level=3)
 program.call("squares", 1, 10, np.zeros(32, np.int64))
 sent = []
