@@ -13,6 +13,7 @@
 #include "Order.h"
 #include "Poison.h"
 #include "Shadow.h"
+#include "Thread.h"
 #include "kvcache/Emulator/ABI.h"
 
 #include <algorithm>
@@ -28,7 +29,6 @@ namespace mlir::kvcache::emulator {
 
 class Block;
 class Cluster;
-struct Thread;
 
 /// Bytes of shared memory, at a place in that of the cluster.
 struct SharedRange {
