@@ -66,6 +66,8 @@ private:
       return scanAlias();
     if (isInName(c))
       return scanName();
+    if (c == ':')
+      isBeforeType = false;
     if (c == '\n')
       endDefinition();
     else if (!isSpace(c))
@@ -116,21 +118,18 @@ private:
         rest.ltrim().take_while(isInName) == "index")
       reason = "an array attribute has no elements of type 'index': write it "
                "with 'i64'";
+    if (isBeforeType && !open.empty() && open.back().open == '[')
+      checkPosition(name);
     if (name == "llvm.extractvalue" || name == "llvm.insertvalue")
-      scanPosition(rest.take_until([](char c) { return c == ':'; }));
+      isBeforeType = true;
   }
 
-  /// What follows the name of an op that finds the type of an element by its
+  /// A number in the brackets of an op that finds the type of an element by its
   /// position.
-  void scanPosition(StringRef operands) {
-    StringRef rest = operands.split('[').second;
-    while (!rest.empty()) {
-      StringRef number = rest.take_while(isInName);
-      int64_t index;
-      if (!number.getAsInteger(0, index) && !isElementIndex(index))
-        reason = "a position in a struct or an array is from 0 to 2^31 - 1";
-      rest = rest.drop_front(std::max<size_t>(number.size(), 1));
-    }
+  void checkPosition(StringRef number) {
+    int64_t index;
+    if (!number.getAsInteger(0, index) && !isElementIndex(index))
+      reason = "a position in a struct or an array is from 0 to 2^31 - 1";
   }
 
   /// The definition of an alias, or its use, which nests as its definition.
@@ -179,6 +178,8 @@ private:
   /// Open brackets and the operators in them, and with aliases, the depth that
   /// the last token reached.
   unsigned depth = 0, reached = 0;
+  /// Whether the last op has a position, and its type is yet to come.
+  bool isBeforeType = false;
   /// Why MLIR can't read the last token.
   StringRef reason;
   /// The last character of the last token.

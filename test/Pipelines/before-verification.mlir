@@ -131,7 +131,7 @@ llvm.func @extract(%pair: !llvm.struct<(i32, i32)>) -> i32 {
 
 //--- position-of-text.mlir
 // RUN: not kvcache-opt %t/position-of-text.mlir 2>&1 | FileCheck %s --check-prefix=TEXT
-// TEXT: position-of-text.mlir:5:8: error: a position in a struct or an array is from 0 to 2^31 - 1
+// TEXT: position-of-text.mlir:5:39: error: a position in a struct or an array is from 0 to 2^31 - 1
 llvm.func @insert(%pair: !llvm.struct<(i32, array<3 x i32>)>, %value: i32) -> !llvm.struct<(i32, array<3 x i32>)> {
   %0 = llvm.insertvalue %value, %pair[1, 2] : !llvm.struct<(i32, array<3 x i32>)>
   %1 = llvm.insertvalue %value, %0[1, 0x100000000] : !llvm.struct<(i32, array<3 x i32>)>
