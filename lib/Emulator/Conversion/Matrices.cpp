@@ -113,20 +113,23 @@ struct Mma {
 };
 } // namespace
 
+static constexpr int64_t kRegisterBits = 32;
+
+bool kvcache::isMatrixRegister(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  Type part = vector ? vector.getElementType() : type;
+  return part.isIntOrFloat() &&
+         part.getIntOrFloatBitWidth() *
+                 (vector ? vector.getNumElements() : 1) ==
+             kRegisterBits;
+}
+
 /// Whether the registers of all lanes hold just the elements of a matrix.
 static bool isFragment(TypeRange registers, int64_t rows, int64_t columns,
                        const MatrixElement &element) {
-  constexpr int64_t lanes = 32, registerBits = 32;
-  auto isRegister = [](Type type) {
-    auto vector = dyn_cast<VectorType>(type);
-    Type part = vector ? vector.getElementType() : type;
-    return part.isIntOrFloat() &&
-           part.getIntOrFloatBitWidth() *
-                   (vector ? vector.getNumElements() : 1) ==
-               registerBits;
-  };
-  return llvm::all_of(registers, isRegister) &&
-         static_cast<int64_t>(registers.size()) * lanes * registerBits ==
+  constexpr int64_t lanes = 32;
+  return llvm::all_of(registers, isMatrixRegister) &&
+         static_cast<int64_t>(registers.size()) * lanes * kRegisterBits ==
              rows * columns * element.bits;
 }
 

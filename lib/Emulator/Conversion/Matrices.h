@@ -27,6 +27,9 @@ struct MatrixElement {
 /// Null for a name that the emulator does not know.
 const MatrixElement *findElement(StringRef name);
 
+/// Whether a number or a vector of the type takes one register of 32 bits.
+bool isMatrixRegister(Type type);
+
 /// An ldmatrix, stmatrix or mma. See KVCacheMatrixInstruction.
 struct MatrixInstruction {
   Operation *op = nullptr;

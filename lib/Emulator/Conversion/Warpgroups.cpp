@@ -57,23 +57,14 @@ Value WgmmaRegisters::load(OpBuilder &builder, Type type, size_t offset) {
 //===----------------------------------------------------------------------===//
 
 bool kvcache::hasKnownAccumulators(Operation *wgmma) {
-  constexpr size_t registerBits = 32;
   auto op = cast<NVVM::WgmmaMmaAsyncOp>(wgmma);
   auto structure = dyn_cast<LLVM::LLVMStructType>(op.getInouts().getType());
   if (!structure || structure.isOpaque())
     return false;
   size_t perRegister = op.getTypeD() == NVVM::WGMMATypes::f16 ? 2 : 1;
-  auto isRegister = [](Type type) {
-    auto vector = dyn_cast<VectorType>(type);
-    Type part = vector ? vector.getElementType() : type;
-    return part.isIntOrFloat() &&
-           part.getIntOrFloatBitWidth() *
-                   (vector ? vector.getNumElements() : 1) ==
-               registerBits;
-  };
   return structure.getBody().size() * 2 * perRegister ==
              static_cast<size_t>(op.getShape().getN()) &&
-         llvm::all_of(structure.getBody(), isRegister);
+         llvm::all_of(structure.getBody(), isMatrixRegister);
 }
 
 static LogicalResult lowerMma(NVVM::WgmmaMmaAsyncOp op, EmulatorCalls &calls) {
