@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/ScalesOps.h"
-#include "kvcache/IR/ViewOps.h"
 #include "kvcache/Support/FindOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -44,9 +44,7 @@ StringAttr getOperandName(Value value) {
   if (StringAttr name = getArgumentName(value))
     return name;
   MLIRContext *context = value.getContext();
-  if (auto view = value.getDefiningOp<PagedViewOp>())
-    return StringAttr::get(context, stringifyRole(view.getRole()));
-  if (auto view = value.getDefiningOp<ContinuousViewOp>())
+  if (auto view = value.getDefiningOp<LayerViewOpInterface>())
     return StringAttr::get(context, stringifyRole(view.getRole()));
   if (value.getDefiningOp<ScalesViewOp>())
     return StringAttr::get(context, "scales");

@@ -8,9 +8,9 @@
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/ScalesOps.h"
-#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -51,9 +51,7 @@ tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
 BundleOpInterface kvcache::getBundleOp(Value cache) {
   if (auto view = cache.getDefiningOp<ScalesViewOp>())
     cache = view.getCache();
-  if (auto view = cache.getDefiningOp<PagedViewOp>())
-    cache = view.getCollection();
-  if (auto view = cache.getDefiningOp<ContinuousViewOp>())
+  if (auto view = cache.getDefiningOp<LayerViewOpInterface>())
     cache = view.getCollection();
   return cache.getDefiningOp<BundleOpInterface>();
 }

@@ -11,7 +11,6 @@
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
-#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
@@ -142,13 +141,12 @@ OpFoldResult ColIndexOp::fold(FoldAdaptor adaptor) {
 namespace {
 
 /// Replaces a query of a view by the query of its collection.
-template <typename OpTy, typename ViewTy>
-struct FactOfView : OpRewritePattern<OpTy> {
+template <typename OpTy> struct FactOfView : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
-    auto view = op.getCache().template getDefiningOp<ViewTy>();
+    auto view = op.getCache().template getDefiningOp<LayerViewOpInterface>();
     if (!view)
       return rewriter.notifyMatchFailure(op, "no view op defines the operand");
     rewriter.replaceOpWithNewOp<OpTy>(op, view.getCollection());
@@ -202,9 +200,7 @@ template <typename OpTy> struct MaxOfCollection : OpRewritePattern<OpTy> {
 };
 
 template <typename OpTy> void addFactPatterns(RewritePatternSet &patterns) {
-  patterns.add<FactOfView<OpTy, PagedViewOp>,
-               FactOfView<OpTy, ContinuousViewOp>, MaxOfCollection<OpTy>>(
-      patterns.getContext());
+  patterns.add<FactOfView<OpTy>, MaxOfCollection<OpTy>>(patterns.getContext());
 }
 
 } // namespace

@@ -10,11 +10,11 @@
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
 #include "kvcache/IR/TileOps.h"
-#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -475,7 +475,7 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](AccessOpInterface op) { checker.checkAccess(op); })
       .Case([&](BundleOpInterface op) { checker.checkBundle(op); })
-      .Case<PagedViewOp, ContinuousViewOp>([&](auto op) {
+      .Case([&](LayerViewOpInterface op) {
         checker.checkView(op.getCollection(), op.getLayer());
       })
       .Case([&](GetRowOp op) {

@@ -240,6 +240,21 @@ def KVCache_BundleOpInterface : OpInterface<"BundleOpInterface"> {
   ];
 }
 
+def KVCache_LayerViewOpInterface : OpInterface<"LayerViewOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op that makes a view of one layer's keys or values from a collection.
+  }];
+  let methods = [
+    InterfaceMethod<"Keys or values.",
+      "::mlir::kvcache::Role", "getRole">,
+    InterfaceMethod<"The cache of all layers.",
+      "::mlir::Value", "getCollection">,
+    InterfaceMethod<"The layer.",
+      "::mlir::Value", "getLayer">
+  ];
+}
+
 def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{

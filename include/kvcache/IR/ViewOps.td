@@ -252,7 +252,8 @@ def KVCache_ContinuousCacheOp : KVCache_ContinuousBundleOp<"continuous_cache",
 }
 
 class KVCache_ViewOp<string mnemonic, Type collectionType, Type cacheType>
-    : KVCache_Op<mnemonic, [Pure, InferTypeOpAdaptor]> {
+    : KVCache_Op<mnemonic, [
+        Pure, InferTypeOpAdaptor, KVCache_LayerViewOpInterface]> {
   let arguments = (ins
     KVCache_Role:$role,
     Arg<collectionType, "the cache of all layers">:$collection,

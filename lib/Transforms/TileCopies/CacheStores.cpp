@@ -9,8 +9,8 @@
 #include "CacheStores.h"
 
 #include "kvcache/GPU/KernelLaunches.h"
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/ScalesOps.h"
-#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -51,8 +51,7 @@ static Value getSource(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<memref::ExtractStridedMetadataOp>(
           [](auto metadata) { return metadata.getSource(); })
-      .Case<PagedViewOp, ContinuousViewOp>(
-          [](auto view) { return view.getCollection(); })
+      .Case([](LayerViewOpInterface view) { return view.getCollection(); })
       .Case<ScalesViewOp>([](auto view) { return view.getCache(); })
       .Default(Value());
 }

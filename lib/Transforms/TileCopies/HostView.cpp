@@ -9,7 +9,7 @@
 #include "HostView.h"
 
 #include "kvcache/IR/CacheShape.h"
-#include "kvcache/IR/ViewOps.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,9 +28,9 @@ using namespace mlir::kvcache;
 /// Whether the op computes the same on the host.
 static bool runsAnywhere(Operation *op) {
   return op->getNumRegions() == 0 &&
-             isa<BundleOpInterface, PagedViewOp, ContinuousViewOp,
-                 memref::CastOp, memref::DimOp, memref::ReinterpretCastOp,
-                 memref::SubViewOp>(op) ||
+             isa<BundleOpInterface, LayerViewOpInterface, memref::CastOp,
+                 memref::DimOp, memref::ReinterpretCastOp, memref::SubViewOp>(
+                 op) ||
          (isa_and_present<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
@@ -160,8 +160,8 @@ static bool describeCollection(gpu::GPUFuncOp kernel, Value collection,
   return describeBlocks(kernel, collection, description);
 }
 
-template <typename OpTy>
-static DictionaryAttr describeView(gpu::GPUFuncOp kernel, OpTy view) {
+static DictionaryAttr describeView(gpu::GPUFuncOp kernel,
+                                   LayerViewOpInterface view) {
   NamedAttrList description;
   Attribute layer = describeIndex(kernel, view.getLayer());
   if (!layer || !describeCollection(kernel, view.getCollection(), description))
@@ -176,10 +176,8 @@ DictionaryAttr HostView::describe(gpu::GPUFuncOp kernel) const {
   Builder builder(kernel.getContext());
   if (Attribute name = getArgumentName(kernel, view))
     return builder.getDictionaryAttr(builder.getNamedAttr("cache", name));
-  if (auto paged = view.getDefiningOp<PagedViewOp>())
-    return describeView(kernel, paged);
-  if (auto continuous = view.getDefiningOp<ContinuousViewOp>())
-    return describeView(kernel, continuous);
+  if (auto layer = view.getDefiningOp<LayerViewOpInterface>())
+    return describeView(kernel, layer);
   // A view of one layer's tensor.
   NamedAttrList description;
   if (describeBlocks(kernel, view, description))

@@ -10,9 +10,9 @@
 
 #include "Gathers.h"
 
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/TMAOps.h"
-#include "kvcache/IR/ViewOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -47,14 +47,14 @@ static SmallVector<Value> computeInLanes(const IndexBuilder &b,
 
 /// The first view of the same collection, which has the same pages.
 static Value getFirstView(TypedValue<CacheTypeInterface> cache) {
-  auto first = cache.getDefiningOp<PagedViewOp>();
+  auto first = cache.getDefiningOp<LayerViewOpInterface>();
   if (!first)
     return cache;
   for (Operation *user : first.getCollection().getUsers())
-    if (isa<PagedViewOp>(user) && user->getBlock() == first->getBlock() &&
-        user->isBeforeInBlock(first))
-      first = cast<PagedViewOp>(user);
-  return first.getResult();
+    if (isa<LayerViewOpInterface>(user) &&
+        user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
+      first = cast<LayerViewOpInterface>(user);
+  return first->getResult(0);
 }
 
 /// Whether both read the same rows, of one collection.
