@@ -59,6 +59,28 @@ Speculation::Speculatability QuantizeOp::getSpeculatability() {
                          : Speculation::Speculatable;
 }
 
+/// Checks (C5) of `quantize`: zero points of integers of 4 bits.
+static LogicalResult verifyZeroPoint(QuantizeOp op) {
+  Type lane = getLaneType(op.getQuantized().getType());
+  Type scale = op.getScale().getType();
+  Value zeroPoint = op.getZeroPoint();
+  if (!lane.isInteger(4)) {
+    if (zeroPoint)
+      return op.emitOpError("expects 'zero_point' only with values of i4, got ")
+             << lane;
+    return success();
+  }
+  if (!zeroPoint)
+    return op.emitOpError("expects 'zero_point' with values of i4");
+  if (zeroPoint.getType() != scale)
+    return op.emitOpError("expects 'zero_point' to have the type of 'scale' (")
+           << scale << "), got " << zeroPoint.getType();
+  if (op.getTensorScale() || op.getPowerOfTwo())
+    return op.emitOpError("expects neither 'tensor_scale' nor 'power_of_two' "
+                          "with 'zero_point'");
+  return success();
+}
+
 LogicalResult QuantizeOp::verify() {
   Type value = getValue().getType();
   Type quantized = getQuantized().getType(), scale = getScale().getType();
@@ -84,9 +106,10 @@ LogicalResult QuantizeOp::verify() {
              << scale;
   }
   // (C4)
-  if (getPowerOfTwo())
-    return verifyPowerOfTwo(*this, getLaneType(scale));
-  return success();
+  if (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, getLaneType(scale))))
+    return failure();
+  // (C5)
+  return verifyZeroPoint(*this);
 }
 
 LogicalResult DequantizeOp::verify() {

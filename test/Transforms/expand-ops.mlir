@@ -67,6 +67,34 @@ func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>)
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>
+
+// Threads share zero points as they share scales.
+// CHECK-LABEL: func.func @append_with_zero_points(
+// GPU:           kvcache.quantize %{{.*}} {lanes = 4 : i64} : vector<8xbf16> -> vector<8xi4>, f16, f16
+// CPU:           kvcache.store_quantized %{{.*}} : vector<64xbf16>
+func.func @append_with_zero_points(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>) {
+  kvcache.append %k to %keys rows %rows : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16>
+
+// Halves of a rope of 6 elements are no pairs of a byte: a thread has a group.
+// CHECK-LABEL: func.func @append_odd_halves(
+// GPU-NOT:       kvcache.quantize
+// CHECK:         kvcache.store_quantized %{{.*}} : vector<16xf32>
+func.func @append_odd_halves(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>, %rope: memref<?x6xf32>) {
+  kvcache.append %k to %keys rows %rows rope %rope : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x6xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 // With checks, a row is compared with those before it.

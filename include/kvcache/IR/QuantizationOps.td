@@ -24,12 +24,16 @@ class KVCache_LanesOf<Type lane, string lanes>
 def KVCache_QuantizedLanes : KVCache_LanesOf<
     AnyTypeOf<[F8E4M3FN, F8E5M2, I8, F4E2M1FN]>,
     "f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them">;
+/// The same, and the elements of caches with zero points.
 def KVCache_StoredLanes : KVCache_LanesOf<
     AnyTypeOf<[F8E4M3FN, F8E5M2, I8, F4E2M1FN, I<4>]>,
     "f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them">;
 def KVCache_ScaleLanes : KVCache_LanesOf<
     AnyTypeOf<[F32, F16, BF16, F8E8M0FNU, F8E4M3FN]>,
     "f32, f16, bf16, f8E8M0FNU or f8E4M3FN, or a 1-D vector of them">;
+def KVCache_ZeroPointLanes : KVCache_LanesOf<
+    AnyTypeOf<[F32, F16, BF16]>,
+    "f32, f16 or bf16, or a 1-D vector of them">;
 def KVCache_WideLanes : KVCache_LanesOf<
     AnyTypeOf<[F64, F32, F16, BF16]>,
     "f64, f32, f16 or bf16, or a 1-D vector of them">;
@@ -76,9 +80,13 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
 
     `tensor_scale` must be positive and finite.
 
+    i4 values have zero points, the third result: the op computes them, the
+    scales and the values as `store_quantized` does.
+
     With `lanes = n`, n adjacent threads of a warp share a group. Each thread
-    passes its part of the group, and all threads get the scale. All threads of
-    the warp must execute the op. The attribute is for GPU code only.
+    passes its part of the group, and all threads get the scale and the zero
+    point. All threads of the warp must execute the op. The attribute is for GPU
+    code only.
 
     Constraints:
     - (C1) `quantized` has the number of lanes of `value`, which is even for
@@ -87,6 +95,8 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     - (C3) `lanes`, if given, is a power of two up to 32, and `scale` has one
       lane.
     - (C4) scales have the type f32, bf16 or f8E8M0FNU with `power_of_two`.
+    - (C5) i4 values, and no others, have `zero_point`, of the type of `scale`:
+      f32, f16 or bf16. They take neither `tensor_scale` nor `power_of_two`.
 
     Example:
 
@@ -97,6 +107,13 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
                  : vector<128xbf16> -> vector<128xf8E4M3FN>, vector<4xf32>
       return %w, %s : vector<128xf8E4M3FN>, vector<4xf32>
     }
+
+    func.func @with_zero_point(%x: vector<128xbf16>)
+        -> (vector<128xi4>, f16, f16) {
+      %w, %s, %z = kvcache.quantize %x
+                     : vector<128xbf16> -> vector<128xi4>, f16, f16
+      return %w, %s, %z : vector<128xi4>, f16, f16
+    }
     ```
   }];
   let arguments = !con(
@@ -104,12 +121,14 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     KVCache_TensorScaleArgument,
     (ins OptionalAttr<I64Attr>:$lanes, UnitAttr:$power_of_two));
   let results = (outs
-    Res<KVCache_QuantizedLanes, "the quantized values">:$quantized,
-    Res<KVCache_ScaleLanes, "the scale of each group">:$scale
+    Res<KVCache_StoredLanes, "the quantized values">:$quantized,
+    Res<KVCache_ScaleLanes, "the scale of each group">:$scale,
+    Res<Optional<KVCache_ZeroPointLanes>, "the zero point of each group">
+        :$zero_point
   );
   let assemblyFormat = [{
     $value (`tensor_scale` $tensor_scale^)? attr-dict `:` type($value) `->`
-    type($quantized) `,` type($scale)
+    type($quantized) `,` type($scale) (`,` type($zero_point)^)?
   }];
   let hasVerifier = 1;
 }

@@ -58,9 +58,11 @@ Quantized quantize(OpBuilder &builder, Location loc, ValueRange rows,
                    Type scaleType);
 
 /// Quantizes such rows to numbers from 0 to 15, in pairs in bytes, of which the
-/// first is low, with scales and zero points of one type.
+/// first is low, with scales and zero points of one type. `spread` threads
+/// share a group.
 Quantized quantizeToPairs(OpBuilder &builder, Location loc, ValueRange rows,
-                          int64_t granularity, FloatType scaleType);
+                          int64_t granularity, FloatType scaleType,
+                          int64_t spread = 1);
 
 /// Turns such bytes into `q * scale + zeroPoint`, with lanes of `lane`.
 Value dequantizePairs(OpBuilder &builder, Location loc, Value bytes,

@@ -27,15 +27,29 @@ struct LowerQuantize : OpConversionPattern<QuantizeOp> {
     int64_t granularity =
         getNumLanes(op.getValue().getType()) / getNumLanes(scaleType);
     int64_t spread = op.getLanes().value_or(1);
+    // A vector of one scale may be asked for.
+    auto asAsked = [&](Value numbers) -> Value {
+      if (numbers.getType() == scaleType)
+        return numbers;
+      return vector::FromElementsOp::create(
+          rewriter, op.getLoc(), cast<VectorType>(scaleType), numbers);
+    };
+    if (op.getZeroPoint()) {
+      Quantized result = quantizeToPairs(
+          rewriter, op.getLoc(), adaptor.getValue(), granularity,
+          cast<FloatType>(getLaneType(scaleType)), spread);
+      Value pairs = vector::BitCastOp::create(
+          rewriter, op.getLoc(), cast<VectorType>(op.getQuantized().getType()),
+          result.rows.front());
+      rewriter.replaceOp(
+          op, {pairs, asAsked(result.scales), asAsked(result.zeroPoints)});
+      return success();
+    }
     Quantized result = quantize(
         rewriter, op.getLoc(), adaptor.getValue(),
         {granularity, adaptor.getTensorScale(), op.getPowerOfTwo(), spread},
         getLaneType(op.getQuantized().getType()), getLaneType(scaleType));
-    // A vector of one scale was asked for.
-    if (result.scales.getType() != scaleType)
-      result.scales = vector::FromElementsOp::create(
-          rewriter, op.getLoc(), cast<VectorType>(scaleType), result.scales);
-    rewriter.replaceOp(op, {result.rows.front(), result.scales});
+    rewriter.replaceOp(op, {result.rows.front(), asAsked(result.scales)});
     return success();
   }
 };

@@ -97,12 +97,12 @@ static Value keepFinite(const FloatBuilder &b, Value numbers,
 
 Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                                    ValueRange rows, int64_t granularity,
-                                   FloatType scaleType) {
+                                   FloatType scaleType, int64_t spread) {
   FloatBuilder b(builder, loc);
   Value smallest = reduceGroups(builder, loc, rows, granularity,
-                                vector::CombiningKind::MINIMUMF);
+                                vector::CombiningKind::MINIMUMF, spread);
   Value largest = reduceGroups(builder, loc, rows, granularity,
-                               vector::CombiningKind::MAXIMUMF);
+                               vector::CombiningKind::MAXIMUMF, spread);
   Value magnitudes = arith::MaximumFOp::create(
       b.builder, b.loc, math::AbsFOp::create(builder, loc, smallest),
       math::AbsFOp::create(builder, loc, largest).getResult());

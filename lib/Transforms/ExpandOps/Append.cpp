@@ -105,21 +105,17 @@ private:
           static_cast<int64_t>(llvm::alignTo(llvm::product_of(threads), 32)))};
   }
 
-  Part planPart(int64_t heads, int64_t size, ArrayRef<Type> types,
-                int64_t boundary, int64_t granularity, bool mayShare) {
-    Part part{splitHead(size, boundary, frame.getFloatsAtOnce(size, types),
-                        granularity, mayShare),
-              heads};
-    part.headThreads = part.split.getHeadThreads(heads);
+  Part planPart(int64_t heads, const Split &split) {
+    Part part{split, heads, split.getHeadThreads(heads)};
     addThreads(part);
     return part;
   }
 
   Part planPart(CacheTypeInterface cache, Value rows, int64_t boundary) {
-    return planPart(cache.getNumHeads(), cache.getHeadSize(),
-                    {getElementType(rows), cache.getElementType()}, boundary,
-                    cache.isQuantized() ? cache.getGranularity() : 0,
-                    mayShareGroups(frame, cache));
+    int64_t width = frame.getFloatsAtOnce(
+        cache.getHeadSize(), {getElementType(rows), cache.getElementType()});
+    return planPart(cache.getNumHeads(),
+                    splitForStore(frame, cache, boundary, width));
   }
 
   void planParts() {
@@ -128,11 +124,13 @@ private:
     if (Value values = op.getValueCache())
       valuePart = planPart(cast<CacheTypeInterface>(values.getType()),
                            op.getValues(), 0);
-    if (Value queries = op.getQueries())
-      queryPart =
-          planPart(getSize(queries, 1), getSize(queries, 2),
-                   getElementType(queries), getBoundary(0, op.getQueryNorm()),
-                   /*granularity=*/0, frame.isGPU);
+    if (Value queries = op.getQueries()) {
+      int64_t size = getSize(queries, 2);
+      queryPart = planPart(
+          getSize(queries, 1),
+          splitHead(size, getBoundary(0, op.getQueryNorm()),
+                    frame.getFloatsAtOnce(size, getElementType(queries))));
+    }
   }
 
   Share getShare(const Part &part, ValueRange thread) {

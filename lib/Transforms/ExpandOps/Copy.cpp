@@ -32,8 +32,7 @@ struct CopyPlan {
 Split splitChannels(const Frame &frame, int64_t headSize, int64_t tokens) {
   constexpr int64_t registers = 128, floatsAtOnce = 1024;
   int64_t values = frame.isGPU ? registers : floatsAtOnce;
-  return splitHead(headSize, headSize, std::max<int64_t>(values / tokens, 2),
-                   /*granularity=*/0, frame.isGPU);
+  return splitHead(headSize, headSize, std::max<int64_t>(values / tokens, 2));
 }
 
 CopyPlan makePlan(CopyOp op, const Frame &frame) {
@@ -43,16 +42,13 @@ CopyPlan makePlan(CopyOp op, const Frame &frame) {
           tokens = target.getTokenGranularity();
   bool isBits = haveOneFormat(source, target) && !op.getSourceScale() &&
                 !op.getTargetScale();
-  Split split =
-      isBits ? splitForCopy(frame, source)
-      : tokens != 1
-          ? splitChannels(frame, headSize, tokens)
-          : splitHead(
-                headSize, headSize,
-                frame.getFloatsAtOnce(headSize, {source.getElementType(),
-                                                 target.getElementType()}),
-                target.isQuantized() ? target.getGranularity() : 0,
-                mayShareGroups(frame, target));
+  Split split = isBits ? splitForCopy(frame, source)
+                : tokens != 1
+                    ? splitChannels(frame, headSize, tokens)
+                    : splitForStore(frame, target, headSize,
+                                    frame.getFloatsAtOnce(
+                                        headSize, {source.getElementType(),
+                                                   target.getElementType()}));
   int64_t tokensAtOnce = isBits ? 1 : tokens, heads = op.getNumHeads();
   int64_t perThread = frame.isGPU && tokensAtOnce == 1
                           ? getDivisorUpTo(heads, kHeadsOfCopy)

@@ -261,7 +261,7 @@ int64_t kvcache::getDivisorUpTo(int64_t number, int64_t most) {
 }
 
 Split kvcache::splitHead(int64_t headSize, int64_t boundary, int64_t width,
-                         int64_t granularity, bool mayShare) {
+                         int64_t granularity, int64_t leastShare) {
   int64_t base = std::gcd(headSize, boundary);
   int64_t piece =
       std::min<int64_t>(llvm::bit_floor<uint64_t>(width), base & -base);
@@ -272,8 +272,9 @@ Split kvcache::splitHead(int64_t headSize, int64_t boundary, int64_t width,
       split.unit = headSize;
     else if (piece % granularity == 0)
       split.unit = piece;
-    else if (mayShare && granularity % piece == 0 &&
-             llvm::isPowerOf2_64(share) && share <= 32)
+    else if (leastShare && piece % leastShare == 0 &&
+             granularity % piece == 0 && llvm::isPowerOf2_64(share) &&
+             share <= 32)
       split.lanesPerGroup = share;
     else
       split.unit = granularity % piece == 0 ? granularity : headSize;

@@ -114,10 +114,11 @@ struct Split {
 };
 
 /// Divides a head for accesses of about `width` elements. Pieces do not cross
-/// multiples of `boundary`. With a granularity, units have whole groups, or, if
-/// threads may share them, a power of two of them a group.
+/// multiples of `boundary`. With a granularity, units have whole groups, or a
+/// power of two of threads share a group, of which each has a multiple of
+/// `leastShare` elements; none do if that is 0.
 Split splitHead(int64_t headSize, int64_t boundary, int64_t width,
-                int64_t granularity, bool mayShare);
+                int64_t granularity = 0, int64_t leastShare = 0);
 
 /// The largest divisor of `number` that is at most `most`, at least 1.
 int64_t getDivisorUpTo(int64_t number, int64_t most);

@@ -48,8 +48,7 @@ GatherPlan makePlan(GatherOp op, const Frame &frame) {
   int64_t size = type.getHeadSize();
   Split split = splitHead(size, size,
                           frame.getFloatsAtOnce(size, {out.getElementType(),
-                                                       type.getElementType()}),
-                          /*granularity=*/0, frame.isGPU);
+                                                       type.getElementType()}));
   int64_t perThread =
       frame.isGPU ? getDivisorUpTo(type.getNumHeads(), kHeadsInFlight) : 1;
   int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);

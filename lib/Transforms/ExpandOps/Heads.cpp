@@ -183,6 +183,13 @@ void kvcache::prefetchElements(const Frame &frame, Value cache,
                                /*isDataCache=*/true);
 }
 
+Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
+                             int64_t boundary, int64_t width) {
+  return splitHead(cache.getHeadSize(), boundary, width,
+                   cache.isQuantized() ? cache.getGranularity() : 0,
+                   frame.isGPU ? cache.getLanesPerStored() : 0);
+}
+
 /// Quantizes a group that several threads share, and stores it with its scale.
 static void storeShared(const Frame &frame, Value values, Value cache,
                         const Place &place, Value head, Value d,
@@ -191,7 +198,7 @@ static void storeShared(const Frame &frame, Value values, Value cache,
   CacheTypeInterface type = getCacheType(cache);
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
-      type.getScale(), values, options.factor,
+      type.getScale(), type.getZeroPoint(), values, options.factor,
       builder.getI64IntegerAttr(split.lanesPerGroup), options.powerOfTwo);
   runIfGiven(frame, options.condition, [&] {
     StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
@@ -199,8 +206,11 @@ static void storeShared(const Frame &frame, Value values, Value cache,
     Value isFirst = frame.equal(
         frame.rem(d, frame.index(type.getGranularity())), frame.index(0));
     frame.runIf(isFirst, [&] {
-      StoreScaleOp::create(builder, frame.loc, quantize.getScale(), cache,
-                           place.batch, head, place.token, d, place.page);
+      for (Value number : {quantize.getScale(), quantize.getZeroPoint()})
+        if (number)
+          StoreScaleOp::create(builder, frame.loc, number, cache, place.batch,
+                               head, place.token, d, place.page,
+                               number == quantize.getZeroPoint());
     });
   });
 }
@@ -265,8 +275,7 @@ Split kvcache::splitForCopy(const Frame &frame, CacheTypeInterface cache) {
   // 16 bytes of a thread; on the CPU, some vector registers.
   int64_t bits = cache.getElementType().getIntOrFloatBitWidth();
   int64_t width = (frame.isGPU ? 128 : 1024) / bits;
-  return splitHead(cache.getHeadSize(), cache.getHeadSize(), width,
-                   /*granularity=*/0, frame.isGPU);
+  return splitHead(cache.getHeadSize(), cache.getHeadSize(), width);
 }
 
 /// Copies the scales of a lane's share of groups, and their zero points.

@@ -87,11 +87,10 @@ void storeElements(const Frame &frame, Value values, Value cache,
 void storeGroup(const Frame &frame, ValueRange rows, Value cache,
                 const Place &place, Value head, Value d, Value factor);
 
-/// Whether threads may share a group of a cache: those of a GPU, without zero
-/// points, which `quantize` does not compute.
-inline bool mayShareGroups(const Frame &frame, CacheTypeInterface cache) {
-  return frame.isGPU && !cache.hasZeroPoints();
-}
+/// The split of a head whose groups are quantized by `storeElements`. Threads
+/// of a GPU may share a group.
+Split splitForStore(const Frame &frame, CacheTypeInterface cache,
+                    int64_t boundary, int64_t width);
 
 /// Whether two caches keep values in the same bits.
 bool haveOneFormat(CacheTypeInterface lhs, CacheTypeInterface rhs);

@@ -118,8 +118,7 @@ void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   int64_t heads = out.getDimSize(1), size = out.getDimSize(2);
   Type part = cast<MemRefType>(op.getParts().getType()).getElementType();
   Split split = splitHead(
-      size, size, frame.getFloatsAtOnce(size, {part, out.getElementType()}),
-      /*granularity=*/0, frame.isGPU);
+      size, size, frame.getFloatsAtOnce(size, {part, out.getElementType()}));
   int64_t headThreads = split.getHeadThreads(heads);
   Value rows = frame.dim(op.getOut(), 0);
   frame.checkSize("parts", {"parts", op.getParts()}, {"lses", op.getLses()});

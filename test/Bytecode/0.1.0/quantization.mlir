@@ -15,6 +15,12 @@ module {
     %quantized_10, %scale_11 = kvcache.quantize %arg2 {lanes = 32 : i64, note = "kept"} : f16 -> i8, f32
     return
   }
+  func.func @quantize_with_zero_points(%arg0: vector<128xbf16>, %arg1: vector<8xf32>) {
+    %quantized, %scale, %zero_point = kvcache.quantize %arg0 : vector<128xbf16> -> vector<128xi4>, f32, f32
+    %quantized_0, %scale_1, %zero_point_2 = kvcache.quantize %arg0 : vector<128xbf16> -> vector<128xi4>, vector<4xf16>, vector<4xf16>
+    %quantized_3, %scale_4, %zero_point_5 = kvcache.quantize %arg1 {lanes = 4 : i64} : vector<8xf32> -> vector<8xi4>, bf16, bf16
+    return
+  }
   func.func @dequantize(%arg0: vector<16xf8E4M3FN>, %arg1: vector<16xf4E2M1FN>, %arg2: i8, %arg3: f32, %arg4: vector<4xbf16>, %arg5: f8E8M0FNU, %arg6: f8E4M3FN) {
     %0 = kvcache.dequantize %arg0, %arg3 : vector<16xf8E4M3FN>, f32 -> vector<16xbf16>
     %1 = kvcache.dequantize %arg0, %arg4 : vector<16xf8E4M3FN>, vector<4xbf16> -> vector<16xf64>

@@ -51,6 +51,31 @@ func.func @store(%v: vector<32xf32>, %k: !int4, %b: index, %h: index, %t: index,
   return
 }
 
+// Threads that share a group find its smallest and its largest value together.
+// CHECK-LABEL: gpu.func @quantize_over_lanes(
+// CHECK-SAME:    %[[X:[^:]*]]: vector<8xbf16>
+// CHECK:         %[[MIN:.*]] = vector.reduction <minimumf>, %[[X]]
+// CHECK:         %[[WIDE_MIN:.*]] = arith.extf %[[MIN]] : bf16 to f32
+// CHECK:         gpu.subgroup_reduce minimumf %[[WIDE_MIN]] cluster(size = 4) : (f32) -> f32
+// CHECK:         %[[MAX:.*]] = vector.reduction <maximumf>, %[[X]]
+// CHECK:         %[[WIDE_MAX:.*]] = arith.extf %[[MAX]] : bf16 to f32
+// CHECK:         gpu.subgroup_reduce maximumf %[[WIDE_MAX]] cluster(size = 4) : (f32) -> f32
+// CHECK:         %[[BYTES:.*]] = arith.ori %{{.*}} : vector<4xi8>
+// CHECK:         memref.store %[[BYTES]]
+gpu.module @kernels {
+  gpu.func @quantize_over_lanes(%x: vector<8xbf16>, %out: memref<vector<4xi8>>,
+                                %numbers: memref<2xf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %w, %s, %z = kvcache.quantize %x {lanes = 4} : vector<8xbf16> -> vector<8xi4>, f16, f16
+    %bytes = vector.bitcast %w : vector<8xi4> to vector<4xi8>
+    memref.store %bytes, %out[] : memref<vector<4xi8>>
+    memref.store %s, %numbers[%c0] : memref<2xf16>
+    memref.store %z, %numbers[%c1] : memref<2xf16>
+    gpu.return
+  }
+}
+
 // The zero points of channels, behind the scales of a head.
 // CHECK-LABEL: func.func @scales_of_channels(
 // CHECK:         %[[ROW:.*]] = arith.remui %{{.*}}, %c64_i32 : i32

@@ -38,6 +38,20 @@ func.func @quantize(%v: vector<128xbf16>, %w: vector<2xf32>, %x: f16, %s: f32) {
   return
 }
 
+// CHECK-LABEL: func.func @quantize_with_zero_points(
+// CHECK-SAME:    %[[V:[^:]*]]: vector<128xbf16>, %[[W:[^:]*]]: vector<8xf32>)
+// CHECK:         %{{.*}}, %{{.*}}, %{{.*}} = kvcache.quantize %[[V]] : vector<128xbf16> -> vector<128xi4>, f32, f32
+// CHECK:         %{{.*}}, %{{.*}}, %{{.*}} = kvcache.quantize %[[V]] : vector<128xbf16> -> vector<128xi4>, vector<4xf16>, vector<4xf16>
+// CHECK:         %{{.*}}, %{{.*}}, %{{.*}} = kvcache.quantize %[[W]] {lanes = 4 : i64} : vector<8xf32> -> vector<8xi4>, bf16, bf16
+// GENERIC-LABEL: "func.func"() {{.*}}sym_name = "quantize_with_zero_points"
+// GENERIC:         "kvcache.quantize"(%{{[^,)]*}}) : (vector<128xbf16>) -> (vector<128xi4>, f32, f32)
+func.func @quantize_with_zero_points(%v: vector<128xbf16>, %w: vector<8xf32>) {
+  %0:3 = kvcache.quantize %v : vector<128xbf16> -> vector<128xi4>, f32, f32
+  %1:3 = kvcache.quantize %v : vector<128xbf16> -> vector<128xi4>, vector<4xf16>, vector<4xf16>
+  %2:3 = kvcache.quantize %w {lanes = 4} : vector<8xf32> -> vector<8xi4>, bf16, bf16
+  return
+}
+
 // CHECK-LABEL: func.func @dequantize(
 // CHECK-SAME:    %[[FP8:[^:]*]]: vector<16xf8E4M3FN>, %[[FP4:[^:]*]]: vector<16xf4E2M1FN>, %[[INT8:[^:]*]]: i8, %[[F32:[^:]*]]: f32, %[[BF16:[^:]*]]: vector<4xbf16>, %[[E8M0:[^:]*]]: f8E8M0FNU, %[[E4M3:[^:]*]]: f8E4M3FN)
 // CHECK:         kvcache.dequantize %[[FP8]], %[[F32]] : vector<16xf8E4M3FN>, f32 -> vector<16xbf16>

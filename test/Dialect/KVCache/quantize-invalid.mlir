@@ -120,6 +120,64 @@ func.func @c4_power_of_two_in_f16(%v: vector<8xbf16>) {
 
 // -----
 
+// (C5) of quantize
+
+func.func @c5_no_zero_point(%v: vector<8xbf16>) {
+  // expected-error @below {{expects 'zero_point' with values of i4}}
+  %w, %s = kvcache.quantize %v : vector<8xbf16> -> vector<8xi4>, f32
+  return
+}
+
+// -----
+
+func.func @c5_zero_point_of_i8(%v: vector<8xbf16>) {
+  // expected-error @below {{expects 'zero_point' only with values of i4, got 'i8'}}
+  %w, %s, %z = kvcache.quantize %v : vector<8xbf16> -> vector<8xi8>, f32, f32
+  return
+}
+
+// -----
+
+func.func @c5_zero_point_of_another_type(%v: vector<8xbf16>) {
+  // expected-error @below {{expects 'zero_point' to have the type of 'scale' ('f16'), got 'f32'}}
+  %w, %s, %z = kvcache.quantize %v : vector<8xbf16> -> vector<8xi4>, f16, f32
+  return
+}
+
+// -----
+
+func.func @c5_fewer_zero_points_than_scales(%v: vector<8xbf16>) {
+  // expected-error @below {{expects 'zero_point' to have the type of 'scale' ('vector<2xf16>'), got 'f16'}}
+  %w, %s, %z = kvcache.quantize %v : vector<8xbf16> -> vector<8xi4>, vector<2xf16>, f16
+  return
+}
+
+// -----
+
+func.func @c5_scales_of_8_bits(%v: vector<8xbf16>) {
+  // expected-error @below {{result #2 must be f32, f16 or bf16, or a 1-D vector of them, but got 'f8E4M3FN'}}
+  %w, %s, %z = kvcache.quantize %v : vector<8xbf16> -> vector<8xi4>, f8E4M3FN, f8E4M3FN
+  return
+}
+
+// -----
+
+func.func @c5_tensor_scale(%v: vector<8xbf16>, %g: f32) {
+  // expected-error @below {{expects neither 'tensor_scale' nor 'power_of_two' with 'zero_point'}}
+  %w, %s, %z = kvcache.quantize %v tensor_scale %g : vector<8xbf16> -> vector<8xi4>, f32, f32
+  return
+}
+
+// -----
+
+func.func @c5_power_of_two(%v: vector<8xbf16>) {
+  // expected-error @below {{expects neither 'tensor_scale' nor 'power_of_two' with 'zero_point'}}
+  %w, %s, %z = kvcache.quantize %v {power_of_two} : vector<8xbf16> -> vector<8xi4>, f32, f32
+  return
+}
+
+// -----
+
 // Types and syntax of quantize
 
 func.func @quantize_of_narrow_floats(%v: vector<8xf8E4M3FN>) {
@@ -155,7 +213,7 @@ func.func @quantize_of_scalable_length(%v: vector<[8]xf32>) {
 // -----
 
 func.func @quantize_to_wide_floats(%v: vector<8xf32>) {
-  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<8xbf16>'}}
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<8xbf16>'}}
   %w, %s = kvcache.quantize %v : vector<8xf32> -> vector<8xbf16>, f32
   return
 }
@@ -163,7 +221,7 @@ func.func @quantize_to_wide_floats(%v: vector<8xf32>) {
 // -----
 
 func.func @quantize_to_unsigned_integers(%v: vector<8xf32>) {
-  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8 or f4E2M1FN, or a 1-D vector of them, but got 'vector<8xui8>'}}
+  // expected-error @below {{result #0 must be f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, or a 1-D vector of them, but got 'vector<8xui8>'}}
   %w, %s = kvcache.quantize %v : vector<8xf32> -> vector<8xui8>, f32
   return
 }

@@ -281,9 +281,14 @@ def test_weights_and_tables_of_a_chip_are_aligned(name):
         )
 
 
-@pytest.mark.parametrize("name", ["f8E4M3FN", "f4E2M1FN"])
-def test_append_with_norm_and_scales(name):
-    """A norm with weights of one and rows of mean square one changes no bit."""
+@pytest.mark.parametrize(
+    ("name", "target"), [("f8E4M3FN", CPU), ("f4E2M1FN", CPU), ("f4E2M1FN", "emulator:sm_90a")]
+)
+def test_append_with_norm_and_scales(name, target):
+    """Rows of mean square one, weights of one, and angles of zero: no norm or rope changes a bit.
+
+    Halves of 3 elements end inside a byte of 4-bit elements.
+    """
     scales = kvcache.KVCacheQuantizationConfig(
         "f32" if name == "f8E4M3FN" else "f8E4M3FN", 16
     )
@@ -295,19 +300,21 @@ def test_append_with_norm_and_scales(name):
     for options, given in [
         ({}, {}),
         ({"norm": 64, "epsilon": 1e-30}, {"norm": np.ones(64, np.float32)}),
+        ({"rope": 6}, {"rope": np.tile(np.repeat(np.float32([1, 0]), 3), (4, 1))}),
     ]:
         manager = kvcache.PagedKVCacheManager(
             params, max_batch_size=1, max_seq_len=16, num_pages=1
         )
         manager.claim("r", np.arange(4))
-        append = kvcache.ops.append(params, dtype="f32", **options)
+        append = kvcache.ops.append(params, target, "f32", **options)
         append(manager.inputs(["r"]), 0, *signs, **given)
         written.append(
             [tensor.view(np.uint8).copy() for tensor in (*manager.blocks, *manager.scales)]
         )
     assert written[0][0].any()
-    for without, with_norm in zip(*written):
-        np.testing.assert_array_equal(without, with_norm)
+    for plain, *others in zip(*written):
+        for other in others:
+            np.testing.assert_array_equal(plain, other)
 
 
 # Keys, values and queries whose heads take different numbers of threads.

@@ -65,6 +65,12 @@ class Groups:
             f" page_size = {PAGE_SIZE}, scale = {self.scale}, granularity = {self.granularity}{more}>"
         )
 
+    @property
+    def stores(self):
+        """Functions that quantize and store rows."""
+        has_op = self.has_zero_points and self.tokens == 1 and self.head_size % self.granularity == 0
+        return ("store", "quantize") if has_op else ("store",)
+
     def quantize(self, values):
         """Encodings of f32 values ``[tokens, lanes]``, scales, and zero points if any."""
         if self.has_zero_points:
@@ -126,6 +132,16 @@ def compiled(case, target):
         )
     body += f"  kvcache.store_quantized {value}, {AT.replace(' : ', '')} : {type}, !cache\n"
     text += HEADER.format(name="store", lane=wide, step=tokens, body=body)
+    if "quantize" in groups.stores:
+        scales = groups.scale if groups.groups == 1 else f"vector<{groups.groups}x{groups.scale}>"
+        body = (
+            f"  %v = vector.load %io[%t, %c0] : {memref}, {row}\n"
+            f"  %w, %s, %z = kvcache.quantize %v : {row} -> vector<{size}xi4>, {scales}, {scales}\n"
+            f"  kvcache.store %w, {AT.replace(' : ', '')} : vector<{size}xi4>, !cache\n"
+            f"  kvcache.store_scale %s, {AT.replace(' : ', '')} : {scales}, !cache\n"
+            f"  kvcache.store_scale %z, {AT.replace(' : ', '')} {{zero_point}} : {scales}, !cache\n"
+        )
+        text += HEADER.format(name="quantize", lane=wide, step=1, body=body)
     for result in RESULTS:
         type = f"vector<{size}x{result}>"
         body = f"  %v = kvcache.load {AT}!cache -> {type}\n"
@@ -152,14 +168,18 @@ def check(case, target, rows):
         scales.view(SCALE_DTYPES[groups.scale]),
         len(rows),
     )
-    compiled(case, target).call("store", *memory, place(rows))
     exact = rows.astype(np.float32).reshape(-1, tokens, rows.shape[1])
     expected = [groups.quantize(values) for values in exact]
-    stored = elements.reshape(-1, groups.stored[0])[: len(rows)]
-    encodings = unpack(stored) if groups.has_zero_points else stored
-    numbers = scales.reshape(-1, groups.numbers)[: len(exact)]
-    check_encodings(scale, numbers, np.stack([np.concatenate(part[1:]) for part in expected]))
-    check_encodings(ELEMENTS[groups.dtype], encodings, np.concatenate([part[0] for part in expected]))
+    for function in groups.stores:
+        elements[...], scales[...] = 0, 0
+        compiled(case, target).call(function, *memory, place(rows))
+        stored = elements.reshape(-1, groups.stored[0])[: len(rows)]
+        encodings = unpack(stored) if groups.has_zero_points else stored
+        numbers = scales.reshape(-1, groups.numbers)[: len(exact)]
+        check_encodings(scale, numbers, np.stack([np.concatenate(part[1:]) for part in expected]))
+        check_encodings(
+            ELEMENTS[groups.dtype], encodings, np.concatenate([part[0] for part in expected])
+        )
     check_loads(case, target, memory, encodings, numbers)
 
 
