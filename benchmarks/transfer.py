@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares fetching a sequence with NIXL reading the same bytes without us: GB/s, medians of turns (and the best).
 
-A process offers a sequence, and another one reads its pages, again and again. Ours is all of kvcache.transfer.fetch, until
-the sequence is in the cache; NIXL alone reads the same addresses with an agent of its own. Both poll all the time, and so
-have no thread that does; over TCP and over shared memory of one machine.
+A process offers a sequence, and another one reads its pages, again and again. Ours is all of kvcache.transfer.fetch, from
+the message until the sequence is in the cache, and the same with pages that were reserved before; NIXL alone reads the same
+addresses with an agent of its own, to memory that it has known before. All poll all the time, and so have no thread that
+does; over TCP and over shared memory of one machine.
 
 examples:
   scripts/bench transfer
@@ -32,6 +33,7 @@ TRANSPORTS = {"TCP": "tcp,self", "shared memory": "tcp,shm,self"}
 LAYERS, HEADS, HEAD_SIZE = 16, 8, 128
 TOKEN_BYTES = 2 * LAYERS * HEADS * HEAD_SIZE * 2
 MARK = "offer: "
+CONTENDERS = "fetch", "fetch to reserved pages", "NIXL alone"
 
 
 def make_cache(num_pages: int, page_size: int) -> kvcache.PagedKVCacheManager:
@@ -60,15 +62,26 @@ def send(num_pages: int, page_size: int) -> None:
     sys.stdin.readline()
 
 
-def fetch(cache: kvcache.PagedKVCacheManager, message: bytes, transport: transfer.NIXLTransport) -> float:
-    start = time.perf_counter()
-    moved = transfer.fetch(cache, message, transport, request="r")
-    while not moved.poll():
-        pass
-    moved.finish(was_held=True)
-    seconds = time.perf_counter() - start
-    cache.release("r")
-    return seconds
+class Fetch:
+    """Ours."""
+
+    def __init__(self, cache: kvcache.PagedKVCacheManager, message: bytes, transport: transfer.NIXLTransport) -> None:
+        self._cache, self._message, self._transport = cache, message, transport
+        self._tokens = transfer.Offer.from_bytes(message).tokens
+
+    def read(self, is_reserved: bool = False) -> float:
+        """Seconds; without those of ``receive`` where pages are reserved before."""
+        options: dict[str, Any] = {"request": "r"}
+        if is_reserved:
+            options = {"reception": self._cache.receive(self._tokens, "r")}
+        start = time.perf_counter()
+        moved = transfer.fetch(self._cache, self._message, self._transport, **options)
+        while not moved.poll():
+            pass
+        moved.finish(was_held=True)
+        seconds = time.perf_counter() - start
+        self._cache.release("r")
+        return seconds
 
 
 class Plain:
@@ -94,13 +107,12 @@ class Plain:
         while (state := self._agent.check_xfer_state(handle)) != "DONE":
             if state == "ERR":
                 raise RuntimeError("NIXL lost the peer")
-        seconds = time.perf_counter() - start
         handle.release()
-        return seconds
+        return time.perf_counter() - start
 
 
 def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]:
-    """The number of descriptors, and seconds of ours and of NIXL alone, [runs, 2]."""
+    """The number of descriptors, and seconds [runs, 3]: all of ours, with pages that were reserved before, NIXL alone."""
     from kvcache.transfer import nixl
 
     command = [sys.executable, __file__, "--sender", f"{num_pages},{page_size}"]
@@ -111,10 +123,10 @@ def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]
         message = base64.b64decode(next(lines).removeprefix(MARK))
         ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
         transport = transfer.NIXLTransport("receiver", progress_thread=False)
-        plain = Plain(other, message, nixl._import())
-        fetch(ours, message, transport)
+        fetch, plain = Fetch(ours, message, transport), Plain(other, message, nixl._import())
+        fetch.read()
         plain.read()
-        times = [(fetch(ours, message, transport), plain.read()) for _ in range(runs)]
+        times = [(fetch.read(), fetch.read(is_reserved=True), plain.read()) for _ in range(runs)]
     finally:
         sender.kill()
         sender.wait()
@@ -148,19 +160,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         send(*options.sender)
         return 0
     os.environ.setdefault("NIXL_LOG_LEVEL", "WARN")  # it writes to the standard output
-    columns = ["over", "MiB", "tokens of a page", "descriptors", "fetch, GB/s", "NIXL alone, GB/s", "ratio"]
-    print(f"| {' | '.join(columns)} |\n| --- |{' --: |' * 6}")
+    columns = ["over", "MiB", "tokens of a page", "descriptors", *(f"{name}, GB/s" for name in CONTENDERS), "ratios"]
+    print(f"| {' | '.join(columns)} |\n| --- |{' --: |' * (len(columns) - 1)}")
     for name, tls in TRANSPORTS.items():
         os.environ["UCX_TLS"] = tls
         for size, page_size in itertools.product(options.mebibytes, options.page_sizes):
             num_pages = max(size * 2**20 // (TOKEN_BYTES * page_size), 1)
             count, seconds = receive(num_pages, page_size, options.runs)
             rates = num_pages * page_size * TOKEN_BYTES / 1e9 / seconds
-            (ours, plain), (best, plain_best) = np.median(rates, axis=0), rates.max(axis=0)
-            print(
-                f"| {name} | {size} | {page_size} | {count} | {ours:.2f} ({best:.2f}) | {plain:.2f} ({plain_best:.2f}) | {ours / plain:.2f} |",
-                flush=True,
-            )
+            medians = np.median(rates, axis=0)
+            cells = [f"{median:.2f} ({best:.2f})" for median, best in zip(medians, rates.max(axis=0), strict=True)]
+            ratios = ", ".join(f"{median / medians[-1]:.2f}" for median in medians[:-1])
+            print(f"| {name} | {size} | {page_size} | {count} | {' | '.join(cells)} | {ratios} |", flush=True)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"\n{os.cpu_count()} cores, {platform.machine()}, load {load}, Python {platform.python_version()}")
     return 0

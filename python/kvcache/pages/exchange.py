@@ -150,6 +150,22 @@ class PageExchange:
         self._receptions[reception] = sequence
         return reception
 
+    def begin_filling(self, reception: Reception) -> None:
+        """Says that a transfer writes to the pages of a reception.
+
+        Raises ``ValueError`` if another one does, or if the reception has ended or is one of
+        another manager.
+        """
+        if reception not in self._receptions:
+            raise ValueError(
+                f"the reception of {reception.request!r} has ended, or is of another cache"
+            )
+        if reception.is_filling:
+            raise ValueError(
+                f"another transfer fills the reception of {reception.request!r}"
+            )
+        reception.is_filling = True
+
     def _end_reception(self, reception: Reception, is_filled: bool) -> None:
         sequence = self._receptions.pop(reception)
         if is_filled:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -76,35 +77,36 @@ class Growth:
 
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
         """The first plan that fits, of those that share most; the last one if none does."""
-        total = len(sequence.tokens) + len(tokens)
-        more = 0
-        for group in self._groups:
-            more += group.count_pages(total) - len(sequence.pages[group.number])
-            more += self._is_copied(sequence, group)
-        plans = self._make_plans(sequence, tokens, more)
-        best = next(plans)
-        while not best.fits and (other := next(plans, None)):
-            best = other
-        return best
-
-    def _make_plans(
-        self, sequence: Sequence, tokens: array[int], more: int
-    ) -> Iterator[Plan]:
-        for match in self._find_matches(sequence, tokens):
-            shared = match.shared
-            elsewhere = sum(not page.is_on(Place.DEVICE) for page in shared)
-            passed = sum(map(len, match.pages)) - len(shared)
-            available = self._pool.count_available(match.kept)
-            yield Plan(match, more - len(shared) - passed + elsewhere, available)
-
-    def _find_matches(self, sequence: Sequence, tokens: array[int]) -> Iterable[Match]:
-        """The best match of tokens, then others that need less room."""
-        length = sequence.length
+        written = self._list_written(sequence).values()
+        more = sum(map(self._is_copied, written))
+        more += sum(self._count_missing(sequence, len(tokens)))
         nothing = Match(sequence.prefix, pages=[[] for _ in self._groups])
-        is_cut = any(length % group.page_size for group in self._groups)
-        if not self._has_prefixes or is_cut or length < len(sequence.tokens):
-            yield nothing
-            return
+        if not self._can_match(sequence):
+            return Plan(nothing, more, self._pool.count_available())
+        for match in self._find_matches(sequence, tokens, nothing):
+            plan = self._make_plan(match, more)
+            if plan.fits:
+                break
+        return plan
+
+    def _make_plan(self, match: Match, more: int) -> Plan:
+        shared = match.shared
+        elsewhere = sum(not page.is_on(Place.DEVICE) for page in shared)
+        passed = sum(map(len, match.pages)) - len(shared)
+        available = self._pool.count_available(match.kept)
+        return Plan(match, more - len(shared) - passed + elsewhere, available)
+
+    def _can_match(self, sequence: Sequence) -> bool:
+        """Whether the next tokens of a sequence may be in pages already."""
+        length = sequence.length
+        if not self._has_prefixes or length < len(sequence.tokens):
+            return False
+        return not any(length % group.page_size for group in self._groups)
+
+    def _find_matches(
+        self, sequence: Sequence, tokens: array[int], nothing: Match
+    ) -> Iterator[Match]:
+        """The best match of tokens, then others that need less room."""
         match = self._finder.find(sequence, tokens[:-1])
         yield match
         if match.partial:
@@ -129,57 +131,74 @@ class Growth:
         match, needed, available = plan = self.plan(sequence, tokens)
         if not plan.fits:
             raise OutOfPagesError("out of pages", needed, available)
-        total = len(sequence.tokens) + len(tokens)
-        spare = available - needed
-        new_pages: dict[GroupTable, int] = {}
-        copied: list[Page] = []
-        copies: dict[GroupTable, Page] = {}
-        for group in self._groups:
-            number = group.number
-            own = len(sequence.pages[number]) + len(match.pages[number])
-            new_pages[group] = group.count_pages(total) - own
-            written = self._get_written(sequence, group)
-            if written:
-                is_copied = self._is_copied(sequence, group)
-                if is_copied or self._keeps(written, spare):
-                    copies[group] = written
-                    spare -= not is_copied
-            elif source := match.snapshots.get(number) or match.partial:
-                copied.append(source)
-        for group in self._groups:
-            group.reserve(group.count_pages(total))
+        missing = self._count_missing(sequence, len(tokens))
+        written = self._list_written(sequence)
+        copies = self._choose_own_copies(written, available - needed)
+        sources = match.list_sources()
+        for group, own, count in zip(
+            self._groups, sequence.pages, missing, strict=True
+        ):
+            group.reserve(len(own) + count)
         # What states and partial pages are copied from, and then what is written.
-        new = self._pool.provide(
-            sum(new_pages.values()) + len(copies),
-            copied=[*copied, *copies.values()],
+        passed = sum(map(len, match.pages))
+        new = iter(self._pool.provide(
+            sum(missing) - passed + len(copies),
+            copied=[*sources.values(), *copies.values()],
             brought=[p for p in match.shared if not p.is_on(Place.DEVICE)],
             kept=match.kept,
-        )
-        begun, rest = new[: len(copied)], new[len(copied) :]
-        own_copies = dict(zip(copies, rest, strict=False))
-        rest = rest[len(copies) :]
+        ))
+        begun = {number: next(new) for number in sources}
+        own_copies = {group: next(new) for group in copies}
         for page in match.shared:
             self._pool.refer(page, is_resident=True)
         length = sequence.length + match.found
-        for group in self._groups:
-            if written := self._get_written(sequence, group):
-                self._make_own(sequence, group, written, own_copies.get(group))
-        for group in self._groups:
-            taken: list[Page] = []
-            if group.number in match.snapshots or match.partial:
-                taken.append(begun.pop(0))
-            missing = new_pages[group] - len(taken)
-            taken += rest[:missing]
-            del rest[:missing]
+        for group, page in written.items():
+            self._make_own(sequence, group, page, own_copies.get(group))
+        for group, pages, count in zip(
+            self._groups, match.pages, missing, strict=True
+        ):
+            taken = [begun[group.number]] if group.number in begun else []
+            taken += islice(new, count - len(pages) - len(taken))
             for page in taken:
                 page.group = group.number
-            sequence.add(group, [*match.pages[group.number], *taken])
+            sequence.add(group, [*pages, *taken])
         sequence.add_tokens(tokens)
         sequence.set_length(length)
         if match.found:
             self._move(sequence, match.prefix)
             self.pass_by(sequence, length)
         return match.found
+
+    def _count_missing(self, sequence: Sequence, tokens: int) -> list[int]:
+        """The pages that so many more tokens take in each group, shared or not."""
+        total = len(sequence.tokens) + tokens
+        return [
+            group.count_pages(total) - len(own)
+            for group, own in zip(self._groups, sequence.pages, strict=True)
+        ]
+
+    def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
+        """The pages with tokens in them that the next ones come into."""
+        if not sequence.length:
+            return {}
+        pages = ((group, self._get_written(sequence, group)) for group in self._groups)
+        return {group: page for group, page in pages if page}
+
+    def _choose_own_copies(
+        self, written: dict[GroupTable, Page], spare: int
+    ) -> dict[GroupTable, Page]:
+        """Those of the pages that are copied: shared ones, and snapshots that there is
+        room for."""
+        copies = {}
+        for group, page in written.items():
+            is_copied = self._is_copied(page)
+            if is_copied or self._keeps(page, spare):
+                copies[group] = page
+                spare -= not is_copied
+        return copies
+
+    def _is_copied(self, written: Page) -> bool:
+        return written.references > 1
 
     def _keeps(self, written: Page, spare: int) -> bool:
         """Whether a page that one sequence has is copied, to keep a snapshot cached."""
@@ -190,10 +209,6 @@ class Growth:
         """The page with tokens in it that the next ones come into."""
         count, rest = divmod(sequence.length, group.page_size)
         return sequence.pages[group.number][count] if rest else None
-
-    def _is_copied(self, sequence: Sequence, group: GroupTable) -> bool:
-        page = self._get_written(sequence, group)
-        return page is not None and page.references > 1
 
     def _make_own(
         self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
@@ -215,8 +230,9 @@ class Growth:
 
     def pass_by(self, sequence: Sequence, length: int) -> None:
         """Gives back the pages that no token from ``length`` on reaches."""
-        row = np.array([sequence.row])
-        self._pass_by_all([sequence], row, np.array([length]))
+        if self._table.bounded:
+            row = np.array([sequence.row])
+            self._pass_by_all([sequence], row, np.array([length]))
 
     def _pass_by_all(
         self, batch: SequenceOf[Sequence], rows: np.ndarray, lengths: np.ndarray

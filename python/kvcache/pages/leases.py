@@ -90,6 +90,7 @@ class Reception:
         numbers: Where the same pages are in ``pages`` of the lease that lends them.
         is_needed: For each whether later tokens reach it; the others need not be filled.
         num_pages: Those of the lease.
+        is_filling: Whether a transfer writes to the pages.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Reception:
         end: Callable[[Reception, bool], None],
     ) -> None:
         self.request = request
+        self._tokens = sequence.tokens[:]
         self.found = sequence.length
         groups = sequence.table.groups
         self.first = self.found // groups[0].page_size
@@ -107,12 +109,12 @@ class Reception:
         before, filled, is_needed = 0, [], []
         for group, own in zip(groups, sequence.pages, strict=True):
             numbers = np.arange(self.found // group.page_size, len(own))
-            filled.append(before + numbers)
+            filled.append(before + numbers if before else numbers)
             is_needed.append(group.find_needed(numbers, len(sequence.tokens)))
             before += len(own)
-        self.numbers = np.concatenate(filled)
-        self.is_needed = np.concatenate(is_needed)
+        self.numbers, self.is_needed = map(_join, (filled, is_needed))
         self.pages = pages[self.numbers]
+        self.is_filling = False
         self._is_open = True
         self._end = end
 
@@ -120,6 +122,10 @@ class Reception:
     def is_open(self) -> bool:
         """Whether it was neither committed nor aborted."""
         return self._is_open
+
+    def has_tokens(self, tokens: np.ndarray) -> bool:
+        """Whether the sequence has these tokens, int64."""
+        return self._tokens.tobytes() == tokens.tobytes()
 
     def commit(self) -> None:
         """Says that the pages are filled: the sequence begins, with all its tokens.
@@ -147,6 +153,10 @@ class Reception:
 
     def __repr__(self) -> str:
         return f"<reception of {self.request!r}, {len(self.pages)} pages>"
+
+
+def _join(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _list_pages(sequence: Sequence) -> np.ndarray:

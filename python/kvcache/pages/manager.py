@@ -124,6 +124,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._looked_up = self._found = 0
         # What the sequences of a salt have in common: they begin.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
+        self._unsalted = self._roots[b""] = self._growth.make_root()
 
     def _parse_disk(
         self, folder: str | os.PathLike[str] | None, space: float | None
@@ -183,7 +184,9 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._end_expired()
         ids = parse_tokens(tokens)
         self._check_length(len(ids))
-        root = self._roots.setdefault(salt, self._growth.make_root())
+        root = self._roots.get(salt)
+        if root is None:
+            root = self._roots[salt] = self._growth.make_root()
         row = self._table.add()
         return _Sequence(root, self._table, row, array(TOKEN)), ids
 

@@ -46,6 +46,10 @@ class Match:
         """The pages that the sequence shares."""
         return [page for pages in self.pages for page in pages if page]
 
+    def list_sources(self) -> dict[int, Page]:
+        """By the number of a group, the page whose copy a sequence begins with."""
+        return {0: self.partial} if self.partial else self.snapshots
+
     @property
     def kept(self) -> list[Page]:
         """The pages that must stay for the match to be used."""

@@ -58,9 +58,11 @@ class PagePool:
 
     def count_available(self, kept: Iterable[Page] = ()) -> int:
         """Pages of the device that can be had while those in ``kept`` stay."""
+        available = self._count(Place.DEVICE, kept)
+        if not self._waiting:
+            return available
         waiting = len(self._waiting) - sum(page in self._waiting for page in kept)
-        room = self.count_available_host(kept)
-        return self._count(Place.DEVICE, kept) + min(waiting, room)
+        return available + min(waiting, self.count_available_host(kept))
 
     def count_available_host(self, kept: Iterable[Page] = ()) -> int:
         """Pages of the host that can be had while those in ``kept`` stay."""
@@ -72,7 +74,8 @@ class PagePool:
 
     def _count(self, place: Place, kept: Iterable[Page]) -> int:
         cached = self._cached[place]
-        return len(self._free[place]) + len(cached) - sum(p in cached for p in kept)
+        count = len(self._free[place]) + len(cached)
+        return count - sum(p in cached for p in kept) if cached else count
 
     def _take_addresses(
         self, place: Place, contents: Iterable[PageAddress | None], kept: set[Page]

@@ -114,7 +114,7 @@ class GroupTable:
     def find_needed(self, numbers: np.ndarray, length: int) -> np.ndarray:
         """For each of some pages, whether tokens from ``length`` on reach it."""
         if self.reach.is_full:
-            return np.ones(len(numbers), np.bool_)
+            return ~np.zeros(len(numbers), np.bool_)
         return (numbers >= self.find_first(length)) | (numbers < self._sinks)
 
     def list_sinks(self, first: int) -> range:

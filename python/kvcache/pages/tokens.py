@@ -110,7 +110,7 @@ def _check_ids(ids: np.ndarray) -> np.ndarray:
     """The ids as int64."""
     converted = ids.astype(np.int64)
     # What is negative now was so before, or too large.
-    if converted.size and converted.min() < 0:
+    if converted.size and converted.item(converted.argmin()) < 0:
         raise ValueError(
             "expects 'tokens' not to be negative and below 2^63, got "
             f"{ids.min() if ids.min() < 0 else ids.max()}"

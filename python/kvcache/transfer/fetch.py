@@ -127,6 +127,7 @@ def fetch(
     *,
     request: Hashable | None = None,
     salt: bytes = b"",
+    reception: Reception | None = None,
     convert: str = "cpu",
 ) -> Transfer:
     """Begins to read the pages of an offer into a cache.
@@ -141,20 +142,32 @@ def fetch(
         transport: Reads them.
         request: As for ``PagedKVCacheManager.receive``.
         salt: As for ``PagedKVCacheManager.claim``.
+        reception: Of ``cache.receive`` with the tokens of the offer, where the pages were
+            reserved before the offer came; then it has the name and the salt. It ends
+            with the transfer, also where this raises ``TransferRefused``.
         convert: What the conversion of other formats is compiled for, as in ``jit``.
 
     Raises:
         TransferRefused: The message is damaged, of another version, or describes pages
-            that can't be converted to those here; or the transport does not know the peer.
-        ValueError: As for ``receive``.
+            that can't be converted to those here, or other tokens than ``reception``; or
+            the transport does not know the peer.
+        ValueError: As for ``receive``; or the reception is one of another cache, has ended,
+            is filled by another transfer, or comes with a name or a salt.
         OutOfPagesError: As for ``receive``.
     """
     check_instance(PagedKVCacheManager, cache=cache)
     check_transport(transport)
-    offer = Offer.from_bytes(message)
+    if reception is not None:
+        check_instance(Reception, reception=reception)
+        if request is not None or salt:
+            raise ValueError("'reception' has the name and the salt: expects no others")
+        cache.begin_filling(reception)
+    offer = _read(message, reception)
     own = cache.regions()
-    is_equal = offer.fingerprint == own[0].fingerprint
-    reception, staging = cache.receive(offer.tokens, request, salt=salt), None
+    is_equal, staging = offer.fingerprint == own[0].fingerprint, None
+    if reception is None:
+        reception = cache.receive(offer.tokens, request, salt=salt)
+        cache.begin_filling(reception)
     try:
         if not is_equal:
             staging = Staging(cache, offer, reception, convert)
@@ -167,9 +180,7 @@ def fetch(
             handle = _post(transport, peer, offer, staging.numbers, target)
             size = int(target[:, 1].sum())
         else:
-            handle = _post_equal(transport, peer, offer, own, reception)
-            page_bytes = sum(region.page_bytes for region in own)
-            size = int(reception.is_needed.sum()) * page_bytes
+            handle, size = _post_equal(transport, peer, offer, own, reception)
     except Exception as error:
         reception.abort()
         text = error.reason if isinstance(error, TransferError) else str(error)
@@ -179,35 +190,58 @@ def fetch(
     return Transfer(offer, reception, transport, handle, size, staging)
 
 
+def _read(message: bytes, reception: Reception | None) -> Offer:
+    """The offer, which a reception is for, if there is one."""
+    if reception is None:
+        return Offer.from_bytes(message)
+    try:
+        offer = Offer.from_bytes(message)
+        if not reception.has_tokens(offer.tokens):
+            raise TransferRefused(
+                "its tokens are not those that pages are reserved for",
+                offer.peer,
+                offer.request,
+            )
+        return offer
+    except TransferRefused:
+        reception.abort()
+        raise
+
+
 def _post_equal(
     transport: Transport,
     peer: str,
     offer: Offer,
     own: tuple[Region, ...],
     reception: Reception,
-) -> Any:
+) -> tuple[Any, int]:
     """Begins to read the pages of a reception, from those of an offer of the same format.
 
-    Raises ``ValueError`` unless the offer has all pages that later tokens reach.
+    Returns the handle, and how many bytes are on their way. Raises ``ValueError`` unless
+    the offer has all pages that later tokens reach.
     """
     if len(offer.pages) != reception.num_pages:
         raise ValueError(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
     numbers, pages = reception.numbers, reception.pages
-    if not reception.is_needed.all():
+    if not reception.is_needed[reception.is_needed.argmin()]:
         numbers, pages = numbers[reception.is_needed], pages[reception.is_needed]
     lent = offer.pages[numbers]
-    if lent.min(initial=0) < 0:
+    # The largest without signs: one of negative numbers, if there are any.
+    last = lent[lent.view(np.uint32).argmax()] if len(lent) else 0
+    if last < 0:
         raise ValueError("it lacks pages that later tokens reach")
-    if lent.max(initial=0) >= offer.regions[0].pages:
-        raise ValueError(f"it has no page {lent.max()}")
+    if last >= offer.regions[0].pages:
+        raise ValueError(f"it has no page {last}")
+    size = len(pages) * sum(region.page_bytes for region in own)
     post_pages = getattr(transport, "post_pages", None)
     if post_pages is not None:
         handle = post_pages(peer, offer.regions, lent, own, pages)
         if handle is not None:
-            return handle
-    return _post(transport, peer, offer, numbers, describe_all(own, pages))
+            return handle, size
+    target = describe_all(own, pages)
+    return _post(transport, peer, offer, numbers, target), size
 
 
 def _post(

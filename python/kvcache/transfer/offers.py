@@ -7,10 +7,11 @@ import base64
 import functools
 import hashlib
 import json
+import struct
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,16 +23,19 @@ from ..pages.leases import Lease
 from ..pages.regions import Region, describe_all, describe_groups
 from .transport import TransferRefused, Transport, check_transport
 
-VERSION = 4
+VERSION = 5
 """Of the messages; machines of different ones do not understand each other."""
 
 _DIGEST_BYTES = 16
+_ENCODING = "utf-8", "surrogatepass"  # of names
+# The version, the bytes of the two names and of the object, how many tokens and pages. All
+# versions from 5 on have the version, the sizes of the names and these in the same places.
+_HEADER = struct.Struct("<4I2Q")
 _TOKEN = np.dtype("<i8")
 _PAGE = np.dtype("<i4")
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """A lease, as another machine sees it.
 
     Attributes:
@@ -68,22 +72,21 @@ class Offer:
         return describe_all(self.regions, self.pages[numbers])
 
     def to_bytes(self) -> bytes:
-        """The message: a digest, two lines of JSON, and the bytes of tokens and pages.
+        """The message: a digest, the version and all sizes, the names of the peer and the
+        request, an object of JSON, and the bytes of tokens and pages.
 
-        The second line is the same in all offers of a cache.
+        The object is the same in all offers of a cache.
         """
-        own = {
-            "version": VERSION,
-            "peer": self.peer,
-            "request": self.request,
-            "tokens": len(self.tokens),
-            "pages": len(self.pages),
-        }
         model = self.type, self.heads, self.layers, self.groups
-        common = self.regions, self.address, *model
-        lines = json.dumps(own).encode(), _write_common(*common)
+        parts = [
+            self.peer.encode(*_ENCODING),
+            self.request.encode(*_ENCODING),
+            _write_common(self.regions, self.address, *model),
+        ]
+        counts = len(self.tokens), len(self.pages)
         arrays = self.tokens.astype(_TOKEN), self.pages.astype(_PAGE)
-        text = b"\n".join([*lines, b"".join(each.tobytes() for each in arrays)])
+        header = _HEADER.pack(VERSION, *map(len, parts), *counts)
+        text = b"".join([header, *parts, *(each.tobytes() for each in arrays)])
         return _digest(text) + text
 
     @classmethod
@@ -95,35 +98,56 @@ class Offer:
                 missing or wrong; the message names it.
         """
         check_instance(bytes, message=message)
-        text = message[_DIGEST_BYTES:]
-        if len(message) <= _DIGEST_BYTES or message[:_DIGEST_BYTES] != _digest(text):
+        text = memoryview(message)[_DIGEST_BYTES:]
+        if len(text) < _HEADER.size or message[:_DIGEST_BYTES] != _digest(text):
             raise TransferRefused("the offer is damaged or cut off")
-        first, second, numbers = [*text.split(b"\n", 2), b"", b""][:3]
-        fields = _parse_object(first)
+        version, *sizes, tokens, pages = _HEADER.unpack_from(text)
+        peer, request, common, numbers = _split(message, sizes)
         try:
-            if fields.get("version") != VERSION:
+            if version != VERSION:
                 raise TransferRefused(
                     f"the offer has another version than {VERSION}, which is spoken here"
                 )
-            own = {name: _take(fields, name, read) for name, read in _READERS.items()}
-            own |= _read_common(second)
-            own |= _read_arrays(numbers, own["tokens"], own["pages"])
-            return cls(**own)
+            names = _read_name("peer", peer), _read_name("request", request)
+            arrays = _read_arrays(numbers, tokens, pages)
+            return cls(*names, *arrays, *_read_common(common))
         except TransferRefused as error:
-            raise TransferRefused(error.reason, *_find_sender(fields)) from None
+            sender = peer.decode(errors="replace"), request.decode(errors="replace")
+            raise TransferRefused(error.reason, *sender) from None
 
 
-def _read_arrays(numbers: bytes, tokens: int, pages: int) -> dict[str, np.ndarray]:
+def _split(message: bytes, sizes: list[int]) -> list[bytes]:
+    """The parts of a message behind its header, and the rest; the parts are empty where
+    the message is too short for them, as one of another version may be."""
+    start = _DIGEST_BYTES + _HEADER.size
+    if start + sum(sizes) > len(message):
+        sizes = [0] * len(sizes)
+    parts = []
+    for size in sizes:
+        parts.append(message[start : start + size])
+        start += size
+    return [*parts, message[start:]]
+
+
+def _read_name(field: str, name: bytes) -> str:
+    try:
+        return name.decode(*_ENCODING)
+    except UnicodeDecodeError as error:
+        raise TransferRefused(f"the offer has no valid {field!r}: {error}") from None
+
+
+def _read_arrays(
+    numbers: bytes, tokens: int, pages: int
+) -> tuple[np.ndarray, np.ndarray]:
     size = tokens * _TOKEN.itemsize
-    expected = size + pages * _PAGE.itemsize
-    if min(tokens, pages) < 0 or len(numbers) != expected:
+    if len(numbers) != size + pages * _PAGE.itemsize:
         raise TransferRefused(
             f"the offer of {tokens} tokens and {pages} pages has {len(numbers)} bytes of them"
         )
-    return {
-        "tokens": np.frombuffer(numbers, _TOKEN, tokens).astype(np.int64),
-        "pages": np.frombuffer(numbers, _PAGE, pages, size).astype(np.int32),
-    }
+    return (
+        np.frombuffer(numbers, _TOKEN, tokens).astype(np.int64, copy=False),
+        np.frombuffer(numbers, _PAGE, pages, size).astype(np.int32, copy=False),
+    )
 
 
 # Many offers are of one cache.
@@ -148,25 +172,15 @@ def _write_common(
 
 
 @functools.lru_cache(maxsize=256)
-def _read_common(text: bytes) -> dict[str, Any]:
-    fields = _parse_object(text)
-    return {name: _take(fields, name, read) for name, read in _COMMON_READERS.items()}
-
-
-def _parse_object(text: bytes) -> dict[str, Any]:
+def _read_common(text: bytes) -> tuple[Any, ...]:
+    """The fields of an offer from ``regions`` on."""
     try:
         fields = json.loads(text)
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
         raise TransferRefused("the offer is no object of JSON")
-    return fields
-
-
-def _find_sender(fields: dict[str, Any]) -> tuple[str, str | None]:
-    """The peer and the request of a message that is refused, as far as it has them."""
-    request = fields.get("request")
-    return str(fields.get("peer", "")), None if request is None else str(request)
+    return tuple(_take(fields, name, read) for name, read in _READERS.items())
 
 
 def _take(fields: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
@@ -231,12 +245,6 @@ def _parse_region(fields: Any) -> Region:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "peer": _read_text,
-    "request": _read_text,
-    "tokens": _read_number,
-    "pages": _read_number,
-}
-_COMMON_READERS: dict[str, Callable[[Any], Any]] = {
     "regions": _read_regions,
     "address": lambda value: base64.b64decode(value, validate=True),
     "type": _read_text,
@@ -246,7 +254,7 @@ _COMMON_READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _digest(text: bytes) -> bytes:
+def _digest(text: bytes | memoryview) -> bytes:
     return hashlib.sha256(text).digest()[:_DIGEST_BYTES]
 
 

@@ -146,7 +146,7 @@ def test_pages_that_are_not_there_are_refused(start):
     kind = "scales, two devices"
     message, _ = map(base64.b64decode, start(kind).read())
     fields = transfer.Offer.from_bytes(message)
-    forged = transfer.Offer(**{**vars(fields), "pages": fields.pages + 8}).to_bytes()
+    forged = fields._replace(pages=fields.pages + 8).to_bytes()
     cache = make_cache(5, kind)
     transport = transfer.NIXLTransport("receiver")
     with pytest.raises(transfer.TransferRefused, match="it has no page 1"):
@@ -180,7 +180,7 @@ def test_a_process_that_begins_again_is_read_again(start):
 def test_an_address_of_something_else_is_refused(sender):
     message, _ = map(base64.b64decode, sender.read())
     fields = transfer.Offer.from_bytes(message)
-    forged = transfer.Offer(**{**vars(fields), "address": b"nonsense"}).to_bytes()
+    forged = fields._replace(address=b"nonsense").to_bytes()
     cache = make_cache(5)
     transport = transfer.NIXLTransport("receiver")
     with pytest.raises(

@@ -266,7 +266,7 @@ def without_group(function):
 
 
 def without_copy(function):
-    return lambda self, sequence, group: False
+    return lambda self, page: False
 
 
 def always_true(function):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import struct
 
 import kvcache
 import numpy as np
@@ -110,6 +111,52 @@ def test_the_same_offer_twice_is_one_transfer(pair_of_caches):
     assert there.num_free_pages == 5
 
 
+def test_pages_can_be_reserved_before_the_offer_comes(pair_of_caches):
+    there, message, transport = pair_of_caches
+    reception = there.receive(range(11), "name")
+    assert there.num_free_pages == 5
+    moved = run(there, message, transport, reception=reception)
+    assert moved.reception is reception and "name" not in there
+    moved.finish(True)
+    assert there.tokens("name").tolist() == list(range(11))
+    assert contents(there, "name")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "damage", "message"),
+    [
+        (range(12), 0, "'r' of peer 'machine .*: its tokens are not those that pages are"),
+        ([*range(10), 20], 0, "its tokens are not those that pages are reserved for"),
+        (range(11), 1, "the offer is damaged or cut off"),
+    ],
+)
+def test_what_is_not_the_offer_for_reserved_pages(
+    pair_of_caches, tokens, damage, message
+):
+    there, sent, transport = pair_of_caches
+    reception = there.receive(tokens, "r")
+    with pytest.raises(transfer.TransferRefused, match=message):
+        transfer.fetch(there, sent[damage:], transport, reception=reception)
+    assert not reception.is_open and there.num_free_pages == 8
+
+
+def test_only_open_receptions_of_the_cache_are_filled(pair_of_caches):
+    there, message, transport = pair_of_caches
+    ended, other = there.receive([1], "a"), make_cache().receive(range(11), "b")
+    ended.abort()
+    for reception in (ended, other):
+        with pytest.raises(ValueError, match="has ended, or is of another cache"):
+            transfer.fetch(there, message, transport, reception=reception)
+    moved = transfer.fetch(there, message, transport, request="r")
+    with pytest.raises(ValueError, match="another transfer fills the reception of 'r'"):
+        transfer.fetch(there, message, transport, reception=moved.reception)
+    own = there.receive([1, 2], "c")
+    for options in ({"request": "c"}, {"salt": b"s"}):
+        with pytest.raises(ValueError, match="'reception' has the name and the salt"):
+            transfer.fetch(there, message, transport, reception=own, **options)
+    assert own.is_open and other.is_open and moved.reception.is_open
+
+
 def test_damaged_offers_are_refused(pair_of_caches):
     there, message, transport = pair_of_caches
     cut = [message[:n] for n in range(0, len(message), 37)]
@@ -126,12 +173,14 @@ def test_damaged_offers_are_refused(pair_of_caches):
 def test_another_version_is_refused(pair_of_caches, monkeypatch):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
-    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 5)
+    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 6)
     newer = fields.to_bytes()
     monkeypatch.undo()
-    with pytest.raises(transfer.TransferRefused, match="another version than 4") as error:
-        transfer.fetch(there, newer, transport, request="r")
-    assert (error.value.peer, error.value.request) == (transport.name, "r")
+    older = sign(b'{"version": 4, "peer": "p", "request": "r", "tokens": 0}\n{}\n')
+    for each, sender in (newer, (transport.name, "r")), (older, ("", "")):
+        with pytest.raises(transfer.TransferRefused, match="version than 5") as error:
+            transfer.fetch(there, each, transport, request="r")
+        assert (error.value.peer, error.value.request) == sender
 
 
 def test_memory_that_nobody_registered_is_refused(pair_of_caches):
@@ -142,74 +191,98 @@ def test_memory_that_nobody_registered_is_refused(pair_of_caches):
         for region in fields.regions
     ]
     regions = tuple(kvcache.Region(**region) for region in moved_away)
-    forged = transfer.Offer(**{**vars(fields), "regions": regions}).to_bytes()
+    forged = fields._replace(regions=regions).to_bytes()
     with pytest.raises(transfer.TransferRefused, match="no registered memory at 0x"):
         transfer.fetch(there, forged, transport, request="r")
     assert there.num_free_pages == 8
 
 
-def test_the_messages_are_json_and_numbers_behind_a_digest(pair_of_caches):
+HEADER = struct.Struct("<4I2Q")
+PLACES = ["version", "peer", "request", "common", "tokens", "pages"]
+
+
+def test_the_messages_are_names_json_and_numbers_behind_a_digest(pair_of_caches):
     _, message, transport = pair_of_caches
-    fields, common, numbers = split(message)
-    assert fields["version"] == transfer.VERSION and fields["peer"] == transport.name
+    header, names, common, numbers = split(message)
+    assert header["version"] == transfer.VERSION
+    assert names == {"peer": transport.name.encode(), "request": b"r"}
     assert set(common) == {"regions", "address", "type", "heads", "layers", "groups"}
-    assert (fields["tokens"], fields["pages"]) == (11, 3)
+    assert (header["tokens"], header["pages"]) == (11, 3)
     assert np.frombuffer(numbers[: 11 * 8], "<i8").tolist() == list(range(11))
     assert len(numbers) == 11 * 8 + 3 * 4
 
 
+def test_names_are_any_text(pair_of_caches):
+    fields = transfer.Offer.from_bytes(pair_of_caches[1])
+    names = {"peer": "\0,\n\U0001f5d1", "request": "\ud800"}
+    read = transfer.Offer.from_bytes(fields._replace(**names).to_bytes())
+    assert {name: getattr(read, name) for name in names} == names
+
+
 def split(message):
-    """The two lines of an offer, and what is behind them."""
-    *lines, numbers = message[16:].split(b"\n", 2)
-    return *map(json.loads, lines), numbers
+    """The header of an offer, its names, its object of JSON, and the numbers behind it."""
+    header = dict(zip(PLACES, HEADER.unpack_from(message, 16), strict=True))
+    rest, parts = message[16 + HEADER.size :], []
+    for name in ("peer", "request", "common"):
+        parts.append(rest[: header[name]])
+        rest = rest[header[name] :]
+    *names, common = parts
+    names = dict(zip(("peer", "request"), names, strict=True))
+    return header, names, json.loads(common), rest
 
 
-def join(*parts):
-    """An offer of such parts, with the digest that they have."""
-    *lines, numbers = parts
-    text = b"\n".join([*(json.dumps(line).encode() for line in lines), numbers])
+def join(header, names, common, numbers):
+    """An offer of such parts, with the digest and the sizes that they have; the sizes are
+    those of the header where that has others than the version."""
+    common = common if isinstance(common, bytes) else json.dumps(common).encode()
+    parts = [*names.values(), common]
+    sizes = dict(zip(("peer", "request", "common"), map(len, parts), strict=True))
+    header = HEADER.pack(*({**sizes, **header}[name] for name in PLACES))
+    return sign(b"".join([header, *parts, numbers]))
+
+
+def sign(text):
     return hashlib.sha256(text).digest()[:16] + text
 
 
 def without(*path):
     """A change of a message: a field is missing."""
 
-    def change(lines):
+    def change(header, names, common):
         *outer, last = path
-        fields = find_line(lines, path[0])
         for name in outer:
-            fields = fields[name]
-        del fields[last]
+            common = common[name]
+        del common[last]
 
     return change
 
 
 def with_value(name, value):
-    return lambda lines: find_line(lines, name).update({name: value})
+    def change(header, names, common):
+        for fields in (header, names, common):
+            if name in fields:
+                fields[name] = value
+
+    return change
 
 
 def with_region(**values):
-    return lambda lines: lines[1]["regions"][0].update(values)
-
-
-def find_line(lines, name):
-    """The one of both lines that has a field."""
-    return next(fields for fields in lines if name in fields)
+    return lambda header, names, common: common["regions"][0].update(values)
 
 
 WRONG_FIELDS = [
     *(
         (without(name), f"the offer lacks '{name}'")
-        for name in ("peer", "request", "tokens", "pages", "regions", "address")
+        for name in ("regions", "address", "type", "heads", "layers", "groups")
     ),
-    (without("version"), "another version than 4"),
     (without("regions", 0, "order"), "no valid 'regions': a region lacks 'order'"),
-    (with_value("peer", 3), "no valid 'peer': expects"),
-    (with_value("tokens", "abc"), "no valid 'tokens': expects 'value' to be an integer"),
-    (with_value("pages", 1.5), "no valid 'pages': expects 'value' to be an integer"),
+    (with_value("version", 3), "another version than 5"),
+    (with_value("peer", b"\xff"), "no valid 'peer': 'utf-8' codec can't decode byte 0xff"),
     (with_value("tokens", 12), "the offer of 12 tokens and 3 pages has 100 bytes of them"),
-    (with_value("pages", -19), "the offer of 11 tokens and -19 pages has 100 bytes"),
+    (with_value("pages", 2**64 - 19), "the offer of 11 tokens and .* pages has 100 bytes"),
     (with_value("groups", [3]), "no valid 'groups': expects 'value' to be a str"),
+    (with_value("heads", 1.5), "no valid 'heads': expects 'value' to be an integer"),
+    (with_value("heads", "abc"), "no valid 'heads': expects 'value' to be an integer"),
     (with_value("layers", 3), "no valid 'layers': expects 'value' to be a list"),
     (with_value("layers", [True]), "no valid 'layers': expects 'value' to be an integer"),
     (with_value("regions", []), "no valid 'regions': expects at least one region"),
@@ -235,32 +308,42 @@ WRONG_FIELDS = [
 def test_fields_that_are_missing_or_wrong_are_named(pair_of_caches, change, message):
     """A peer may have an error of its own: the digest fits what it has sent."""
     there, sent, transport = pair_of_caches
-    *lines, numbers = split(sent)
-    change(lines)
-    forged = join(*lines, numbers)
+    header, names, common, numbers = split(sent)
+    header = {name: header[name] for name in ("version", "tokens", "pages")}
+    change(header, names, common)
+    forged = join(header, names, common, numbers)
     with pytest.raises(transfer.TransferRefused, match=message) as error:
         transfer.fetch(there, forged, transport, request="r")
-    assert error.value.request == lines[0].get("request")
+    peer = names["peer"].decode(errors="replace")
+    assert (error.value.peer, error.value.request) == (peer, "r")
     assert there.num_free_pages == 8
 
 
-@pytest.mark.parametrize("text", [b"{", b"[]", b"3"])
-@pytest.mark.parametrize("line", [0, 1])
-def test_offers_are_objects_of_json(pair_of_caches, text, line):
-    parts = pair_of_caches[1][16:].split(b"\n", 2)
-    parts[line] = text
-    forged = b"\n".join(parts)
-    for each in (forged, forged.rpartition(text)[0] + text):
-        message = hashlib.sha256(each).digest()[:16] + each
-        with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
-            transfer.Offer.from_bytes(message)
+@pytest.mark.parametrize("name", ["peer", "request", "common"])
+@pytest.mark.parametrize("size", [5, 2**32 - 1])
+def test_sizes_that_do_not_fit_are_refused(pair_of_caches, name, size):
+    there, sent, transport = pair_of_caches
+    header, *parts = split(sent)
+    forged = join({**header, name: size}, *parts)
+    message = "the offer of 11 tokens and 3 pages has .* bytes of them"
+    with pytest.raises(transfer.TransferRefused, match=message):
+        transfer.fetch(there, forged, transport, request="r")
+    assert there.num_free_pages == 8
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"3", b""])
+def test_offers_have_an_object_of_json(pair_of_caches, text):
+    header, names, _, numbers = split(pair_of_caches[1])
+    header = {name: header[name] for name in ("version", "tokens", "pages")}
+    with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
+        transfer.Offer.from_bytes(join(header, names, text, numbers))
 
 
 @pytest.mark.parametrize("pages", [[0, 1, 8], [0, -1, 1]])
 def test_pages_that_are_not_lent_are_refused(pair_of_caches, pages):
     there, message, transport = pair_of_caches
-    fields = vars(transfer.Offer.from_bytes(message))
-    forged = transfer.Offer(**{**fields, "pages": np.array(pages)}).to_bytes()
+    fields = transfer.Offer.from_bytes(message)
+    forged = fields._replace(pages=np.array(pages)).to_bytes()
     with pytest.raises(transfer.TransferRefused, match="it has no page 8|it lacks pages"):
         transfer.fetch(there, forged, transport, request="r")
     assert there.num_free_pages == 8
@@ -270,13 +353,17 @@ def test_pages_that_are_not_lent_are_refused(pair_of_caches, pages):
     "method", ["register", "connect", "post", "post_pages", "poll"]
 )
 @pytest.mark.parametrize("call", range(3))
-def test_every_failure_gives_the_pages_back(pair_of_caches, method, call):
+@pytest.mark.parametrize("is_reserved", [False, True], ids=["", "reserved"])
+def test_every_failure_gives_the_pages_back(pair_of_caches, method, call, is_reserved):
     there, message, transport = pair_of_caches
     receiver = (PageTransport if method == "post_pages" else local)(chunk=500)
     failing = FailingTransport(receiver, method, call)
     before = there.snapshot()
+    options = {"request": "r"}
+    if is_reserved:
+        options = {"reception": there.receive(range(11), "r")}
     try:
-        run(there, message, failing, request="r").finish(True)
+        run(there, message, failing, **options).finish(True)
     except transfer.TransferError as error:
         assert failing.has_failed
         kind = transfer.TransferFailed if method == "poll" else transfer.TransferRefused

@@ -66,8 +66,12 @@ def run_history(seed, prefixes):
         lease = caches[i].export(request, seconds=60)
         message = transfer.offer(caches[i], lease, transports[i])
         name = None if prefixes and draw.random() < 0.3 else f"r{next(names)}"
+        there, options = caches[1 - i], {"request": name}
         try:
-            moved = transfer.fetch(caches[1 - i], message, transports[1 - i], request=name)
+            if draw.random() < 0.5:
+                reserved = there.receive(lease.tokens, **options)
+                options = {"reception": reserved}
+            moved = transfer.fetch(there, message, transports[1 - i], **options)
         except kvcache.OutOfPagesError:
             lease.end()
             return
