@@ -39,7 +39,7 @@ ENDS = {
 }  # fmt: skip
 
 
-def make(fields, num_pages=12, **more):
+def make(fields, num_pages=12, seed=0, **more):
     params = dataclasses.replace(BASE, **fields, **more)
     cache = kvcache.PagedKVCacheManager(
         params, max_batch_size=4, max_seq_len=64, num_pages=num_pages
@@ -50,7 +50,8 @@ def make(fields, num_pages=12, **more):
             for head in range(tensor.shape[4]):
                 # What bf16 and fp8 hold exactly; on each device with the head the same.
                 values = tensor[:, :, :, :, head]
-                drawn = np.random.default_rng(first + head).integers(1, 9, values.shape)
+                draw = np.random.default_rng((seed, first + head))
+                drawn = draw.integers(1, 9, values.shape)
                 values[...] = drawn.astype(np.float32)
     return cache
 
@@ -92,7 +93,8 @@ def begin(source, target, **options):
 
 @pytest.mark.parametrize("ends", ENDS)
 def test_values_arrive_in_another_format(ends):
-    source, target = map(make, ENDS[ends])
+    fields = ENDS[ends]
+    source, target = make(fields[0]), make(fields[1], seed=1)
     target.claim("other", range(7))
     target.step(["other"])
     before = read(target, "other")
@@ -225,3 +227,74 @@ def test_a_conversion_that_fails_gives_the_pages_back(monkeypatch):
     with pytest.raises(transfer.TransferFailed, match="request 'r' of peer.*no room"):
         moved.finish(lease.end())
     assert target.num_free_pages == 12 and "r" not in target
+
+
+# --- Wrong stagings -------------------------------------------------------------------
+
+
+def do_nothing(convert):
+    return lambda self: None
+
+
+def number_from_zero(choose):
+    def changed(self, *arguments):
+        numbers = choose(self, *arguments)
+        return numbers - numbers[0]
+
+    return changed
+
+
+def choose_all(choose):
+    """Converts also what is here already, and what no token reaches."""
+    return lambda self, offer, reach: np.arange(len(offer.pages))
+
+
+def reverse(describe):
+    return lambda self: describe(self)[::-1]
+
+
+def first_program(compile_programs):
+    return lambda self: compile_programs(self)[:1]
+
+
+def heads_from_zero(list_heads):
+    return lambda params, device: range(params.n_kv_heads_per_device)
+
+
+def without_last_token(init):
+    def changed(self, *arguments):
+        init(self, *arguments)
+        self._total -= 1
+
+    return changed
+
+
+def turn_tables(make_table):
+    return lambda numbers, pages, null_page: make_table(numbers, pages[::-1], null_page)
+
+
+FAULTS = {
+    "converts nothing": (staging.Staging, "convert", do_nothing),
+    "reads the first pages for later ones": (staging.Staging, "_choose_pages", number_from_zero),
+    "reads all pages": (staging.Staging, "_choose_pages", choose_all),
+    "mixes up the staged pages": (staging.Staging, "describe", reverse),
+    "converts for one pair of devices": (staging.Staging, "_compile", first_program),
+    "takes each device for the first": (staging, "_list_heads", heads_from_zero),
+    "leaves the last token out": (staging.Staging, "__init__", without_last_token),
+    "turns the tables round": (staging, "_make_table", turn_tables),
+}  # fmt: skip
+
+
+def run_some():
+    for ends in ("larger pages", "more devices", "fewer devices"):
+        test_values_arrive_in_another_format(ends)
+    test_what_is_here_already_is_not_read()
+    test_what_no_token_reaches_is_not_converted()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wrong_stagings_are_found(monkeypatch, fault):
+    owner, name, change = FAULTS[fault]
+    monkeypatch.setattr(owner, name, change(getattr(owner, name)))
+    with pytest.raises((AssertionError, transfer.TransferError)):
+        run_some()
