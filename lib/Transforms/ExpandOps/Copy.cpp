@@ -136,24 +136,18 @@ void kvcache::expand(CopyOp op, const Frame &frame) {
                               Extent::Tokens, op.getSource());
   else
     tokens = MaxContextLengthOp::create(builder, frame.loc, op.getSource());
-  frame.forBlocks(
-      {batch, tokens}, {1, plan.tokensAtOnce}, [&](ValueRange block) {
-        frame.forThreads(
-            {plan.headThreads, plan.split.lanes}, [&](ValueRange thread) {
-              Value b = block[0], t = block[1];
-              frame.checkFirst(
-                  b, "sequence",
-                  {{"begin", op.getBegin()}, {"end", op.getEnd()}});
-              Value begin = op.getBegin() ? frame.loadNumber(op.getBegin(), b)
-                                          : frame.index(0);
-              Value end = op.getEnd()
-                              ? frame.loadNumber(op.getEnd(), b)
-                              : CacheLengthOp::create(builder, frame.loc,
-                                                      op.getSource(), b)
-                                    .getResult();
-              frame.runIf(isCopied(op, frame, t, begin, end), [&] {
-                copyHeads(op, frame, plan, {b, t, Value()}, thread);
-              });
-            });
-      });
+  auto copy = [&](Value b, Value t, ValueRange thread) {
+    frame.checkFirst(b, "sequence",
+                     {{"begin", op.getBegin()}, {"end", op.getEnd()}});
+    Value begin =
+        op.getBegin() ? frame.loadNumber(op.getBegin(), b) : frame.index(0);
+    Value end = op.getEnd() ? frame.loadNumber(op.getEnd(), b)
+                            : CacheLengthOp::create(builder, frame.loc,
+                                                    op.getSource(), b)
+                                  .getResult();
+    frame.runIf(isCopied(op, frame, t, begin, end),
+                [&] { copyHeads(op, frame, plan, {b, t, Value()}, thread); });
+  };
+  frame.forTokens(batch, tokens, plan.tokensAtOnce,
+                  {plan.headThreads, plan.split.lanes}, copy);
 }

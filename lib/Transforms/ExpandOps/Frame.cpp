@@ -143,6 +143,26 @@ void Frame::forThreads(ArrayRef<int64_t> sizes,
   nest();
 }
 
+void Frame::forTokens(Value batch, Value tokens, int64_t step,
+                      ArrayRef<int64_t> threads,
+                      function_ref<void(Value, Value, ValueRange)> body) const {
+  if (!isGPU)
+    return forBlocks({batch, tokens}, {1, step}, [&](ValueRange ids) {
+      forThreads(threads,
+                 [&](ValueRange thread) { body(ids[0], ids[1], thread); });
+    });
+  Value count = div(add(tokens, index(step - 1)), step);
+  forBlocks({mul(batch, count)}, {1}, [&](ValueRange ids) {
+    forThreads(threads, [&](ValueRange thread) {
+      // A grid has less than 2^31 blocks along x.
+      Value block = toI32(ids[0]), blocks = toI32(count);
+      Value b = arith::DivUIOp::create(builder, loc, block, blocks);
+      Value rest = arith::RemUIOp::create(builder, loc, block, blocks);
+      body(fromI32(b), mul(fromI32(rest), step), thread);
+    });
+  });
+}
+
 void Frame::forEach(Value first, int64_t end, int64_t step,
                     function_ref<void(Value)> body) const {
   if (step >= end)

@@ -58,6 +58,13 @@ public:
   void forThreads(ArrayRef<int64_t> sizes,
                   function_ref<void(ValueRange)> body) const;
 
+  /// Runs `body` in parallel with each sequence, the multiples of `step` below
+  /// `tokens`, and each thread as `forThreads` does. On a GPU, these are blocks
+  /// along the x of a grid.
+  void forTokens(Value batch, Value tokens, int64_t step,
+                 ArrayRef<int64_t> threads,
+                 function_ref<void(Value, Value, ValueRange)> body) const;
+
   /// Runs `body` with `first, first + step, …` below `end`; without a loop if
   /// one is enough.
   void forEach(Value first, int64_t end, int64_t step,

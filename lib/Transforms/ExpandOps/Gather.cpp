@@ -141,23 +141,22 @@ void gatherRow(GatherOp op, const Frame &frame, const GatherPlan &plan,
 /// Outputs with rows for each sequence.
 void expandDense(GatherOp op, const Frame &frame, const GatherPlan &plan) {
   Value batch = frame.dim(op.getKeys(), 0), tokens = frame.dim(op.getKeys(), 1);
-  frame.forBlocks({batch, tokens}, {1, plan.tokens}, [&](ValueRange block) {
-    frame.forThreads({plan.tokens, plan.headThreads, plan.split.lanes},
-                     [&](ValueRange thread) {
-                       Value b = block[0], row = frame.add(block[1], thread[0]);
-                       auto [begin, end] = getRange(op, frame, b);
-                       Value token = frame.add(begin, row);
-                       Value isUsed = frame.below(token, end);
-                       Value isInside;
-                       if (plan.tokens > 1) {
-                         isInside = frame.below(row, tokens);
-                         isUsed = arith::AndIOp::create(
-                             frame.builder, frame.loc, isUsed, isInside);
-                       }
-                       gatherRow(op, frame, plan, {b, token, isUsed, {b, row}},
-                                 isInside, thread[1], thread[2]);
-                     });
-  });
+  auto gather = [&](Value b, Value first, ValueRange thread) {
+    Value row = frame.add(first, thread[0]);
+    auto [begin, end] = getRange(op, frame, b);
+    Value token = frame.add(begin, row);
+    Value isUsed = frame.below(token, end);
+    Value isInside;
+    if (plan.tokens > 1) {
+      isInside = frame.below(row, tokens);
+      isUsed =
+          arith::AndIOp::create(frame.builder, frame.loc, isUsed, isInside);
+    }
+    gatherRow(op, frame, plan, {b, token, isUsed, {b, row}}, isInside,
+              thread[1], thread[2]);
+  };
+  frame.forTokens(batch, tokens, plan.tokens,
+                  {plan.tokens, plan.headThreads, plan.split.lanes}, gather);
 }
 
 /// Outputs whose rows are those of all sequences, one after the other.

@@ -44,7 +44,7 @@ def aligned(shape, dtype):
 class Step:
     """A cache, and the inputs of sequences without tokens that get so many."""
 
-    def __init__(self, name):
+    def __init__(self, name, lengths=LENGTHS):
         dtype, scale, heads, head_dim = FORMATS[name]
         config = KVCacheQuantizationConfig(*scale) if scale else None
         self.params = KVCacheParams(
@@ -52,11 +52,11 @@ class Step:
             kvcache_quant_config=config, is_mla=name.startswith("mla"),
         )  # fmt: skip
         self.manager = PagedKVCacheManager(
-            self.params, max_batch_size=4, max_seq_len=64, num_pages=PAGES
+            self.params, max_batch_size=16, max_seq_len=64, num_pages=PAGES
         )
-        for number, length in enumerate(LENGTHS):
+        for number, length in enumerate(lengths):
             self.manager.claim(number, np.arange(length))
-        self.inputs = self.manager.inputs(range(len(LENGTHS)))
+        self.inputs = self.manager.inputs(range(len(lengths)))
         self.dtype = kvcache.dtypes.dtype("f32" if dtype == "f32" else "bf16")
         self.has_zero_points = bool(scale) and len(scale) == 3
         self.roles = 1 if self.params.is_mla else 2
@@ -207,6 +207,28 @@ def test_copy(names, chip):
         least = cache.sectors_of_tokens(cache.manager.blocks, tokens)
         scales = cache.sectors_of_tokens(cache.manager.scales, tokens)
         assert 0 <= counted - least - scales <= lookups * warps
+
+
+@pytest.mark.parametrize("name", ["gather", "copy"])
+def test_grids_of_sequences_grow_along_x(name):
+    grids = []
+    for count in (3, 11):
+        step = Step("bf16", [2] * count)
+        if name == "gather":
+            gather = kvcache.ops.gather(step.params, "emulator:sm_90a", step.dtype)
+            launch, _ = step.launch(gather, LAYER, *step.rows(count, 20))
+        else:
+            source = copy_source(step.params, step.params)
+            program = kvcache.jit(source, target="emulator:sm_90a", meter=True, sanitize=False)
+            for number in range(count):
+                step.manager.step([number])
+                step.manager.grow(number, np.arange(1))
+            inputs = step.manager.inputs(range(count))
+            target = Step("bf16", [2] * count)
+            program.call("copy", *inputs.collection(0), *target.inputs.collection(0))
+            (launch,) = program.launches
+        grids.append(launch.grid)
+    assert grids[0][1:] == grids[1][1:] == (1, 1) and 3 * grids[1][0] == 11 * grids[0][0]
 
 
 @pytest.mark.parametrize("name", ["append", "merge_states", "copy_pages", "attention", "split", "tiles"])
