@@ -55,9 +55,16 @@ func.func @copy_scales(%cache: !collection, %pairs: memref<?x2xi32>) {
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
 
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
+// A warp has two of the eight scales of a sector: eight threads store them when
+// all are in shared memory.
 // CHECK-LABEL: func.func @append(
+// GPU:           %[[TILE:.*]] = kvcache.alloc_tile : !kvcache.tile<1x8xf32>
 // GPU:           kvcache.quantize %{{.*}} {lanes = 16 : i64} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
-// GPU:           kvcache.store_scale
+// GPU:           kvcache.tile_store %{{.*}}, %[[TILE]]
+// GPU:           gpu.barrier
+// GPU:           kvcache.scales_base
+// GPU:           kvcache.tile_load %[[TILE]][%{{.*}}, %{{.*}}] : !kvcache.tile<1x8xf32> -> f32
+// GPU:           memref.store %{{.*}} : memref<?x64x8x1xf32, {{.*}}>
 // CPU:           kvcache.store_quantized %{{.*}} : vector<128xbf16>
 func.func @append(%k: memref<?x8x128xbf16>, %keys: !cache, %rows: memref<?xi32>) {
   kvcache.append %k to %keys rows %rows : memref<?x8x128xbf16>, !cache, memref<?xi32>

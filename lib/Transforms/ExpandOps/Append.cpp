@@ -9,6 +9,7 @@
 #include "ExpandOps.h"
 #include "Heads.h"
 #include "RowMath.h"
+#include "ScaleRow.h"
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
@@ -56,6 +57,9 @@ public:
       : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
         type(cast<CacheTypeInterface>(op.getKeyCache().getType())) {
     planParts();
+    planScales(keyScales, op.getKeyCache(), keyPart);
+    if (op.getValueCache())
+      planScales(valueScales, op.getValueCache(), valuePart);
   }
 
   void expand() {
@@ -63,8 +67,11 @@ public:
     frame.checkFirst(frame.index(0), "number",
                      {{"row_offsets", op.getRowOffsets()}});
     frame.forBlocks({rows}, {1}, [&](ValueRange block) {
-      frame.forThreads(threads,
-                       [&](ValueRange thread) { appendRow(block[0], thread); });
+      frame.forThreads(threads, [&](ValueRange thread) {
+        for (ScaleRow *scales : getScales())
+          scales->allocate();
+        appendRow(block[0], thread);
+      });
     });
   }
 
@@ -131,6 +138,30 @@ private:
           splitHead(size, getBoundary(0, op.getQueryNorm()),
                     frame.getFloatsAtOnce(size, getElementType(queries))));
     }
+  }
+
+  void planScales(std::optional<ScaleRow> &scales, Value cache,
+                  const Part &part) {
+    scales.emplace(frame, cache, /*firstHead=*/0, part.heads,
+                   llvm::product_of(threads), part.split);
+    if (!scales->isNeeded())
+      scales.reset();
+  }
+
+  /// The scales that the threads of a block put together.
+  SmallVector<ScaleRow *> getScales() {
+    SmallVector<ScaleRow *> all;
+    for (std::optional<ScaleRow> *scales : {&keyScales, &valueScales})
+      if (*scales)
+        all.push_back(&**scales);
+    return all;
+  }
+
+  /// The number of a thread in its block.
+  Value getThreadId(ValueRange thread) {
+    if (thread.size() == 1)
+      return thread[0];
+    return frame.add(frame.mul(thread[0], threads[1]), thread[1]);
   }
 
   Share getShare(const Part &part, ValueRange thread) {
@@ -336,20 +367,33 @@ private:
 
   void appendToCaches(Value row, const Place &place, ArrayRef<Value> positions,
                       ValueRange thread) {
+    appendElements(row, place, positions, thread);
+    if (getScales().empty())
+      return;
+    gpu::BarrierOp::create(builder, loc);
+    for (ScaleRow *scales : getScales())
+      scales->store(place, getThreadId(thread));
+  }
+
+  /// Appends the heads of a thread, with the scales that it stores itself.
+  void appendElements(Value row, const Place &place, ArrayRef<Value> positions,
+                      ValueRange thread) {
     Norm norm = getNorm(op.getNorm());
     Rope rope = getRope(positions);
     auto forKeys = [&](const Share &share, StoreHead store) {
       auto load = [&](Value d, int64_t count) {
         return loadKey(row, share.head, d, count);
       };
-      appendHead(load, norm, rope, op.getKeyCache(), op.getKeyScale(), keyPart,
+      appendHead(load, norm, rope,
+                 {op.getKeyCache(), op.getKeyScale(), keyScales}, keyPart,
                  place, share, store);
     };
     auto forValues = [&](const Share &share, StoreHead store) {
       auto load = [&](Value d, int64_t count) {
         return loadDense(frame, op.getValues(), {row, share.head}, d, count);
       };
-      appendHead(load, Norm{}, Rope{}, op.getValueCache(), op.getValueScale(),
+      appendHead(load, Norm{}, Rope{},
+                 {op.getValueCache(), op.getValueScale(), valueScales},
                  valuePart, place, share, store);
     };
     auto storeAtOnce = [](function_ref<void()> store) { store(); };
@@ -375,13 +419,21 @@ private:
   /// Is given what stores a unit of a head that was loaded and computed.
   using StoreHead = function_ref<void(function_ref<void()>)>;
 
+  /// A cache with its static scale, and the scales that threads put together.
+  struct Target {
+    Value cache, scale;
+    const std::optional<ScaleRow> &scales;
+  };
+
   void appendHead(LoadHead load, const Norm &norm, const Rope &rope,
-                  Value cache, Value scale, const Part &part,
-                  const Place &place, const Share &share, StoreHead store) {
+                  const Target &target, const Part &part, const Place &place,
+                  const Share &share, StoreHead store) {
+    Value cache = target.cache;
     int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
     HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
     StoreOptions options{share.hasOwn, op.getPowerOfTwo(),
-                         loadStaticScale(frame, scale, share.head)};
+                         loadStaticScale(frame, target.scale, share.head),
+                         target.scales ? &*target.scales : nullptr};
     forUnits(part, share.lane, [&](Value d) {
       Value unit = computeUnit(math, d, part.split);
       store([&] {
@@ -399,6 +451,7 @@ private:
   Part keyPart, valuePart, queryPart;
   /// Threads of a block; none on the CPU.
   SmallVector<int64_t> threads;
+  std::optional<ScaleRow> keyScales, valueScales;
 };
 
 } // namespace

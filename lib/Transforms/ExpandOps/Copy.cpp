@@ -8,6 +8,7 @@
 
 #include "ExpandOps.h"
 #include "Heads.h"
+#include "ScaleRow.h"
 
 #include "kvcache/IR/QueryOps.h"
 
@@ -57,97 +58,131 @@ CopyPlan makePlan(CopyOp op, const Frame &frame) {
           tokensAtOnce};
 }
 
-/// Whether token `t`, with all tokens that share its scales in the target, is
-/// in `[begin, end)`.
-Value isCopied(CopyOp op, const Frame &frame, Value t, Value begin, Value end) {
-  auto target = cast<CacheTypeInterface>(op.getTarget().getType());
-  int64_t tokens = target.getTokenGranularity();
-  Value first = t, last = t;
-  if (tokens > 1) {
-    first = frame.sub(t, frame.rem(t, frame.index(tokens)));
-    last = frame.add(first, frame.index(tokens - 1));
+/// The expansion of one op: a block of threads for each token, or for those
+/// that share their scales in the target.
+class Copier {
+public:
+  Copier(CopyOp op, const Frame &frame)
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
+        plan(makePlan(op, frame)),
+        scales(frame, op.getTarget(), op.getTargetHead(), op.getNumHeads(),
+               plan.headThreads * plan.split.lanes, plan.split),
+        putsScales(!plan.isBits && scales.isNeeded()) {}
+
+  void expand() {
+    auto getExtent = [&](Extent extent) -> Value {
+      return ExtentOp::create(builder, loc, builder.getIndexType(), extent,
+                              op.getSource());
+    };
+    // Without an end, no sequence has more tokens in the cache than the
+    // longest.
+    Value tokens =
+        op.getEnd() ? getExtent(Extent::Tokens)
+                    : MaxContextLengthOp::create(builder, loc, op.getSource());
+    frame.forTokens(
+        getExtent(Extent::Batch), tokens, plan.tokensAtOnce,
+        {plan.headThreads, plan.split.lanes},
+        [&](Value b, Value t, ValueRange thread) { copyToken(b, t, thread); });
   }
-  return arith::AndIOp::create(frame.builder, frame.loc, frame.below(last, end),
-                               arith::CmpIOp::create(frame.builder, frame.loc,
-                                                     arith::CmpIPredicate::uge,
-                                                     first, begin));
-}
 
-/// Loads a lane's share of a head, and returns a function that stores it.
-std::function<void()> loadHead(CopyOp op, const Frame &frame,
-                               const CopyPlan &plan, const Place &place,
-                               Value head, Value lane) {
-  Value sourceHead = frame.add(head, frame.index(op.getSourceHead()));
-  Value targetHead = frame.add(head, frame.index(op.getTargetHead()));
-  if (plan.isBits)
-    return loadBits(
-        frame,
-        {op.getSource(), op.getTarget(), place, place, sourceHead, targetHead},
-        lane, plan.split);
-  Value d = frame.mul(lane, frame.index(plan.split.unit));
-  Value sourceScale = loadStaticScale(frame, op.getSourceScale(), sourceHead);
-  Value targetScale = loadStaticScale(frame, op.getTargetScale(), targetHead);
-  SmallVector<Value> rows;
-  for (int64_t offset = 0; offset < plan.tokensAtOnce; ++offset) {
-    Place from = place;
-    if (offset)
-      from.token = frame.add(place.token, frame.index(offset));
-    rows.push_back(loadElements(frame, op.getSource(), from, sourceHead, d,
-                                plan.split.unit, frame.builder.getF32Type(),
-                                sourceScale));
-  }
-  Value target = op.getTarget();
-  return [=, &frame] {
-    if (plan.tokensAtOnce > 1)
-      return storeGroup(frame, rows, target, place, targetHead, d, targetScale);
-    StoreOptions options;
-    options.factor = targetScale;
-    storeElements(frame, rows.front(), target, place, targetHead, d, plan.split,
-                  options);
-  };
-}
-
-/// Copies the heads of a thread, of one token or of those that share scales.
-void copyHeads(CopyOp op, const Frame &frame, const CopyPlan &plan,
-               const Place &place, ValueRange thread) {
-  int64_t shares = op.getNumHeads() / plan.headsPerThread;
-  frame.forEach(thread[0], shares, plan.headThreads, [&](Value first) {
-    SmallVector<std::function<void()>> stores;
-    for (int64_t i = 0; i < plan.headsPerThread; ++i)
-      stores.push_back(loadHead(op, frame, plan, place,
-                                frame.add(first, frame.index(i * shares)),
-                                thread[1]));
-    for (const auto &store : stores)
-      store();
-  });
-}
-
-} // namespace
-
-void kvcache::expand(CopyOp op, const Frame &frame) {
-  OpBuilder &builder = frame.builder;
-  CopyPlan plan = makePlan(op, frame);
-  Value batch = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
-                                 Extent::Batch, op.getSource());
-  // Without an end, no sequence has more tokens in the cache than the longest.
-  Value tokens;
-  if (op.getEnd())
-    tokens = ExtentOp::create(builder, frame.loc, builder.getIndexType(),
-                              Extent::Tokens, op.getSource());
-  else
-    tokens = MaxContextLengthOp::create(builder, frame.loc, op.getSource());
-  auto copy = [&](Value b, Value t, ValueRange thread) {
+private:
+  void copyToken(Value b, Value t, ValueRange thread) {
+    if (putsScales)
+      scales.allocate();
     frame.checkFirst(b, "sequence",
                      {{"begin", op.getBegin()}, {"end", op.getEnd()}});
     Value begin =
         op.getBegin() ? frame.loadNumber(op.getBegin(), b) : frame.index(0);
-    Value end = op.getEnd() ? frame.loadNumber(op.getEnd(), b)
-                            : CacheLengthOp::create(builder, frame.loc,
-                                                    op.getSource(), b)
-                                  .getResult();
-    frame.runIf(isCopied(op, frame, t, begin, end),
-                [&] { copyHeads(op, frame, plan, {b, t, Value()}, thread); });
-  };
-  frame.forTokens(batch, tokens, plan.tokensAtOnce,
-                  {plan.headThreads, plan.split.lanes}, copy);
+    Value end = op.getEnd()
+                    ? frame.loadNumber(op.getEnd(), b)
+                    : CacheLengthOp::create(builder, loc, op.getSource(), b)
+                          .getResult();
+    frame.runIf(isCopied(t, begin, end), [&] {
+      Place place{b, t, Value()};
+      copyHeads(place, thread);
+      if (!putsScales)
+        return;
+      gpu::BarrierOp::create(builder, loc);
+      scales.store(
+          place, frame.add(frame.mul(thread[0], plan.split.lanes), thread[1]));
+    });
+  }
+
+  /// Whether token `t`, with all tokens that share its scales in the target, is
+  /// in `[begin, end)`.
+  Value isCopied(Value t, Value begin, Value end) {
+    auto target = cast<CacheTypeInterface>(op.getTarget().getType());
+    int64_t tokens = target.getTokenGranularity();
+    Value first = t, last = t;
+    if (tokens > 1) {
+      first = frame.sub(t, frame.rem(t, frame.index(tokens)));
+      last = frame.add(first, frame.index(tokens - 1));
+    }
+    return arith::AndIOp::create(
+        builder, loc, frame.below(last, end),
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, first,
+                              begin));
+  }
+
+  /// Copies the heads of a thread, of one token or of those that share scales.
+  void copyHeads(const Place &place, ValueRange thread) {
+    int64_t shares = op.getNumHeads() / plan.headsPerThread;
+    frame.forEach(thread[0], shares, plan.headThreads, [&](Value first) {
+      SmallVector<std::function<void()>> stores;
+      for (int64_t i = 0; i < plan.headsPerThread; ++i)
+        stores.push_back(loadHead(
+            place, frame.add(first, frame.index(i * shares)), thread[1]));
+      for (const auto &store : stores)
+        store();
+    });
+  }
+
+  /// Loads a lane's share of a head, and returns a function that stores it.
+  std::function<void()> loadHead(const Place &place, Value head, Value lane) {
+    Value sourceHead = frame.add(head, frame.index(op.getSourceHead()));
+    Value targetHead = frame.add(head, frame.index(op.getTargetHead()));
+    if (plan.isBits)
+      return loadBits(frame,
+                      {op.getSource(), op.getTarget(), place, place, sourceHead,
+                       targetHead},
+                      lane, plan.split);
+    Value d = frame.mul(lane, frame.index(plan.split.unit));
+    Value sourceScale = loadStaticScale(frame, op.getSourceScale(), sourceHead);
+    Value targetScale = loadStaticScale(frame, op.getTargetScale(), targetHead);
+    SmallVector<Value> rows;
+    for (int64_t offset = 0; offset < plan.tokensAtOnce; ++offset) {
+      Place from = place;
+      if (offset)
+        from.token = frame.add(place.token, frame.index(offset));
+      rows.push_back(loadElements(frame, op.getSource(), from, sourceHead, d,
+                                  plan.split.unit, builder.getF32Type(),
+                                  sourceScale));
+    }
+    return [=] {
+      if (plan.tokensAtOnce > 1)
+        return storeGroup(frame, rows, op.getTarget(), place, targetHead, d,
+                          targetScale);
+      StoreOptions options;
+      options.factor = targetScale;
+      options.scales = putsScales ? &scales : nullptr;
+      storeElements(frame, rows.front(), op.getTarget(), place, targetHead, d,
+                    plan.split, options);
+    };
+  }
+
+  CopyOp op;
+  Frame frame;
+  OpBuilder &builder;
+  Location loc;
+  CopyPlan plan;
+  /// The scales of a token, which threads put together unless each stores its
+  /// own.
+  ScaleRow scales;
+  bool putsScales;
+};
+
+} // namespace
+
+void kvcache::expand(CopyOp op, const Frame &frame) {
+  Copier(op, frame).expand();
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Heads.h"
+#include "ScaleRow.h"
 
 #include "kvcache/IR/AccessOps.h"
 #include "kvcache/IR/DenseOperands.h"
@@ -190,28 +191,44 @@ Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
                    frame.isGPU ? cache.getLanesPerStored() : 0);
 }
 
-/// Quantizes a group that several threads share, and stores it with its scale.
-static void storeShared(const Frame &frame, Value values, Value cache,
+/// Quantizes the groups of a thread, or a group that several threads share, and
+/// stores them with their scales.
+static void storeGroups(const Frame &frame, Value values, Value cache,
                         const Place &place, Value head, Value d,
                         const Split &split, const StoreOptions &options) {
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
+  bool isShared = split.lanesPerGroup > 1;
+  auto ofGroups = [&](Type number) -> Type {
+    int64_t groups = isShared ? 1 : split.unit / type.getGranularity();
+    return !number || groups == 1 ? number : VectorType::get(groups, number);
+  };
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
-      type.getScale(), type.getZeroPoint(), values, options.factor,
-      builder.getI64IntegerAttr(split.lanesPerGroup), options.powerOfTwo);
+      ofGroups(type.getScale()), ofGroups(type.getZeroPoint()), values,
+      options.factor,
+      isShared ? builder.getI64IntegerAttr(split.lanesPerGroup) : IntegerAttr(),
+      options.powerOfTwo);
+  auto storeNumbers = [&] {
+    for (Value numbers : {quantize.getScale(), quantize.getZeroPoint()}) {
+      bool areZeroPoints = numbers == quantize.getZeroPoint();
+      if (!numbers)
+        continue;
+      if (options.scales)
+        options.scales->put(numbers, head, d, areZeroPoints);
+      else
+        StoreScaleOp::create(builder, frame.loc, numbers, cache, place.batch,
+                             head, place.token, d, place.page, areZeroPoints);
+    }
+  };
   runIfGiven(frame, options.condition, [&] {
     StoreOp::create(builder, frame.loc, quantize.getQuantized(), cache,
                     place.batch, head, place.token, d, place.page);
-    Value isFirst = frame.equal(
-        frame.rem(d, frame.index(type.getGranularity())), frame.index(0));
-    frame.runIf(isFirst, [&] {
-      for (Value number : {quantize.getScale(), quantize.getZeroPoint()})
-        if (number)
-          StoreScaleOp::create(builder, frame.loc, number, cache, place.batch,
-                               head, place.token, d, place.page,
-                               number == quantize.getZeroPoint());
-    });
+    Value isFirst;
+    if (isShared)
+      isFirst = frame.equal(frame.rem(d, frame.index(type.getGranularity())),
+                            frame.index(0));
+    runIfGiven(frame, isFirst, storeNumbers);
   });
 }
 
@@ -252,8 +269,8 @@ void kvcache::storeGroup(const Frame &frame, ValueRange rows, Value cache,
 void kvcache::storeElements(const Frame &frame, Value values, Value cache,
                             const Place &place, Value head, Value d,
                             const Split &split, const StoreOptions &options) {
-  if (split.lanesPerGroup > 1)
-    return storeShared(frame, values, cache, place, head, d, split, options);
+  if (options.scales || split.lanesPerGroup > 1)
+    return storeGroups(frame, values, cache, place, head, d, split, options);
   runIfGiven(frame, options.condition, [&] {
     storeAlone(frame, values, cache, place, head, d, options);
   });

@@ -66,6 +66,8 @@ Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
 void prefetchElements(const Frame &frame, Value cache, const Place &place,
                       Value head, int64_t count);
 
+class ScaleRow;
+
 /// How elements are stored.
 struct StoreOptions {
   /// Threads for which it does not hold store nothing; null for all of them.
@@ -74,6 +76,8 @@ struct StoreOptions {
   bool powerOfTwo = false;
   /// What elements are divided by, or null.
   Value factor;
+  /// Where scales go, which are stored later; null to store them as well.
+  const ScaleRow *scales = nullptr;
 };
 /// Stores a unit of a head in the format of the cache: rounded, or quantized
 /// with the scales of its groups.
