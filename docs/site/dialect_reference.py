@@ -33,6 +33,7 @@ FAMILIES = (
     "TileOps",
     "CopyOps",
     "PipeOps",
+    "MatrixOps",
     "TensorMapOps",
     "TMAOps",
     "CheckOps",

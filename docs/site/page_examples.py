@@ -134,7 +134,7 @@ _BUFFERIZE = (
 
 
 def why_not_lowered(source: str) -> str:
-    """What of an example's functions does not lower, or nothing. TMA needs a chip."""
+    """What of an example's functions does not lower, or nothing. TMA and matrix products need a chip."""
     expand = "--kvcache-expand-ops"
     if "tensor<" in source:
         buffers = run_opt(source, _BUFFERIZE)
@@ -142,9 +142,10 @@ def why_not_lowered(source: str) -> str:
             return buffers.stderr
         source = buffers.stdout
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
-    if "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
+    multiplies = "kvcache.mma" in source
+    if multiplies or "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
         source = as_device_code(source)
-        attach = "--kvcache-attach-targets=chip=sm_100a"
+        attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
         passes = [expand, attach, passes[1], "--convert-kvcache-to-nvvm", passes[2]]
     result = run_opt(source, *passes)
     if result.returncode:

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Support/Nesting.h"
@@ -82,6 +83,8 @@ private:
             EncodeTensorMapOp>(op))
       return "copies that can are 'kvcache.async_load_tile' and "
              "'kvcache.async_gather_tile'";
+    if (isa<MmaOp, MmaWaitOp>(op))
+      return "multiply elements that 'kvcache.tile_load' reads";
     return "";
   }
 };

@@ -17,6 +17,7 @@
 
 #include "BackEndLimits.h"
 #include "kvcache/Target/Chip.h"
+#include "kvcache/Target/Wgmma.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -365,6 +366,8 @@ static Need getNeedOfIntrinsic(StringRef name) {
 }
 
 static Need getNeedOfFamily(Operation *op) {
+  if (auto assembly = dyn_cast<LLVM::InlineAsmOp>(op))
+    return RegisterWgmma::get(assembly) ? Need{Feature::WGMMA} : Need();
   StringRef name = op->getName().getStringRef();
   if (name.consume_front("nvvm."))
     return getNeedOfName(name);

@@ -11,6 +11,7 @@
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
@@ -145,6 +146,17 @@ public:
     below(op.getRow(), index(layout.rows), "row");
     below(op.getColumn(), index(layout.columns - lanes + 1), "column");
     multipleOf(op.getColumn(), lanes, "column");
+  }
+
+  void checkMatrices(MmaOp op) {
+    for (const MatrixPart &part : op.getParts()) {
+      std::string row = (part.name + "_row").str();
+      below(part.row, index(part.getLastRow() + 1), row);
+      multipleOf(part.row, part.rowUnit, row);
+      std::string column = (part.name + "_column").str();
+      below(part.column, index(part.getLastColumn() + 1), column);
+      multipleOf(part.column, part.columnUnit, column);
+    }
   }
 
   /// Rows are counted through pages, or through blocks, that lie whole rows
@@ -493,6 +505,7 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
       .Case([&](TileStoreOp op) {
         checker.checkTile(op, getNumLanes(op.getValue().getType()));
       })
-      .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); });
+      .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); })
+      .Case([&](MmaOp op) { checker.checkMatrices(op); });
   return checker.numChecks;
 }

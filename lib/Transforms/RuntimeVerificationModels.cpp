@@ -8,6 +8,7 @@
 
 #include "kvcache/Transforms/RuntimeVerification.h"
 
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
@@ -50,7 +51,7 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp>(context);
+           TileStoreOp, TileOffsetOp, MmaOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

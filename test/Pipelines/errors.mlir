@@ -117,6 +117,17 @@ func.func @copy(%a: memref<4xf32>, %b: memref<4xf32>) {
   return
 }
 
+//--- product-on-cpu.mlir
+// RUN: not kvcache-opt %t/product-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=PRODUCT-ON-CPU
+// PRODUCT-ON-CPU: product-on-cpu.mlir:[[#]]:[[#]]: error: 'kvcache.mma' op can't run on the CPU: multiply elements that 'kvcache.tile_load' reads
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+func.func @multiply(%i: index) -> vector<4xf32> {
+  %tile = kvcache.alloc_tile : !tile
+  %d = kvcache.mma %tile[%i, %i], %tile[%i, %i] : !tile, !tile -> vector<4xf32>
+  %e = kvcache.mma_wait %d : vector<4xf32>
+  return %e : vector<4xf32>
+}
+
 //--- launch-func-on-cpu.mlir
 // RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
 // LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops

@@ -1,4 +1,4 @@
-//===- KVCacheToNVVM.h - Lower tensor copies to NVVM ------------*- C++ -*-===//
+//===- KVCacheToNVVM.h - Instructions of new chips --------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,17 +17,22 @@ class ConversionTarget;
 
 namespace mlir::kvcache {
 
-/// Adds the patterns that lower the ops of `TMAOps.td` for the chip of their
-/// module. With `mayLoop`, a large number of copies becomes an `scf.for`.
+/// Adds the patterns that lower the ops of `TMAOps.td` and `MatrixOps.td` for
+/// the chip of their module. With `mayLoop`, a large number of copies becomes
+/// an `scf.for`.
 void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                    bool mayLoop = true);
 
 /// Marks these ops, and waits for stores, illegal.
-void addTensorCopyLegality(ConversionTarget &target);
+void addKVCacheToNVVMLegality(ConversionTarget &target);
 
 /// Checks that the target chip of `op`, an op of `TMAOps.td`, supports it.
 /// Otherwise emits an error that names the required chips.
 LogicalResult checkTensorCopy(Operation *op);
+
+/// Checks the same of an op of `MatrixOps.td`, and the constants that say where
+/// matrices begin in their tiles.
+LogicalResult checkMatrixProduct(Operation *op);
 
 } // namespace mlir::kvcache
 

@@ -29,23 +29,31 @@ def ConvertKVCacheToMemRef : Pass<"convert-kvcache-to-memref"> {
 }
 
 def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
-  let summary = "Lower tensor copies to NVVM";
+  let summary = "Lower instructions of new chips to NVVM";
   let description = [{
     Lowers, in a `gpu.module` with one target, the ops for instructions of sm_90
     and newer: `tma_prefetch`, `tma_expect`, `tma_load`, `tma_load_rows`,
-    `tma_gather4`, `tma_gather_tile`, `tma_store` and waits for stores. If the
-    chip does not support an op, the pass reports an error that names the
+    `tma_gather4`, `tma_gather_tile`, `tma_store` and waits for stores; `mma` and
+    `mma_wait`, only of sm_90a. If the chip does not support an op, the pass reports an error that names the
     required chips. It runs before or after `convert-kvcache-to-memref`.
 
     On sm_100 and newer, gather4 is one instruction for four rows. Its
     destination is the shared memory of the block; in a kernel with clusters, on
     chips that support it, the shared memory of the cluster. On sm_90, gather4
     becomes four copies of one row.
+
+    An `mma` becomes `wgmma.fence`, one `wgmma.mma_async` for each 32 bytes of
+    k, and `wgmma.commit_group`. The descriptors of its tiles are constants plus
+    an address. With A in registers, which the NVVM dialect does not have, the
+    instruction is inline assembly, which the emulator runs too. A `mma_wait`
+    becomes `wgmma.wait_group`, and empty inline assembly that takes and gives
+    its values, so that LLVM moves no use of them before the wait.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect"
+    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -42,6 +42,8 @@ typedef struct KVCacheWgmma {
   /// Whether D is added, or else only written.
   uint32_t accumulates;
   uint32_t isSaturated;
+  /// Whether A is in registers, K-major, and has no descriptor.
+  uint32_t hasRegistersA;
 } KVCacheWgmma;
 
 /// The accumulators of a thread, before the instruction and behind it.
@@ -53,6 +55,10 @@ typedef struct KVCacheWgmmaRegisters {
   /// other instructions that wrote `d`.
   uint32_t poison[128];
   uint32_t origin, ticket, numFences;
+  /// The registers of A, if the instruction has them, and the same of them.
+  uint32_t a[4];
+  uint32_t poisonA[4];
+  uint32_t originA, ticketA, numFencesA;
 } KVCacheWgmmaRegisters;
 
 /// wgmma.mma_async. Products of floats are exact, and their sum, with that of

@@ -13,6 +13,7 @@
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TMAOps.h"
@@ -86,7 +87,7 @@ struct ConvertKVCacheToMemRef
     // What is left of the dialect has lowerings of its own.
     target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
                       TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
-                      TMAStoreOp>();
+                      TMAStoreOp, MmaOp, MmaWaitOp>();
     target.addDynamicallyLegalOp<WaitOp>(isForStore);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

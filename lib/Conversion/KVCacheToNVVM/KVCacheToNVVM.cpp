@@ -1,4 +1,4 @@
-//===- KVCacheToNVVM.cpp - Lower tensor copies to NVVM --------------------===//
+//===- KVCacheToNVVM.cpp - Lower instructions of new chips to NVVM --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/Conversion/KVCacheToNVVM.h"
+#include "Patterns.h"
 
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
-#include "kvcache/Target/Chip.h"
+#include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,26 +32,25 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Whether the op is a TMA instruction, which only some chips have.
-bool isTensorCopy(Operation *op) {
-  return isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
-             TMAGatherTileOp, TMAStoreOp>(op);
+/// Checks the target chip of an op that only some chips have.
+LogicalResult check(Operation *op) {
+  if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
+          TMAGatherTileOp, TMAStoreOp>(op))
+    return checkTensorCopy(op);
+  return isa<MmaOp, MmaWaitOp>(op) ? checkMatrixProduct(op) : success();
 }
 
 struct ConvertKVCacheToNVVM
     : kvcache::impl::ConvertKVCacheToNVVMBase<ConvertKVCacheToNVVM> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([](Operation *op) {
-      return isTensorCopy(op) && failed(checkTensorCopy(op))
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
+    WalkResult result = getOperation()->walk(
+        [](Operation *op) { return WalkResult(check(op)); });
     if (result.wasInterrupted())
       return signalPassFailure();
 
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    addTensorCopyLegality(target);
+    addKVCacheToNVVMLegality(target);
     RewritePatternSet patterns(&getContext());
     populateKVCacheToNVVMPatterns(patterns);
     if (failed(applyPartialConversion(getOperation(), target,
@@ -60,22 +61,51 @@ struct ConvertKVCacheToNVVM
 
 } // namespace
 
-void kvcache::addTensorCopyLegality(ConversionTarget &target) {
+void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
+                                            bool mayLoop) {
+  populateTensorCopyPatterns(patterns, mayLoop);
+  populateMatrixPatterns(patterns);
+}
+
+void kvcache::addKVCacheToNVVMLegality(ConversionTarget &target) {
   target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
-                      TMAGather4Op, TMAGatherTileOp, TMAStoreOp>();
+                      TMAGather4Op, TMAGatherTileOp, TMAStoreOp, MmaOp,
+                      MmaWaitOp>();
   // Lower only waits for stores.
   target.addDynamicallyLegalOp<WaitOp>(
       [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });
 }
 
-LogicalResult kvcache::checkTensorCopy(Operation *op) {
+Value kvcache::getTileAddress(OpBuilder &builder, Location loc, Value tile,
+                              Value offset) {
+  auto cast = tile.getDefiningOp<UnrealizedConversionCastOp>();
+  Value memory =
+      cast ? cast.getOperand(0)
+           : TileMemoryOp::create(
+                 builder, loc,
+                 llvm::cast<TileType>(tile.getType()).getMemoryType(), tile);
+  return getSharedPointer(builder, loc, memory, offset);
+}
+
+//===----------------------------------------------------------------------===//
+// Chips
+//===----------------------------------------------------------------------===//
+
+LogicalResult kvcache::checkFeature(Operation *op, Feature feature) {
   if (!isInGPUCode(op))
     return op->emitOpError("expects GPU code");
   const Chip *chip = getTargetChip(op);
   if (!chip)
     return op->emitOpError("expects a gpu.module with one target");
-  if (!chip->has(Feature::TMA))
-    return op->emitOpError(getMissingFeatureMessage(*chip, Feature::TMA));
+  if (!chip->has(feature))
+    return op->emitOpError(getMissingFeatureMessage(*chip, feature));
+  return success();
+}
+
+LogicalResult kvcache::checkTensorCopy(Operation *op) {
+  if (failed(checkFeature(op, Feature::TMA)))
+    return failure();
+  const Chip *chip = getTargetChip(op);
   auto gather = dyn_cast<TMAGather4Op>(op);
   auto gatherTile = dyn_cast<TMAGatherTileOp>(op);
   if (chip->has(Feature::Gather4) || (!gather && !gatherTile))

@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvcache/Conversion/KVCacheToNVVM.h"
+#include "Patterns.h"
 
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/TMAOps.h"
-#include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Support/Pointers.h"
-#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -49,16 +47,8 @@ public:
         .getResult(0);
   }
 
-  /// Returns the address of byte `offset` of a tile, before or after its
-  /// lowering to memory.
   Value getAddress(Value tile, Value offset) const {
-    auto cast = tile.getDefiningOp<UnrealizedConversionCastOp>();
-    Value memory =
-        cast ? cast.getOperand(0)
-             : TileMemoryOp::create(
-                   builder, loc,
-                   llvm::cast<TileType>(tile.getType()).getMemoryType(), tile);
-    return getSharedPointer(builder, loc, memory, offset);
+    return getTileAddress(builder, loc, tile, offset);
   }
 
   /// Returns the cache policy operand of an instruction; null without a hint.
@@ -419,8 +409,8 @@ struct LowerWaitForStore : OpConversionPattern<WaitOp> {
 
 } // namespace
 
-void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
-                                            bool mayLoop) {
+void kvcache::populateTensorCopyPatterns(RewritePatternSet &patterns,
+                                         bool mayLoop) {
   patterns.add<LowerPrefetch, LowerExpect, LowerLoad, LowerLoadRows,
                LowerGather4, LowerStore, LowerWaitForStore>(
       patterns.getContext());

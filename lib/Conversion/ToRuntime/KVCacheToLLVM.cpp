@@ -170,7 +170,7 @@ struct KVCacheToLLVMInterface : ConvertToLLVMPatternInterface {
         patterns.getContext());
     // Apply before the upstream patterns.
     patterns.add<NoteDescriptors>(converter, /*benefit=*/100);
-    addTensorCopyLegality(target);
+    addKVCacheToNVVMLegality(target);
     populateKVCacheToNVVMPatterns(patterns, /*mayLoop=*/false);
   }
 };

@@ -17,7 +17,8 @@
 // registers: a stamp goes through them. Any other op is an instruction: it
 // reads the registers, and the runtime says whether it may. What it computes is
 // written then, and wgmma.fence must follow before a wgmma has it as
-// accumulators. A constant is written wherever the compiler likes.
+// accumulators. A constant is written wherever the compiler likes. The same
+// holds for registers of A, but that a wgmma only reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,6 +69,7 @@ private:
   void forEachIncoming(BlockArgument argument, Visitor visit);
 
   Stamp getStamp(Value value);
+  Stamp getLatest(Operation *op, ValueRange values);
   Stamp makeStamp(Value value);
   Value getMost(OpBuilder &builder, Location loc, Value first, Value second);
   Value getFencesBehind(Operation *op);
@@ -75,8 +77,8 @@ private:
   LLVM::LLVMFuncOp function;
   const MatrixPrograms &programs;
   EmulatorCalls &calls;
-  SmallVector<NVVM::WgmmaMmaAsyncOp> ops;
-  /// Values that may be in registers of accumulators.
+  SmallVector<Operation *> ops;
+  /// Values that may be in registers of accumulators, or of A.
   llvm::SetVector<Value> values;
   llvm::DenseMap<Value, Stamp> stamps;
   Stamp constant;
@@ -122,10 +124,14 @@ void AccumulatorTracker::forEachIncoming(BlockArgument argument,
 
 /// From the operands and results of wgmma on, both ways.
 void AccumulatorTracker::findValues() {
-  function.walk([&](NVVM::WgmmaMmaAsyncOp op) {
+  function.walk([&](Operation *op) {
+    if (!isWgmma(op))
+      return;
     ops.push_back(op);
-    values.insert(op.getInouts());
-    values.insert(op.getResults());
+    WgmmaOperands operands(op);
+    values.insert_range(operands.accumulators);
+    values.insert_range(operands.registersA);
+    values.insert(op->getResult(0));
   });
   for (size_t i = 0; i < values.size(); ++i) {
     Value value = values[i];
@@ -140,7 +146,7 @@ void AccumulatorTracker::findValues() {
       for (Value operand : getRenamed(op))
         values.insert(operand);
     // What another instruction computes is in flight nowhere.
-    if (op && !isRename(op) && !isa<NVVM::WgmmaMmaAsyncOp>(op))
+    if (op && !isRename(op) && !isWgmma(op))
       continue;
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
@@ -209,7 +215,7 @@ Stamp AccumulatorTracker::makeStamp(Value value) {
   if (!op || op->hasTrait<OpTrait::ConstantLike>() ||
       isa<LLVM::ZeroOp, LLVM::UndefOp, LLVM::PoisonOp>(op))
     return constant;
-  if (isa<NVVM::WgmmaMmaAsyncOp>(op)) {
+  if (isWgmma(op)) {
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     Value ticket = WgmmaRegisters(op, calls).load(
@@ -218,10 +224,15 @@ Stamp AccumulatorTracker::makeStamp(Value value) {
   }
   if (!isRename(op))
     return {constant.ticket, getFencesBehind(op)};
+  return getLatest(op, getRenamed(op));
+}
+
+/// The stamp of all of some values, computed in front of an op.
+Stamp AccumulatorTracker::getLatest(Operation *op, ValueRange values) {
   Stamp all;
   OpBuilder builder(op);
-  for (Value operand : getRenamed(op)) {
-    Stamp stamp = getStamp(operand);
+  for (Value value : values) {
+    Stamp stamp = getStamp(value);
     if (!all.ticket) {
       all = stamp;
       continue;
@@ -280,7 +291,7 @@ void AccumulatorTracker::checkUse(OpOperand &operand, Value ticket) {
 void AccumulatorTracker::checkUses() {
   auto isPassedOn = [](OpOperand &operand) {
     Operation *op = operand.getOwner();
-    if (isRename(op) || isa<NVVM::WgmmaMmaAsyncOp>(op))
+    if (isRename(op) || isWgmma(op))
       return true;
     auto branch = dyn_cast<BranchOpInterface>(op);
     return branch &&
@@ -289,7 +300,8 @@ void AccumulatorTracker::checkUses() {
   for (Block &block : function.getBody()) {
     llvm::DenseSet<Value> checked;
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (op.getName().getStringRef().starts_with("nvvm.wgmma."))
+      if (op.getName().getStringRef().starts_with("nvvm.wgmma.") ||
+          isWgmma(&op))
         checked.clear();
       for (OpOperand &operand : op.getOpOperands()) {
         if (!values.contains(operand.get()) || isPassedOn(operand))
@@ -303,14 +315,21 @@ void AccumulatorTracker::checkUses() {
 }
 
 void AccumulatorTracker::passStamps() {
-  for (NVVM::WgmmaMmaAsyncOp op : ops) {
-    Stamp stamp = getStamp(op.getInouts());
+  auto pass = [&](Operation *op, ValueRange of, size_t ticket,
+                  size_t numFences) {
+    Stamp stamp = getLatest(op, of);
     OpBuilder builder(op);
     WgmmaRegisters registers(op, calls);
-    registers.store(builder, stamp.ticket,
-                    offsetof(KVCacheWgmmaRegisters, ticket));
-    registers.store(builder, stamp.numFences,
-                    offsetof(KVCacheWgmmaRegisters, numFences));
+    registers.store(builder, stamp.ticket, ticket);
+    registers.store(builder, stamp.numFences, numFences);
+  };
+  for (Operation *op : ops) {
+    WgmmaOperands operands(op);
+    pass(op, operands.accumulators, offsetof(KVCacheWgmmaRegisters, ticket),
+         offsetof(KVCacheWgmmaRegisters, numFences));
+    if (!operands.registersA.empty())
+      pass(op, operands.registersA, offsetof(KVCacheWgmmaRegisters, ticketA),
+           offsetof(KVCacheWgmmaRegisters, numFencesA));
   }
 }
 

@@ -183,6 +183,10 @@ SmallVector<KernelFacts, 0> getKernelFacts(gpu::GPUModuleOp module,
                                            const SharedLayout &layout,
                                            int64_t localBytes);
 
+/// Replaces inline assembly that only orders the uses of registers
+/// (`createRegisterFence`) by its operands.
+void dissolveRegisterFences(gpu::GPUModuleOp module);
+
 /// Gives every function of the module the thread that runs it as argument 0.
 LogicalResult addThreads(gpu::GPUModuleOp module, EmulatorCalls &calls);
 

@@ -108,6 +108,7 @@ private:
     }
     if (failed(checkHost(module)) || failed(checkInstructions(module, *chip)))
       return failure();
+    dissolveRegisterFences(module);
     moveVariablesToEntry(module);
     FailureOr<int64_t> localBytes = getLocalBytes(module);
     if (failed(localBytes))

@@ -61,6 +61,8 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
   };
   if (isa<NVVM::ShflOp, NVVM::VoteSyncOp, NVVM::MatchSyncOp, NVVM::ReduxOp>(op))
     return hasShadows(op) ? PoisonRule::Exchange : PoisonRule::Use;
+  if (isWgmma(op))
+    return getWgmmaForm(op) ? PoisonRule::WarpgroupMma : PoisonRule::Use;
   return llvm::TypeSwitch<Operation *, PoisonRule>(op)
       .Case([](LLVM::LoadOp) { return PoisonRule::Load; })
       .Case<LLVM::LifetimeStartOp, LLVM::LifetimeEndOp>(
@@ -68,10 +70,6 @@ PoisonRule kvcache::getPoisonRule(Operation *op) {
       .Case([](LLVM::StoreOp) { return PoisonRule::Store; })
       .Case([](NVVM::Tcgen05LdOp) { return PoisonRule::LoadTensorMemory; })
       .Case([](NVVM::Tcgen05StOp) { return PoisonRule::StoreTensorMemory; })
-      .Case([](NVVM::WgmmaMmaAsyncOp op) {
-        return hasKnownAccumulators(op) ? PoisonRule::WarpgroupMma
-                                        : PoisonRule::Use;
-      })
       .Case([](LLVM::ReturnOp) { return PoisonRule::Call; })
       .Case([](LLVM::CallOp op) { return getCallRule(op); })
       .Case([&](LLVM::CallIntrinsicOp) { return propagateIf(true); })

@@ -62,7 +62,9 @@ private:
   void trackMatrices(Operation *op);
   void trackTensorLoad(NVVM::Tcgen05LdOp op);
   void trackTensorStore(NVVM::Tcgen05StOp op);
-  void trackWgmma(NVVM::WgmmaMmaAsyncOp op);
+  void storeFragment(WgmmaRegisters &registers, Operation *op,
+                     ValueRange values, size_t poison, size_t origin);
+  void trackWgmma(Operation *op);
   void trackExchange(Operation *op);
   void propagate(Operation *op);
 
@@ -288,21 +290,46 @@ void PoisonTracker::trackTensorStore(NVVM::Tcgen05StOp op) {
                     offsetof(KVCacheTmemRegisters, poison));
 }
 
-void PoisonTracker::trackWgmma(NVVM::WgmmaMmaAsyncOp op) {
-  useOthers(op, op.getInouts(), KVCacheUseOperand);
+/// The shadows of registers, or of a structure of them, for the runtime: bits
+/// count where the origin is not 0.
+void PoisonTracker::storeFragment(WgmmaRegisters &registers, Operation *op,
+                                  ValueRange values, size_t poison,
+                                  size_t origin) {
+  ShadowBuilder b(op);
+  bool hasShadow =
+      llvm::any_of(values, [&](Value value) { return get(value); });
+  Value first = b.zero(calls.i32);
+  for (auto [number, value] : llvm::enumerate(values)) {
+    Shadow shadow = get(value);
+    if (shadow)
+      first = b.create<LLVM::UMaxOp>(first, b.getOriginIfAny(shadow));
+    if (hasShadow)
+      registers.store(b.builder,
+                      shadow ? shadow.bits
+                             : b.zero(ShadowBuilder::getType(value.getType())),
+                      poison + number * sizeof(uint32_t));
+  }
+  registers.store(b.builder, first, origin);
+}
+
+void PoisonTracker::trackWgmma(Operation *op) {
+  WgmmaOperands operands(op);
+  for (Value descriptor : {operands.descriptorA, operands.descriptorB})
+    if (descriptor)
+      use(op, descriptor, KVCacheUseOperand);
   constexpr size_t place = offsetof(KVCacheWgmmaRegisters, poison);
   constexpr size_t origin = offsetof(KVCacheWgmmaRegisters, origin);
   WgmmaRegisters registers(op, calls);
-  ShadowBuilder b(op);
-  Shadow shadow = get(op.getInouts());
-  registers.store(
-      b.builder, shadow ? b.getOriginIfAny(shadow) : b.zero(calls.i32), origin);
-  if (shadow)
-    registers.store(b.builder, shadow.bits, place);
+  storeFragment(registers, op, operands.accumulators, place, origin);
+  if (!operands.registersA.empty())
+    storeFragment(registers, op, operands.registersA,
+                  offsetof(KVCacheWgmmaRegisters, poisonA),
+                  offsetof(KVCacheWgmmaRegisters, originA));
   ShadowBuilder after = ShadowBuilder::behind(op);
-  Type type = ShadowBuilder::getType(op.getResults().getType());
-  shadows[op.getResults()] = {registers.load(after.builder, type, place),
-                              registers.load(after.builder, calls.i32, origin)};
+  Value result = op->getResult(0);
+  Type type = ShadowBuilder::getType(result.getType());
+  shadows[result] = {registers.load(after.builder, type, place),
+                     registers.load(after.builder, calls.i32, origin)};
 }
 
 void PoisonTracker::trackExchange(Operation *op) {
@@ -374,7 +401,7 @@ void PoisonTracker::track(Operation *op) {
   case PoisonRule::StoreTensorMemory:
     return trackTensorStore(cast<NVVM::Tcgen05StOp>(op));
   case PoisonRule::WarpgroupMma:
-    return trackWgmma(cast<NVVM::WgmmaMmaAsyncOp>(op));
+    return trackWgmma(op);
   case PoisonRule::Exchange:
     return trackExchange(op);
   }

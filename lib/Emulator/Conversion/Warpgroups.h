@@ -1,4 +1,4 @@
-//===- Warpgroups.h - Accumulators of wgmma ---------------------*- C++ -*-===//
+//===- Warpgroups.h - wgmma and its registers -------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,9 +14,24 @@
 
 namespace mlir::kvcache {
 
-/// Whether the accumulators of a wgmma are as many registers of 32 bits as the
-/// instruction has.
-bool hasKnownAccumulators(Operation *wgmma);
+/// Whether an op is a wgmma.mma_async: the op of the NVVM dialect, or inline
+/// assembly with A in registers.
+bool isWgmma(Operation *op);
+
+/// The operands of a wgmma.mma_async.
+struct WgmmaOperands {
+  explicit WgmmaOperands(Operation *wgmma);
+
+  /// One structure of registers, or one value for each.
+  OperandRange accumulators;
+  /// The registers of A; none if it is in shared memory.
+  OperandRange registersA;
+  Value descriptorA, descriptorB;
+};
+
+/// What a wgmma does. None if the emulator does not know its types, or if its
+/// accumulators are not as many registers of 32 bits as the instruction has.
+std::optional<KVCacheWgmma> getWgmmaForm(Operation *wgmma);
 
 /// The KVCacheWgmmaRegisters that the wgmma of a function share.
 class WgmmaRegisters {
@@ -24,6 +39,8 @@ public:
   WgmmaRegisters(Operation *op, EmulatorCalls &calls);
 
   void store(OpBuilder &builder, Value value, size_t offset);
+  /// Stores values of 32 bits, or one structure of them, one after another.
+  void storeAll(OpBuilder &builder, ValueRange values, size_t offset);
   Value load(OpBuilder &builder, Type type, size_t offset);
 
   Value get() const { return slot; }

@@ -131,6 +131,14 @@ void Warpgroups::checkAccumulators(const WgmmaThread &one,
   }
   if (warp.numFences < needed)
     block.fail(thread, site, why);
+  if (!form.hasRegistersA)
+    return;
+  if (registers.ticketA)
+    use(thread, site, registers.ticketA);
+  if (warp.numFences < registers.numFencesA)
+    block.fail(thread, site,
+               "has registers of A that another instruction has written since "
+               "the last wgmma.fence");
 }
 
 void Warpgroups::multiply(WgmmaThread &one, const KVCacheSite *site,

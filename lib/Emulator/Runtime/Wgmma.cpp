@@ -69,6 +69,9 @@ private:
   [[noreturn]] void fail(const std::string &message) const {
     block.fail(*threads.front()->thread, site, message);
   }
+  bool hasRegisters(const Operand &operand) const {
+    return form.hasRegistersA && &operand == &a;
+  }
   void checkDescriptor(Operand &operand, uint64_t bits) const;
   std::vector<Unit> getUnits(const Operand &operand, uint32_t begin,
                              uint32_t end) const;
@@ -80,6 +83,10 @@ private:
                           const std::vector<char> &columns);
   void load(const Operand &operand, double *numbers, uint32_t strideMN,
             uint32_t strideK) const;
+  /// Calls `visit` with the registers of each thread, the number of one of A,
+  /// its row, and the first of its elements along K.
+  template <typename Visitor> void forEachRegisterA(Visitor visit) const;
+  void loadRegistersA();
   /// Calls `visit` with each register of a thread's accumulators, the place of
   /// its first element, and how many elements it has.
   template <typename Visitor> void forEachRegister(Visitor visit);
@@ -151,7 +158,8 @@ void Multiplication::checkDescriptors() {
                    std::string("has the descriptor ") + toHex(theirs) + " of " +
                        name + ", and " + Block::describe(*first.thread) +
                        " of its warpgroup has " + toHex(own));
-  checkDescriptor(a, first.a);
+  if (!form.hasRegistersA)
+    checkDescriptor(a, first.a);
   checkDescriptor(b, first.b);
 }
 
@@ -163,6 +171,8 @@ void Multiplication::checkDescriptors() {
 std::vector<Unit> Multiplication::getUnits(const Operand &operand,
                                            uint32_t begin, uint32_t end) const {
   std::vector<Unit> units;
+  if (hasRegisters(operand))
+    return units;
   uint32_t bytes = operand.elementBytes(), perUnit = kUnitBytes / bytes;
   bool isKMajor = operand.major == tma::Major::K;
   uint32_t stepMN = isKMajor ? 1 : perUnit, stepK = isKMajor ? perUnit : 1;
@@ -226,8 +236,17 @@ void Multiplication::check(Sanitizer::Copy (&reads)[Warpgroups::kNumWarps]) {
     notePoison(a, unitsA, {unwritten.begin(), end}, rows);
     notePoison(b, unitsB, {end, unwritten.end()}, columns);
   }
-  if (block.isSanitized())
-    poisonAccumulators(origin, rows, columns);
+  if (!block.isSanitized())
+    return;
+  if (form.hasRegistersA)
+    forEachRegisterA([&](const KVCacheWgmmaRegisters &registers, uint32_t reg,
+                         uint32_t row, uint32_t) {
+      if (!registers.originA || !registers.poisonA[reg])
+        return;
+      rows[row] = 1;
+      origin = registers.originA;
+    });
+  poisonAccumulators(origin, rows, columns);
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,6 +263,18 @@ void Multiplication::forEachRegister(Visitor visit) {
       uint32_t row = t / kWarpSize * 16 + t % kWarpSize / 4 + i / 2 % 2 * 8;
       uint32_t column = i / 4 * 8 + t % 4 * 2 + i % 2;
       visit(*threads[t]->registers, i / perRegister, row, column);
+    }
+}
+
+/// PTX ISA, "Matrix Fragments for wgmma", A: four lanes share two rows, 8
+/// apart, and each has two words of both, 16 bytes apart along K.
+template <typename Visitor>
+void Multiplication::forEachRegisterA(Visitor visit) const {
+  uint32_t perWord = sizeof(uint32_t) / a.elementBytes();
+  for (uint32_t t = 0; t < threads.size(); ++t)
+    for (uint32_t reg = 0; reg < std::size(threads[t]->registers->a); ++reg) {
+      uint32_t row = t / kWarpSize * 16 + t % kWarpSize / 4 + reg % 2 * 8;
+      visit(*threads[t]->registers, reg, row, (t % 4 + reg / 2 * 4) * perWord);
     }
 }
 
@@ -278,6 +309,10 @@ void Multiplication::poisonAccumulators(uint32_t origin,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
+static bool isInteger(uint32_t element) {
+  return element == KVCacheElementS8 || element == KVCacheElementU8;
+}
+
 void Multiplication::load(const Operand &operand, double *numbers,
                           uint32_t strideMN, uint32_t strideK) const {
   bool isKMajor = operand.major == tma::Major::K;
@@ -299,11 +334,25 @@ void Multiplication::load(const Operand &operand, double *numbers,
       }
     }
   };
-  if (operand.element == KVCacheElementS8 ||
-      operand.element == KVCacheElementU8)
+  if (isInteger(operand.element))
     withIntegers(operand.element, loadUnits);
   else
     withFloats(operand.element, loadUnits);
+}
+
+void Multiplication::loadRegistersA() {
+  auto loadWords = [&](auto unpack) {
+    forEachRegisterA([&](const KVCacheWgmmaRegisters &registers, uint32_t reg,
+                         uint32_t row, uint32_t k) {
+      double values[decltype(unpack)::size];
+      unpack.unpackWord(registers.a[reg], values);
+      std::copy(std::begin(values), std::end(values), &valuesA[row][k]);
+    });
+  };
+  if (isInteger(a.element))
+    withIntegers(a.element, loadWords);
+  else
+    withFloats(a.element, loadWords);
 }
 
 /// Integers of 32 bits and their products are exact in double.
@@ -330,7 +379,10 @@ static double decodeSum(const KVCacheWgmma &form, uint32_t bits) {
 }
 
 void Multiplication::run() {
-  load(a, &valuesA[0][0], kMaxK, 1);
+  if (form.hasRegistersA)
+    loadRegistersA();
+  else
+    load(a, &valuesA[0][0], kMaxK, 1);
   load(b, &valuesB[0][0], 1, kMaxN);
   uint32_t perRegister = form.d == KVCacheElementF16 ? 2 : 1;
   constexpr uint32_t half = 0xffff, halfBits = 16;

@@ -1,12 +1,9 @@
 """wgmma on the emulator, against products of NumPy in f64."""
 
-import subprocess
-
 import ml_dtypes
 import numpy as np
 import pytest
 from compiled import needs_ptxas
-from programs import OPT
 from wgmma import (
     DTYPES,
     STEP_BYTES,
@@ -18,11 +15,10 @@ from wgmma import (
     multiply,
     pipeline,
     place,
+    say_ptxas,
     store,
     structure,
 )
-
-from kvcache.compilation.toolchain import find_tool
 
 ORDER = """nvvm.wgmma.fence.aligned
     {}
@@ -205,13 +201,6 @@ def test_tiles_of_tensor_copies(product):
 @needs_ptxas
 def test_ptxas_takes_what_the_emulator_takes(tmp_path):
     """Without injected waits and fences, serialization (C7510 to C7519) or spills."""
-    result = subprocess.run(
-        [OPT, "-", "--kvcache-to-ptx=chip=sm_90a", "--emit-ptx"],
-        input=pipeline(4), capture_output=True, text=True, check=True,
-    )
-    path = tmp_path / "pipeline.ptx"
-    path.write_text(result.stdout)
-    command = [find_tool("ptxas"), "-v", "-arch=sm_90a", path, "-o", tmp_path / "pipeline.cubin"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    said = say_ptxas(pipeline(4), tmp_path)
     assert "(C75" not in said
     assert "0 bytes spill stores, 0 bytes spill loads" in said

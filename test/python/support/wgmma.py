@@ -4,10 +4,14 @@ The layout of matrices and fragments is from the tables of the PTX ISA ("Canonic
 wgmma") and shares no code with the emulator.
 """
 
+import subprocess
+
 import ml_dtypes
 import numpy as np
+from programs import OPT
 
 import kvcache
+from kvcache.compilation.toolchain import find_tool
 
 TARGET = "emulator:sm_90a"
 DTYPES = {
@@ -153,6 +157,16 @@ def multiply(program, n, types, image, a, b, given):
 
 def jit(text, **options):
     return kvcache.jit(text, target=TARGET, opt_level=0, **options)
+
+
+def say_ptxas(source, folder):
+    """What ptxas says of the kernels of a module for sm_90a."""
+    options = ["--kvcache-to-ptx=chip=sm_90a", "--emit-ptx"]
+    result = subprocess.run([OPT, "-", *options], input=source, capture_output=True, text=True, check=True)
+    path = folder / "kernels.ptx"
+    path.write_text(result.stdout)
+    command = [find_tool("ptxas"), "-v", "-arch=sm_90a", path, "-o", folder / "kernels.cubin"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 # Sums of keys by keys of pages, each brought by a tensor copy to one of two stages. While a page is multiplied, the copy

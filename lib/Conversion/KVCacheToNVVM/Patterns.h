@@ -1,0 +1,33 @@
+//===- Patterns.h - What the patterns share ---------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_KVCACHETONVVM_PATTERNS_H
+#define KVCACHE_LIB_CONVERSION_KVCACHETONVVM_PATTERNS_H
+
+#include "kvcache/Conversion/KVCacheToNVVM.h"
+#include "kvcache/Target/Chip.h"
+
+namespace mlir::kvcache {
+
+/// Returns the address of byte `offset` of a tile, before or after the lowering
+/// of the tile to memory, as `!llvm.ptr<3>`.
+Value getTileAddress(OpBuilder &builder, Location loc, Value tile,
+                     Value offset);
+
+/// Checks that the target chip of an op in GPU code has a feature.
+LogicalResult checkFeature(Operation *op, Feature feature);
+
+/// Adds the patterns that lower the ops of `TMAOps.td`.
+void populateTensorCopyPatterns(RewritePatternSet &patterns, bool mayLoop);
+
+/// Adds the patterns that lower the ops of `MatrixOps.td`.
+void populateMatrixPatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_KVCACHETONVVM_PATTERNS_H

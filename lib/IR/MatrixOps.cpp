@@ -1,0 +1,183 @@
+//===- MatrixOps.cpp - Products of tiles ----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/MatrixOps.h"
+
+#include "kvcache/TMA/MatrixDescriptor.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// The bytes of K of one instruction: PTX ISA, "Matrix Shape".
+static constexpr int64_t kStepBytes = 32;
+
+static Type getElementType(Type operand) {
+  if (auto tile = dyn_cast<TileType>(operand))
+    return tile.getElementType();
+  return cast<VectorType>(operand).getElementType();
+}
+
+static int64_t getElementBytes(Type operand) {
+  return getElementType(operand).getIntOrFloatBitWidth() / 8;
+}
+
+int64_t MmaOp::getSizeK() {
+  if (auto fragment = dyn_cast<VectorType>(getA().getType()))
+    return 2 * fragment.getNumElements();
+  if (std::optional<uint64_t> k = getK())
+    return static_cast<int64_t>(*k);
+  tma::TileLayout layout = getTileA().getType().getLayout();
+  return getMajorA() == Major::K ? layout.columns : layout.rows;
+}
+
+SmallVector<MatrixPart, 2> MmaOp::getParts() {
+  constexpr int64_t atomRows = 8;
+  int64_t k = getSizeK();
+  auto makePart = [&](StringRef name, TypedValue<TileType> tile, Major major,
+                      Value row, Value column, int64_t size) -> MatrixPart {
+    tma::TileLayout layout = tile.getType().getLayout();
+    bool isKMajor = major == Major::K;
+    int64_t unitBytes = isKMajor ? kStepBytes : tma::getSpan(layout.swizzle);
+    return {name,
+            tile,
+            major,
+            row,
+            column,
+            atomRows,
+            std::max<int64_t>(unitBytes / layout.elementBytes, 1),
+            isKMajor ? size : k,
+            isKMajor ? k : size};
+  };
+  SmallVector<MatrixPart, 2> parts{
+      makePart("b", getB(), getMajorB(), getBRow(), getBColumn(), getSizeN())};
+  if (TypedValue<TileType> tile = getTileA())
+    parts.push_back(
+        makePart("a", tile, getMajorA(), getARow(), getAColumn(), kM));
+  return parts;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// PTX ISA, "wgmma.mma_async": the types of multiplicands and accumulators.
+static bool hasProduct(Type a, Type b, Type result) {
+  auto isFP8 = [](Type type) {
+    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+  };
+  if (isFP8(a) && isFP8(b))
+    return result.isF32() || result.isF16();
+  if (a != b)
+    return false;
+  if (a.isF16())
+    return result.isF32() || result.isF16();
+  return (a.isBF16() && result.isF32()) ||
+         (a.isSignlessInteger(8) && result.isSignlessInteger(32));
+}
+
+/// (C2) and (C3)
+static LogicalResult verifyResult(MmaOp op) {
+  Type a = getElementType(op.getA().getType()),
+       b = getElementType(op.getB().getType()),
+       result = op.getType().getElementType();
+  if (!hasProduct(a, b, result))
+    return op.emitOpError("expects bf16, bf16 and f32, f16, f16 and f32 or "
+                          "f16, f8E4M3FN or f8E5M2 twice and f32 or f16, or "
+                          "i8, i8 and i32 as element types, got ")
+           << a << ", " << b << " and " << result;
+  constexpr int64_t largest = 256, alike = 32;
+  int64_t n = op.getSizeN();
+  int64_t step = a.isInteger(8) && n > alike ? 16 : 8;
+  if (n > largest || n % step != 0)
+    return op.emitOpError("expects 'result' to have n / 2 lanes, where n is a "
+                          "multiple of ")
+           << step << " from 8 to " << largest << ", got "
+           << op.getType().getNumElements();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// (C1) and (C6)
+static LogicalResult verifyA(MmaOp op) {
+  bool isTile = op.getTileA() != nullptr;
+  if (bool(op.getARow()) != isTile)
+    return op.emitOpError(
+        "expects 'a_row' and 'a_column' if 'a' is a tile, and "
+        "only then");
+  if (!isTile && op.getK())
+    return op.emitOpError("expects no 'k', because 'a' is a fragment");
+  int64_t step = kStepBytes / getElementBytes(op.getA().getType());
+  int64_t k = op.getSizeK();
+  if (k % step == 0)
+    return success();
+  if (!isTile)
+    return op.emitOpError("expects 'a' to have a multiple of ")
+           << step / 2 << " lanes, got " << k / 2;
+  return op.emitOpError("expects 'k' to be a multiple of ")
+         << step << " (" << kStepBytes << " bytes), got " << k;
+}
+
+/// (C5) and (C7)
+static LogicalResult verifyPart(MmaOp op, const MatrixPart &part) {
+  TileType tile = part.tile.getType();
+  if (tile.getSwizzle() == Swizzle::None)
+    return op.emitOpError("expects '")
+           << part.name << "' to have a swizzle, got " << tile;
+  int64_t bytes = tile.getLayout().getChunkBytes();
+  if (bytes >= tma::MatrixDescriptor::kAddressBytes)
+    return op.emitOpError("expects '") << part.name << "' to have fewer than "
+                                       << tma::MatrixDescriptor::kAddressBytes
+                                       << " bytes in a chunk, got " << bytes;
+  if (part.getLastRow() >= 0 && part.getLastColumn() >= 0)
+    return success();
+  return op.emitOpError("expects '")
+         << part.name << "' to have at least " << part.rows << " rows and "
+         << part.columns << " columns, got " << tile.getRows() << " and "
+         << tile.getColumns();
+}
+
+/// (C4)
+static LogicalResult verifyMajors(MmaOp op) {
+  if (!op.getTileA() && op.getMajorA() != Major::K)
+    return op.emitOpError("expects 'major_a' to be k_major, because 'a' is a "
+                          "fragment");
+  for (auto [name, major, type] :
+       {std::tuple("major_a", op.getMajorA(), op.getA().getType()),
+        std::tuple("major_b", op.getMajorB(), Type(op.getB().getType()))})
+    if (major == Major::MN && getElementBytes(type) != 2)
+      return op.emitOpError("expects '")
+             << name << "' to be k_major, because elements of "
+             << getElementType(type) << " do not have 16 bits";
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  if (failed(verifyResult(*this)) || failed(verifyMajors(*this)) ||
+      failed(verifyA(*this)))
+    return failure();
+  for (const MatrixPart &part : getParts())
+    if (failed(verifyPart(*this, part)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// mma_wait
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *,
+                                          std::optional<Location>,
+                                          ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &types) {
+  llvm::append_range(types, operands.getTypes());
+  return success();
+}

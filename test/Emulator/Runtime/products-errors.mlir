@@ -1,0 +1,437 @@
+// What the emulator says of kernels that use products of tiles wrongly, one for each rule.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
+// DEFINE: %{case} =
+// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// REDEFINE: %{case} = no_wait
+// RUN: %{run} NO_WAIT
+// REDEFINE: %{case} = pending
+// RUN: %{run} PENDING
+// REDEFINE: %{case} = another_is_waited_for
+// RUN: %{run} ANOTHER_IS_WAITED_FOR
+// REDEFINE: %{case} = two_take_over
+// RUN: %{run} TWO_TAKE_OVER
+// REDEFINE: %{case} = fragment_in_flight
+// RUN: %{run} FRAGMENT_IN_FLIGHT
+// REDEFINE: %{case} = no_proxy_fence
+// RUN: %{run} NO_PROXY_FENCE
+// REDEFINE: %{case} = no_barrier
+// RUN: %{run} NO_BARRIER
+// REDEFINE: %{case} = overwrite_in_flight
+// RUN: %{run} OVERWRITE_IN_FLIGHT
+// REDEFINE: %{case} = overwrite_before_others_have_waited
+// RUN: %{run} OVERWRITE_BEFORE_OTHERS_HAVE_WAITED
+// REDEFINE: %{case} = half_a_warpgroup
+// RUN: %{run} HALF_A_WARPGROUP
+// REDEFINE: %{case} = rows_differ
+// RUN: %{run} ROWS_DIFFER
+// REDEFINE: %{case} = beside_the_pattern
+// RUN: %{run} BESIDE_THE_PATTERN
+// REDEFINE: %{case} = in_flight_at_the_end
+// RUN: %{run} IN_FLIGHT_AT_THE_END
+// REDEFINE: %{case} = unwritten
+// RUN: %{run} UNWRITTEN
+
+!a = !kvcache.tile<64x16xbf16, swizzle_32b>
+!b = !kvcache.tile<24x16xbf16, swizzle_32b>
+!h = !kvcache.tile<64x16xf16, swizzle_32b>
+!out = memref<128x4xf32>
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  // Ones, but for the last 8 rows of B.
+  func.func private @fill(%t: index, %a: !a, %b: !b, %h: !h) {
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    %c128 = arith.constant 128 : index
+    %n = gpu.block_dim x
+    %ones = arith.constant dense<1.0> : vector<8xbf16>
+    %others = arith.constant dense<1.0> : vector<8xf16>
+    scf.for %i = %t to %c128 step %n {
+      %row = arith.divui %i, %c2 : index
+      %half = arith.remui %i, %c2 : index
+      %column = arith.muli %half, %c8 : index
+      kvcache.tile_store %ones, %a[%row, %column] : vector<8xbf16>, !a
+      kvcache.tile_store %others, %h[%row, %column] : vector<8xf16>, !h
+      %is = arith.cmpi ult, %i, %c32 : index
+      scf.if %is {
+        kvcache.tile_store %ones, %b[%row, %column] : vector<8xbf16>, !b
+      }
+    }
+    return
+  }
+
+  func.func private @save(%t: index, %x: vector<4xf32>, %out: !out) {
+    %c0 = arith.constant 0 : index
+    vector.store %x, %out[%t, %c0] : !out, vector<4xf32>
+    return
+  }
+
+  gpu.func @no_wait(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    // NO_WAIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    %e = arith.addf %d, %d : vector<4xf32>
+    kvcache.mma_wait
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  // The last group is the one that the value is of.
+  gpu.func @pending(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d pending 1 : vector<4xf32>
+    // PENDING: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    kvcache.mma_wait
+    gpu.return
+  }
+
+  gpu.func @another_is_waited_for(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    // ANOTHER_IS_WAITED_FOR: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    %f = kvcache.mma_wait %d pending 1 : vector<4xf32>
+    %g = arith.addf %f, %e : vector<4xf32>
+    kvcache.mma_wait
+    func.call @save(%t, %g, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @two_take_over(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
+    // TWO_TAKE_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}} has taken over in flight
+    %f = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
+    %g, %i = kvcache.mma_wait %e, %f : vector<4xf32>, vector<4xf32>
+    %sum = arith.addf %g, %i : vector<4xf32>
+    func.call @save(%t, %sum, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @fragment_in_flight(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %h[%c0, %c0], %h[%c0, %c0] : !h, !h -> vector<8xf16>
+    // FRAGMENT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.inline_asm: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    %e = kvcache.mma %d, %h[%c0, %c0] : vector<8xf16>, !h -> vector<4xf32>
+    %f = kvcache.mma_wait %e : vector<4xf32>
+    func.call @save(%t, %f, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_proxy_fence(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    gpu.barrier
+    // NO_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @no_barrier(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    // NO_BARRIER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without order between them (a race)
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @overwrite_in_flight(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %x = arith.constant dense<2.0> : vector<8xbf16>
+    %row = arith.remui %t, %c8 : index
+    // OVERWRITE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  // Its own wait says nothing of other warps.
+  gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    %x = arith.constant dense<2.0> : vector<8xbf16>
+    %row = arith.remui %t, %c8 : index
+    // OVERWRITE_BEFORE_OTHERS_HAVE_WAITED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @half_a_warpgroup(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    // HALF_A_WARPGROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @rows_differ(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %half = arith.divui %t, %c64 : index
+    %row = arith.muli %half, %c8 : index
+    // ROWS_DIFFER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, and thread (0, 0, 0) of its warpgroup has
+    %d = kvcache.mma %a[%c0, %c0], %b[%row, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  // The row is no constant, so that the lowering cannot see that it is 4.
+  gpu.func @beside_the_pattern(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %c3 = arith.constant 3 : index
+    %c32 = arith.constant 32 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    %n = gpu.block_dim x
+    %row = arith.divui %n, %c32 : index
+    // BESIDE_THE_PATTERN: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, which begins at {{.*}}: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
+    %d = kvcache.mma %a[%c0, %c0], %b[%row, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+
+  gpu.func @in_flight_at_the_end(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    // IN_FLIGHT_AT_THE_END: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} is in flight when the block ends
+    %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
+    gpu.return
+  }
+
+  // Row 16 of B is column 0 of the product.
+  gpu.func @unwritten(%out: !out) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    // UNWRITTEN: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
+    %d = kvcache.mma %a[%c0, %c0], %b[%c16, %c0] : !a, !b -> vector<4xf32>
+    %e = kvcache.mma_wait %d : vector<4xf32>
+    func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
+    gpu.return
+  }
+}
+
+func.func @no_wait() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @pending() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@pending blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @another_is_waited_for() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@another_is_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @two_take_over() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@two_take_over blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @fragment_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@fragment_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_proxy_fence() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_proxy_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @no_barrier() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@no_barrier blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @overwrite_in_flight() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@overwrite_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @overwrite_before_others_have_waited() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@overwrite_before_others_have_waited blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @half_a_warpgroup() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 64 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@half_a_warpgroup blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @rows_differ() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@rows_differ blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @beside_the_pattern() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@beside_the_pattern blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @in_flight_at_the_end() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@in_flight_at_the_end blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+func.func @unwritten() {
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  %out = gpu.alloc() : !out
+  gpu.launch_func @kernels::@unwritten blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
+  return
+}
+
+}

@@ -1,0 +1,63 @@
+"""kvcache.mma on the emulator, against products of NumPy in f64."""
+
+import numpy as np
+import pytest
+from compiled import needs_ptxas
+from products import Product, attend, attention, jit
+from test_emulator_mutations import check
+from wgmma import say_ptxas
+
+# The types of D, A and B; n; the major dimensions, spans and shapes of A and B; k; where they begin; and options.
+CASES = {
+    "bf16": Product("f32 bf16 bf16", 64, "k k", (128, 128), ((64, 64), (64, 64)), 64),
+    "bf16, parts": Product("f32 bf16 bf16", 32, "k k", (128, 64), ((128, 192), (64, 96)), 48, ((64, 112), (24, 16))),
+    "bf16, parts in loops": Product("f32 bf16 bf16", 24, "k mn", (64, 32), ((128, 96), (64, 80)), 32, ((32, 48), (24, 48)),
+                                    is_dynamic=True),
+    "bf16, the largest": Product("f32 bf16 bf16", 256, "k mn", (128, 128), ((64, 64), (64, 320)), 32, ((0, 32), (16, 64))),
+    "bf16, the smallest": Product("f32 bf16 bf16", 8, "mn k", (32, 32), ((16, 64), (8, 16)), 16, adds=False),
+    "bf16, MN-major": Product("f32 bf16 bf16", 40, "mn mn", (128, 64), ((64, 128), (32, 96)), 32, ((32, 64), (0, 32))),
+    "bf16, fragment": Product("f32 bf16 bf16", 64, "k mn", (0, 128), (None, (64, 128)), 64, ((0, 0), (0, 64)), in_registers=True),
+    "bf16, fragment by keys": Product("f32 bf16 bf16", 16, "k k", (0, 64), (None, (32, 64)), 32, ((0, 0), (8, 32)),
+                                      in_registers=True, adds=False),
+    "f16": Product("f32 f16 f16", 48, "mn k", (64, 128), ((48, 64), (48, 64)), 48),
+    "f16 to f16": Product("f16 f16 f16", 96, "k mn", (128, 32), ((64, 64), (64, 96)), 64, ((0, 0), (0, 0))),
+    "f16 to f16, fragment": Product("f16 f16 f16", 8, "k mn", (0, 64), (None, (48, 32)), 48, in_registers=True),
+    "e4m3": Product("f32 f8E4M3FN f8E4M3FN", 128, "k k", (128, 128), ((64, 256), (128, 256)), 192, ((0, 64), (0, 32))),
+    "e4m3 and e5m2": Product("f32 f8E4M3FN f8E5M2", 72, "k k", (64, 32), ((64, 64), (80, 64)), 64, ((0, 0), (8, 0)), adds=False),
+    "e5m2 and e4m3 to f16": Product("f16 f8E5M2 f8E4M3FN", 16, "k k", (32, 64), ((64, 32), (16, 64)), 32, ((0, 0), (0, 32))),
+    "e5m2, fragment": Product("f32 f8E5M2 f8E4M3FN", 32, "k k", (0, 128), (None, (32, 128)), 96, ((0, 0), (0, 32)), in_registers=True),
+    "i8": Product("i32 i8 i8", 64, "k k", (128, 32), ((64, 128), (64, 128)), 128),
+    "i8, fragment": Product("i32 i8 i8", 24, "k k", (0, 64), (None, (24, 64)), 64, in_registers=True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_products(case):
+    product = CASES[case]
+    got, want = product.run(jit(product.text()), np.random.default_rng(7))
+    np.testing.assert_array_equal(got, want)
+
+
+def test_attention():
+    """With the weights as fragments, and a pipe that a warpgroup fills."""
+    attend(jit(attention()))
+
+
+def test_attention_with_a_mistake():
+    """Every fence, commit and wait of the products is necessary.
+
+    The fence and the barrier behind the queries do what those behind the barriers of the pipe have done. Threads write
+    no slot, and the first one is empty.
+    """
+    benign = ["drop nvvm.barrier0 1", "drop nvvm.fence.mbarrier.init 1", "drop nvvm.fence.proxy 2", "drop nvvm.bar.warp.sync 1"]
+    check(attention(), "attend_kernel", "sm_90a", attend, 10, benign)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("source", ["attention", "bf16, the largest", "bf16, fragment", "f16 to f16, fragment"])
+def test_ptxas_takes_what_the_emulator_takes(source, tmp_path):
+    """Without injected waits and fences, serialization (C7510 to C7519) or spills."""
+    text = attention() if source == "attention" else CASES[source].text()
+    said = say_ptxas(text, tmp_path)
+    assert "(C75" not in said
+    assert "0 bytes spill stores, 0 bytes spill loads" in said
