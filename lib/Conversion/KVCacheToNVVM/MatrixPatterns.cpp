@@ -127,11 +127,14 @@ private:
     Value offset =
         b.add(b.mul(row, tma::getSpan(layout.swizzle)), getColumnBytes(first));
     Value pointer = getTileAddress(b.builder, b.loc, tile, offset);
-    Type i64 = b.builder.getI64Type();
-    Value address = LLVM::PtrToIntOp::create(b.builder, b.loc, i64, pointer);
-    Value unit = arith::ConstantIntOp::create(b.builder, b.loc,
-                                              llvm::Log2_64(kUnitBytes), 64);
+    Type i64 = b.builder.getI64Type(), i32 = b.builder.getI32Type();
+    Value address = LLVM::PtrToIntOp::create(b.builder, b.loc, i32, pointer);
+    Value unit = b.i32(llvm::Log2_64(kUnitBytes));
     Value units = arith::ShRUIOp::create(b.builder, b.loc, address, unit);
+    // Otherwise LLVM moves the descriptors of all steps out of a loop, where
+    // they take more registers than there are.
+    units = createRegisterFence(b.builder, b.loc, units).front();
+    units = arith::ExtUIOp::create(b.builder, b.loc, i64, units);
     // The verifier has checked that the tile has a matrix.
     uint64_t bits = tma::encode(*tma::getMatrix(layout, 0, major, 0, 0),
                                 tma::MatrixFormat::WGMMA);

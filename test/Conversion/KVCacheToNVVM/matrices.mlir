@@ -17,14 +17,16 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK-DAG:      %[[BITS_4:.*]] = arith.constant 4611686293305360640 : i64
   // CHECK-DAG:      %[[BITS_4_Q:.*]] = arith.constant 4611686293305361408 : i64
   // CHECK-DAG:      %[[C8192:.*]] = arith.constant 8192 : index
-  // CHECK-DAG:      %[[UNIT:.*]] = arith.constant 4 : i64
+  // CHECK-DAG:      %[[UNIT:.*]] = arith.constant 4 : i32
   // CHECK-DAG:      %[[Q_MEMORY:.*]] = kvcache.tile_memory %[[Q]]
   // CHECK-DAG:      %[[Q_BYTE:.*]] = memref.extract_aligned_pointer_as_index %[[Q_MEMORY]]
   // CHECK-DAG:      %[[Q_ROW:.*]] = arith.addi %[[Q_BYTE]], %[[C8192]] : index
   // CHECK-DAG:      %[[Q_NUMBER:.*]] = arith.index_cast %[[Q_ROW]] : index to i64
   // CHECK-DAG:      %[[Q_POINTER:.*]] = llvm.inttoptr %[[Q_NUMBER]] : i64 to !llvm.ptr<3>
-  // CHECK-DAG:      %[[Q_ADDRESS:.*]] = llvm.ptrtoint %[[Q_POINTER]] : !llvm.ptr<3> to i64
-  // CHECK-DAG:      %[[Q_UNITS:.*]] = arith.shrui %[[Q_ADDRESS]], %[[UNIT]] : i64
+  // CHECK-DAG:      %[[Q_ADDRESS:.*]] = llvm.ptrtoint %[[Q_POINTER]] : !llvm.ptr<3> to i32
+  // CHECK-DAG:      %[[Q_WORD:.*]] = arith.shrui %[[Q_ADDRESS]], %[[UNIT]] : i32
+  // CHECK-DAG:      %[[Q_FENCED:.*]] = llvm.inline_asm has_side_effects "", "=r,0" %[[Q_WORD]] : (i32) -> i32
+  // CHECK-DAG:      %[[Q_UNITS:.*]] = arith.extui %[[Q_FENCED]] : i32 to i64
   // CHECK-DAG:      %[[A:.*]] = arith.addi %[[Q_UNITS]], %[[BITS]] : i64
   // CHECK-DAG:      %[[A_1:.*]] = arith.addi %[[Q_UNITS]], %[[BITS_1]] : i64
   // CHECK-DAG:      %[[A_4:.*]] = arith.addi %[[Q_UNITS]], %[[BITS_4_Q]] : i64
@@ -63,7 +65,9 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK-DAG:      %[[NUMBER:.*]] = arith.index_cast %[[BYTE]] : index to i64
   // CHECK-DAG:      %[[POINTER:.*]] = llvm.inttoptr %[[NUMBER]]
   // CHECK-DAG:      %[[ADDRESS:.*]] = llvm.ptrtoint %[[POINTER]]
-  // CHECK-DAG:      %[[UNITS:.*]] = arith.shrui %[[ADDRESS]],
+  // CHECK-DAG:      %[[WORD:.*]] = arith.shrui %[[ADDRESS]],
+  // CHECK-DAG:      %[[FENCED:.*]] = llvm.inline_asm has_side_effects "", "=r,0" %[[WORD]]
+  // CHECK-DAG:      %[[UNITS:.*]] = arith.extui %[[FENCED]] : i32 to i64
   // CHECK-DAG:      arith.addi %{{.*}}, %[[BITS_A]]
   // CHECK-DAG:      %[[B:.*]] = arith.addi %[[UNITS]], %[[BITS_B]] : i64
   // CHECK-DAG:      %[[B_1:.*]] = arith.addi %[[UNITS]], %[[BITS_B_1]] : i64

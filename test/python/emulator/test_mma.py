@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from compiled import needs_ptxas
-from products import Product, attend, attention, jit
+from products import LATENT, Product, attend, attention, jit
 from test_emulator_mutations import check
 from wgmma import say_ptxas
 
@@ -54,10 +54,11 @@ def test_attention_with_a_mistake():
 
 
 @needs_ptxas
-@pytest.mark.parametrize("source", ["attention", "bf16, the largest", "bf16, fragment", "f16 to f16, fragment"])
+@pytest.mark.parametrize("source", ["attention", "latent", "bf16, the largest", "bf16, fragment", "f16 to f16, fragment"])
 def test_ptxas_takes_what_the_emulator_takes(source, tmp_path):
     """Without injected waits and fences, serialization (C7510 to C7519) or spills."""
-    text = attention() if source == "attention" else CASES[source].text()
+    texts = {"attention": attention(), "latent": LATENT}
+    text = texts[source] if source in texts else CASES[source].text()
     said = say_ptxas(text, tmp_path)
     assert "(C75" not in said
     assert "0 bytes spill stores, 0 bytes spill loads" in said

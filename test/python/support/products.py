@@ -332,3 +332,38 @@ def attend(program, length=150):
     want = weights @ values / weights.sum(1, keepdims=True)
     np.testing.assert_allclose(out, want, atol=0.01)
     return out
+
+
+# Scores of 64 queries of MLA, and half of their values each in two warpgroups: 36 steps of k, and 128 sums in a thread.
+LATENT = """
+!q = !kvcache.tile<64x576xbf16, swizzle_128b>
+!k = !kvcache.tile<64x576xbf16, swizzle_128b>
+gpu.module @kernels {
+  gpu.func @mla(%n: index, %out: memref<256x128xf32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %c256 = arith.constant 256 : index
+    %t = gpu.thread_id x
+    %q = kvcache.alloc_tile : !q
+    %k = kvcache.alloc_tile : !k
+    %g = arith.divui %t, %c128 : index
+    %col = arith.muli %g, %c256 : index
+    %z = arith.constant dense<0.0> : vector<128xf32>
+    %s2 = arith.constant dense<0.5> : vector<128xf32>
+    %o = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %z) -> vector<128xf32> {
+      %s = kvcache.mma %q[%c0, %c0], %k[%c0, %c0] : !q, !k -> vector<32xf32>
+      %w = kvcache.mma_wait %s : vector<32xf32>
+      %e = math.exp2 %w : vector<32xf32>
+      %p = arith.truncf %e : vector<32xf32> to vector<32xbf16>
+      %r = arith.mulf %acc, %s2 : vector<128xf32>
+      %d = kvcache.mma %p, %k[%c0, %col] add %r {major_b = #kvcache.major<mn_major>} : vector<32xbf16>, !k -> vector<128xf32>
+      %f = kvcache.mma_wait %d : vector<128xf32>
+      gpu.barrier
+      scf.yield %f : vector<128xf32>
+    }
+    vector.store %o, %out[%t, %c0] : memref<256x128xf32>, vector<128xf32>
+    gpu.return
+  }
+}
+"""
