@@ -101,6 +101,13 @@ static LogicalResult checkOutputs(linalg::LinalgOp op) {
   return op->emitOpError("expects an operand as 'outputs'");
 }
 
+LogicalResult kvcache::checkCallee(LLVM::InvokeOp op) {
+  if (!op || op.getCalleeAttr() || op->getNumOperands() != 0)
+    return success();
+  return op.emitOpError("calls no function: it has neither the name of one nor "
+                        "an operand");
+}
+
 static LogicalResult check(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
@@ -111,6 +118,7 @@ static LogicalResult check(Operation *op) {
                                  op.getNumWorkgroupAttributionsAttrName());
       })
       .Case([](LLVM::LLVMFuncOp op) { return checkFunctionType(op); })
+      .Case([](LLVM::InvokeOp op) { return checkCallee(op); })
       .Case<LLVM::ExtractValueOp, LLVM::InsertValueOp>(
           [](auto op) { return checkPosition(op); })
       .Case([](gpu::LaunchOp op) -> LogicalResult {

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/Verification.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ShapedOpInterfaces.h"
 
@@ -37,15 +37,6 @@ LogicalResult checkDimension(Operation *op) {
          << type.getRank() << "), got " << *dim;
 }
 
-/// Upstream takes the first operand for the function, without looking for one.
-LogicalResult checkCallee(Operation *op) {
-  auto invoke = dyn_cast<LLVM::InvokeOp>(op);
-  if (!invoke || invoke.getCalleeAttr() || op->getNumOperands() != 0)
-    return success();
-  return op->emitOpError("calls no function: it has neither the name of one "
-                         "nor an operand");
-}
-
 /// A module has functions, globals and other symbols; what else the LLVM
 /// dialect has for it takes and gives no values. Passes ask for the function of
 /// every other op.
@@ -60,23 +51,13 @@ LogicalResult checkPlace(Operation *op) {
   return checkInFunction(op);
 }
 
-/// Upstream lowers loops to the value that a reduction returned before it has
-/// replaced the arguments of the region.
-LogicalResult checkReduction(Operation *op) {
-  auto result = dyn_cast<scf::ReduceReturnOp>(op);
-  if (!result || !isa<BlockArgument>(result.getResult()))
-    return success();
-  return op->emitOpError("has no lowering for an argument of the reduction: "
-                         "expects a value that an op computes");
-}
-
 struct CheckInput : kvcache::impl::CheckInputBase<CheckInput> {
   void runOnOperation() override {
     WalkResult result =
         getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
           return WalkResult(
               failure(failed(checkPlace(op)) || failed(checkDimension(op)) ||
-                      failed(checkCallee(op)) || failed(checkReduction(op))));
+                      failed(checkCallee(dyn_cast<LLVM::InvokeOp>(op)))));
         });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -170,3 +170,16 @@ func.func @exp(%a: memref<4xf32>) {
   }) : (memref<4xf32>) -> ()
   return
 }
+
+//--- invoke.mlir
+// RUN: not kvcache-opt %t/invoke.mlir 2>&1 | FileCheck %s --check-prefix=INVOKE
+// INVOKE: invoke.mlir:[[#]]:[[#]]: error: 'llvm.invoke' op calls no function: it has neither the name of one nor an operand
+llvm.func @personality(...) -> i32
+llvm.func @invoke() attributes {personality = @personality} {
+  "llvm.invoke"()[^normal, ^unwind] <{operandSegmentSizes = array<i32: 0, 0, 0, 0>, op_bundle_sizes = array<i32>}> : () -> ()
+^normal:
+  llvm.return
+^unwind:
+  %0 = llvm.landingpad cleanup : !llvm.struct<(ptr, i32)>
+  llvm.return
+}

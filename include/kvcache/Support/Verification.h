@@ -15,6 +15,9 @@
 
 namespace mlir {
 class DialectRegistry;
+namespace LLVM {
+class InvokeOp;
+} // namespace LLVM
 } // namespace mlir
 
 namespace mlir::kvcache {
@@ -24,6 +27,10 @@ namespace mlir::kvcache {
 inline bool isElementIndex(int64_t index) {
   return index >= 0 && llvm::isInt<32>(index);
 }
+
+/// Analyses of calls take the first operand for the function where no name
+/// stands, without looking for one. Null passes.
+LogicalResult checkCallee(LLVM::InvokeOp op);
 
 /// Checks ops that may not have been verified yet for what upstream's verifiers
 /// and printers end the process on.

@@ -25,6 +25,34 @@ using namespace mlir::kvcache;
 
 namespace {
 
+/// Copies of the arguments that reductions return: upstream's pattern erases
+/// the arguments before it makes the loop yield what a reduction returned.
+class ReturnedArguments {
+public:
+  explicit ReturnedArguments(Operation *root) {
+    root->walk([&](scf::ReduceReturnOp result) {
+      if (!isa<BlockArgument>(result.getResult()))
+        return;
+      OpBuilder builder(result);
+      copies.push_back(UnrealizedConversionCastOp::create(
+          builder, result.getLoc(), result.getResult().getType(),
+          result.getResult()));
+      result.getResultMutable().assign(copies.back().getResult(0));
+    });
+  }
+
+  /// Drops the copies, when the loops are lowered.
+  ~ReturnedArguments() {
+    for (UnrealizedConversionCastOp copy : copies) {
+      copy.getResult(0).replaceAllUsesWith(copy.getOperand(0));
+      copy.erase();
+    }
+  }
+
+private:
+  SmallVector<UnrealizedConversionCastOp> copies;
+};
+
 struct LowerControlFlow
     : kvcache::impl::LowerControlFlowBase<LowerControlFlow> {
   void runOnOperation() override {
@@ -36,7 +64,7 @@ struct LowerControlFlow
     changed = false;
     // These become other loops, whose bodies have one block.
     if (failed(lowerAll<scf::ForallOp>(applicator)) ||
-        failed(lowerAll<scf::ParallelOp>(applicator)) ||
+        failed(lowerParallelLoops(applicator)) ||
         failed(lowerAll<scf::ExecuteRegionOp, scf::ForOp, scf::IfOp,
                         scf::IndexSwitchOp, scf::WhileOp>(applicator)))
       signalPassFailure();
@@ -45,6 +73,11 @@ struct LowerControlFlow
   }
 
 private:
+  LogicalResult lowerParallelLoops(PatternApplicator &applicator) {
+    ReturnedArguments arguments(getOperation());
+    return lowerAll<scf::ParallelOp>(applicator);
+  }
+
   /// Lowers every op of these kinds that has a pattern, from the outside in.
   /// Fails where one is in no function, and so in no list of blocks.
   template <typename... OpTys>

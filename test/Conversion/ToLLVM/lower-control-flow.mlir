@@ -22,3 +22,27 @@ func.func @loops_in_loops(%n: index, %out: memref<?xindex>) {
   }
   return
 }
+
+// Reductions that return an argument: the last value, and the first.
+
+// CHECK-LABEL: func.func @arguments(
+// CHECK-SAME:    %[[N:.*]]: index
+// CHECK:         cf.br ^[[HEAD:.*]](%[[C0:.*]], %{{.*}}, %[[N]] : index, index, index)
+// CHECK:       ^[[HEAD]](%[[I:.*]]: index, %{{.*}}: index, %[[FIRST:.*]]: index)
+// CHECK:         cf.br ^[[HEAD]](%{{.*}}, %[[I]], %[[FIRST]] : index, index, index)
+// CHECK-NOT:     unrealized_conversion_cast
+// CHECK:         return
+func.func @arguments(%n: index) -> (index, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %last, %first = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%c0, %n) -> (index, index) {
+    scf.reduce(%i, %i : index, index) {
+    ^bb0(%before: index, %now: index):
+      scf.reduce.return %now : index
+    }, {
+    ^bb0(%before: index, %now: index):
+      scf.reduce.return %before : index
+    }
+  }
+  return %last, %first : index, index
+}
