@@ -69,12 +69,11 @@ Block &Block::getOwner(const Thread &thread, const KVCacheSite *site,
 Block::Block(Cluster &cluster, uint32_t rank)
     : cluster(cluster), rank(rank), sanitizer(cluster.sanitizer) {}
 
-void Block::beginThread(Thread &thread, uint32_t number,
-                        const uint32_t (&tid)[3]) {
+void Block::prepareThread(Thread &thread, uint32_t number,
+                          const uint32_t (&tid)[3]) {
   const Grid &grid = getGrid();
   std::copy_n(tid, 3, thread.tid);
   std::copy_n(grid.threads, 3, thread.ntid);
-  std::copy_n(ctaid, 3, thread.ctaid);
   std::copy_n(grid.blocks, 3, thread.nctaid);
   thread.lane = number % kWarpSize;
   thread.warp = number / kWarpSize;
@@ -85,10 +84,32 @@ void Block::beginThread(Thread &thread, uint32_t number,
   thread.cluster = &place;
   thread.block = this;
   thread.index = rank * size() + number;
-  thread.hasEnded = thread.polls = thread.pollsInVain = false;
-  thread.waitsFor = nullptr;
   thread.variables.clear();
   thread.copies.clear();
+}
+
+void Block::prepare() {
+  numThreads = getGrid().numThreads();
+  shared = cluster.shared + rank * size_t{Cluster::kSpanBytes};
+  uint32_t tid[3] = {};
+  for (uint32_t number = 0; number < numThreads; ++number) {
+    prepareThread(getThread(number), number, tid);
+    for (int side = 0; side < 3 && ++tid[side] == getGrid().threads[side];
+         ++side)
+      tid[side] = 0;
+  }
+}
+
+void Block::beginThread(Thread &thread) {
+  std::copy_n(ctaid, 3, thread.ctaid);
+  thread.hasEnded = thread.polls = thread.pollsInVain = false;
+  thread.waitsFor = nullptr;
+  // Launches of many short threads take much of their time here, and these are
+  // empty where nothing is checked.
+  if (isSanitized()) {
+    thread.variables.clear();
+    thread.copies.clear();
+  }
   thread.fiber = nullptr;
   thread.exchangedPoison = 0;
   thread.numWgmmaFences = 0;
@@ -98,9 +119,8 @@ void Block::beginThread(Thread &thread, uint32_t number,
 void Block::begin(const uint32_t (&newPlace)[3]) {
   const Grid &grid = getGrid();
   std::copy_n(newPlace, 3, ctaid);
-  numThreads = live = grid.numThreads();
+  live = numThreads;
   hasStartedDependents = false;
-  shared = cluster.shared + rank * size_t{Cluster::kSpanBytes};
   place = {};
   for (int side = 0; side < 3; ++side) {
     uint32_t blocks = place.nctaid[side] = grid.cluster[side];
@@ -116,14 +136,9 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
   place.rank = rank;
   place.numBlocks = cluster.numBlocks();
   place.shared = cluster.shared;
-  // Launches of many short threads take much of their time here.
   auto thread = cluster.threads.begin() + rank * numThreads;
-  uint32_t tid[3] = {};
-  for (uint32_t number = 0; number < numThreads; ++number) {
-    beginThread(*thread++, number, tid);
-    for (int side = 0; side < 3 && ++tid[side] == grid.threads[side]; ++side)
-      tid[side] = 0;
-  }
+  for (uint32_t number = 0; number < numThreads; ++number)
+    beginThread(*thread++);
   meter.begin(grid.module->isMetered, *this);
   barriers.begin();
   mbarriers.begin();
@@ -133,7 +148,7 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
 }
 
 void Block::end() {
-  for (uint32_t number = 0; number < size(); ++number)
+  for (uint32_t number = 0; isSanitized() && number < size(); ++number)
     if (Thread &thread = getThread(number); !thread.copies.isEmpty())
       thread.copies.end(thread);
   tensorMemory.end();

@@ -30,6 +30,8 @@ public:
   Block(const Block &) = delete;
   Block &operator=(const Block &) = delete;
 
+  /// Comes before the first `begin` of a launch.
+  void prepare();
   /// Begins at a place in the grid.
   void begin(const uint32_t (&ctaid)[3]);
   /// A thread has ended. What must not be left over behind the last one, is an
@@ -140,7 +142,8 @@ public:
                               const std::string &message);
 
 private:
-  void beginThread(Thread &thread, uint32_t number, const uint32_t (&tid)[3]);
+  void prepareThread(Thread &thread, uint32_t number, const uint32_t (&tid)[3]);
+  void beginThread(Thread &thread);
   void end();
   [[noreturn]] void failAlignment(const Thread &thread, const KVCacheSite *site,
                                   const void *pointer,

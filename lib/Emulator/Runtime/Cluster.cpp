@@ -390,6 +390,12 @@ void Cluster::reserveShared() {
   char *begin =
       numActive == 1 ? memory->reserveOne(bytes) : memory->reserveMany();
   shared = begin + variables.redZoneBytes();
+}
+
+void Cluster::fillShared() {
+  const SharedVariables &variables = grid->sharedVariables;
+  size_t bytes = variables.redZoneBytes() + variables.size();
+  char *begin = shared - variables.redZoneBytes();
   // What nobody has written is a NaN in every format of floats.
   for (uint32_t rank = 0; rank < numActive; ++rank)
     std::memset(begin + rank * size_t{kSpanBytes}, 0xff, bytes);
@@ -435,12 +441,21 @@ void Cluster::reserveStacks(size_t localBytes) {
     freeFibers.push_back(fiber.get());
 }
 
-void Cluster::beginBlocks() {
+void Cluster::prepareBlocks() {
   while (blocks.size() < numActive)
     blocks.push_back(std::make_unique<Block>(*this, blocks.size()));
   reserveShared();
   while (threads.size() < numThreads)
     threads.emplace_back();
+  for (uint32_t rank = 0; rank < numActive; ++rank)
+    blocks[rank]->prepare();
+  isPrepared = true;
+}
+
+void Cluster::beginBlocks() {
+  if (!isPrepared)
+    prepareBlocks();
+  fillShared();
   for (uint32_t rank = 0; rank < numActive; ++rank) {
     uint32_t ctaid[3];
     grid->getPlace(number, rank, ctaid);

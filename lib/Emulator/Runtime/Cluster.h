@@ -72,7 +72,8 @@ public:
   Cluster(const Cluster &) = delete;
   Cluster &operator=(const Cluster &) = delete;
 
-  /// Begins with the cluster of that number in the launch.
+  /// Begins with the cluster of that number in the launch. Between two launches
+  /// comes `leave`.
   void begin(const Grid &grid, uint64_t number);
   /// Goes on until the cluster has ended or failed. False if it stops before
   /// that: until the launch before has ended, or where later launches may begin
@@ -81,6 +82,9 @@ public:
   /// The cluster has ended. Returns what is wrong with the kernel, if anything
   /// is.
   std::optional<std::string> finish();
+
+  /// The launch has no more clusters for this object.
+  void leave() { isPrepared = false; }
 
   //===--- The blocks and their threads ---===//
 
@@ -187,7 +191,9 @@ private:
   void checkSpins(const Thread &thread, const KVCacheSite *site);
   static void schedule(void *cluster);
   void reserveShared();
+  void fillShared();
   void reserveStacks(size_t localBytes);
+  void prepareBlocks();
   void beginBlocks();
   void runNext();
   void stop();
@@ -208,6 +214,8 @@ private:
   /// Those that run come first; the others are of larger clusters.
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t numActive = 0;
+  /// Whether blocks and threads know of the launch what its clusters share.
+  bool isPrepared = false;
   /// The order in which threads begin, and how many have.
   std::vector<uint32_t> order;
   uint32_t numStarted = 0;

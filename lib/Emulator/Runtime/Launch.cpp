@@ -37,6 +37,7 @@ public:
   }
 
   void giveBack(std::unique_ptr<Cluster> cluster) {
+    cluster->leave();
     std::lock_guard<std::mutex> lock(mutex);
     clusters.push_back(std::move(cluster));
   }

@@ -53,10 +53,10 @@ struct Thread : KVCacheThread {
   const KVCacheSite *waitsAt = nullptr;
   /// Whether the thread only polls, and whether it found nothing.
   bool polls = false, pollsInVain = false;
+  Fiber *fiber = nullptr;
   CopyQueue copies;
   /// What the thread has printed last.
   std::string printed;
-  Fiber *fiber = nullptr;
   Variables variables;
   /// What `poison` points to where there is any.
   char poisonedBytes[KVCachePoisonBytes];

@@ -422,6 +422,7 @@ static bool compare(Cluster &cluster, uint64_t seed) {
   cluster.begin(grid, /*number=*/0);
   cluster.goOn();
   std::optional<std::string> error = cluster.finish();
+  cluster.leave();
 
   size_t wanted = program.getSteps().size() - program.isWrong;
   if (program.numRun == wanted && error.has_value() == program.isWrong)
