@@ -1,5 +1,6 @@
 """kvcache.mma on the emulator, against products of NumPy in f64."""
 
+import kvcache
 import numpy as np
 import pytest
 from compiled import needs_ptxas
@@ -36,6 +37,29 @@ def test_products(case):
     product = CASES[case]
     got, want = product.run(jit(product.text()), np.random.default_rng(7))
     np.testing.assert_array_equal(got, want)
+
+
+def test_parts_up_to_the_end_of_tiles():
+    """And one step beyond it, which the bounds checks find."""
+    product = CASES["bf16, parts in loops"]
+    program = jit(product.text(), bounds_checks=True)
+    (a_row, a_column), (b_row, b_column) = last = (64, 64), (32, 48)
+    got, want = product.run(program, np.random.default_rng(7), last)
+    np.testing.assert_array_equal(got, want)
+    wrong = {
+        ("a_row", 72, 65): ((a_row + 8, a_column), last[1]),
+        ("a_row modulo 8, which must be 0,", 1, 1): ((a_row - 7, a_column), last[1]),
+        ("a_column", 80, 65): ((a_row, a_column + 16), last[1]),
+        ("a_column modulo 16, which must be 0,", 8, 1): ((a_row, a_column - 8), last[1]),
+        ("b_row", 40, 33): (last[0], (b_row + 8, b_column)),
+        ("b_column", 64, 57): (last[0], (b_row, b_column + 16)),
+        ("b_column modulo 16, which must be 0,", 8, 1): (last[0], (b_row, b_column - 8)),
+    }
+    for (what, value, limit), starts in wrong.items():
+        with pytest.raises(kvcache.CheckError) as raised:
+            product.run(program, np.random.default_rng(7), starts)
+        message = str(raised.value)
+        assert f"'kvcache.mma' op {what} is out of range" in message and f"{value} is not in [0, {limit})" in message
 
 
 def test_attention():
