@@ -13,6 +13,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -108,6 +110,22 @@ LogicalResult kvcache::checkCallee(LLVM::InvokeOp op) {
                         "an operand");
 }
 
+/// A variable, whose verifier takes the type of its value for a tensor's.
+static LogicalResult checkInitialValue(memref::GlobalOp op) {
+  auto value = op->getAttrOfType<ElementsAttr>("initial_value");
+  if (!value || isa<RankedTensorType>(value.getType()))
+    return success();
+  return op.emitOpError("expects a tensor as 'initial_value', got ")
+         << value.getType();
+}
+
+/// The result of a reduction, whose type is that of the first argument.
+static LogicalResult checkReduction(scf::ReduceReturnOp op) {
+  if (op->getBlock()->getNumArguments() != 0)
+    return success();
+  return op.emitOpError("expects arguments of its block");
+}
+
 static LogicalResult check(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
@@ -142,6 +160,8 @@ static LogicalResult check(Operation *op) {
       .Case([](affine::AffineDmaWaitOp op) {
         return checkMemRefs(op, {op.getTagMapAttrStrName()});
       })
+      .Case([](memref::GlobalOp op) { return checkInitialValue(op); })
+      .Case([](scf::ReduceReturnOp op) { return checkReduction(op); })
       .Case([](linalg::LinalgOp op) { return checkOutputs(op); })
       .Default(success());
 }
@@ -158,6 +178,8 @@ static bool mayFail(StringRef text) {
   return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
          text.contains("\"llvm.") || text.contains("\"affine.dma_") ||
          text.contains("linalg.") || text.contains("\"cf.switch\"") ||
+         text.contains("\"memref.global\"") ||
+         text.contains("scf.reduce.return") ||
          text.contains("workgroup_attributions");
 }
 

@@ -183,3 +183,20 @@ llvm.func @invoke() attributes {personality = @personality} {
   %0 = llvm.landingpad cleanup : !llvm.struct<(ptr, i32)>
   llvm.return
 }
+
+//--- reduction.mlir
+// RUN: not kvcache-opt %t/reduction.mlir 2>&1 | FileCheck %s --check-prefix=REDUCTION
+// REDUCTION: reduction.mlir:[[#]]:[[#]]: error: 'scf.reduce.return' op expects arguments of its block
+func.func @last(%n: index) -> index {
+  %last = scf.parallel (%i) = (%n) to (%n) step (%n) init (%n) -> index {
+    scf.reduce(%i : index) {
+      scf.reduce.return %n : index
+    }
+  }
+  return %last : index
+}
+
+//--- global.mlir
+// RUN: not kvcache-opt %t/global.mlir 2>&1 | FileCheck %s --check-prefix=GLOBAL
+// GLOBAL: global.mlir:[[#]]:[[#]]: error: 'memref.global' op expects a tensor as 'initial_value', got 'vector<4xf32>'
+"memref.global"() <{initial_value = dense<1.0> : vector<4xf32>, sym_name = "table", type = memref<1x2xi32>}> : () -> ()
