@@ -214,7 +214,7 @@ private:
   /// Those that run come first; the others are of larger clusters.
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t numActive = 0;
-  /// Whether blocks and threads know of the launch what its clusters share.
+  /// Whether blocks and threads are prepared for the launch.
   bool isPrepared = false;
   /// The order in which threads begin, and how many have.
   std::vector<uint32_t> order;
