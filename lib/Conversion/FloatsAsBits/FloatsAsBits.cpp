@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/KVCache.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -89,22 +90,38 @@ private:
   }
 
   /// Rejects arithmetic on the floats, which would become arithmetic on their
-  /// bits.
+  /// bits, and ops of caches and tiles, whose element types say what they do.
   LogicalResult checkOnlyMoved() {
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      if (!computes(op))
+      bool isOurs = isa_and_present<kvcache::KVCacheDialect>(op->getDialect());
+      if (!isOurs && !computes(op))
         return WalkResult::advance();
       SmallVector<Type> types(op->getOperandTypes());
       llvm::append_range(types, op->getResultTypes());
-      for (Type type : types)
-        if (Type element = getElementTypeOrSelf(type); isMoved(element)) {
-          op->emitOpError("computes on ")
-              << element << ", which has no lowering: extend to f32 first";
-          return WalkResult::interrupt();
-        }
-      return WalkResult::advance();
+      auto *changed =
+          llvm::find_if(types, [&](Type type) { return hasMoved(type); });
+      if (changed == types.end())
+        return WalkResult::advance();
+      if (isOurs)
+        op->emitOpError("is not lowered, and would have integers in ")
+            << *changed;
+      else
+        op->emitOpError("computes on ")
+            << getElementTypeOrSelf(*changed)
+            << ", which has no lowering: extend to f32 first";
+      return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
+  }
+
+  /// Whether a type is, or has as a part, one that this pass changes.
+  bool hasMoved(Type type) const {
+    return type
+        .walk([&](FloatType part) {
+          return isMoved(part) ? WalkResult::interrupt()
+                               : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   bool isMoved(Type type) const {

@@ -87,3 +87,20 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+!tile = !kvcache.tile<64x64xf8E4M3FN, swizzle_64b>
+func.func @not_lowered(%a: !tile, %b: !tile, %i: index) -> vector<4xf16> {
+  // expected-error @+1 {{'kvcache.mma' op is not lowered, and would have integers in '!kvcache.tile<64x64xf8E4M3FN, swizzle_64b>'}}
+  %d = kvcache.mma %a[%i, %i], %b[%i, %i] : !tile, !tile -> vector<4xf16>
+  return %d : vector<4xf16>
+}
+
+// -----
+
+func.func @not_lowered(%x: vector<4xf32>) -> (vector<4xf8E4M3FN>, f32) {
+  // expected-error @+1 {{'kvcache.quantize' op is not lowered, and would have integers in 'vector<4xf8E4M3FN>'}}
+  %y, %scale = kvcache.quantize %x : vector<4xf32> -> vector<4xf8E4M3FN>, f32
+  return %y, %scale : vector<4xf8E4M3FN>, f32
+}
