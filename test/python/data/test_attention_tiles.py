@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from sources import edit
 from test_attention import (
     CHIPS,
     FORMATS,
@@ -197,15 +198,17 @@ def test_tiles_of_other_caches(target, format_, options, kind):
         (2, 21, 8), np.float32
     )
     attend(inputs, LAYER, q, out=expected, lse=lse[0], scale=0.1)
-    source = attend.source.replace(f"x2x?x{page}x", "x2x?x?x")
+    source = edit(attend.source, (f"x2x?x{page}x", "x2x?x?x"))
     blocks, lengths, table, *sizes = inputs.collection(0)
     if kind == "open":
-        source = source.replace(f"page_size = {page}", "page_size = ?")
+        source = edit(source, (f"page_size = {page}", "page_size = ?"))
     else:
-        source = source.replace(f", page_size = {page}", "").replace(
-            "kvcache.paged", "kvcache.continuous"
+        source = edit(
+            source,
+            (f", page_size = {page}", ""),
+            ("kvcache.paged", "kvcache.continuous"),
+            ("memref<?x?xi32>", "memref<?xi32>"),
         )
-        source = source.replace("memref<?x?xi32>", "memref<?xi32>")
         table = np.ascontiguousarray(table[:, 0])
     more = (
         [np.zeros(attend.workspace_size(2), np.int8)] if "split_tokens" in options else []

@@ -1,6 +1,7 @@
 """Elements that are moved and not computed on keep their bits: NaNs, too, of any kind."""
 
 import functools
+import string
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ MOVES = {
   }""",
     "select": "  %y = arith.select %yes, %x, %w : !value",
     "select_constant": """
-  %constant = arith.constant CONSTANT : !value
+  %constant = arith.constant $constant : !value
   %y = arith.select %yes, %x, %constant : !value""",
     "while": """
   %j, %y = scf.while (%i = %c0, %a = %x) : (index, !value) -> (index, !value) {
@@ -59,9 +60,9 @@ MOVES = {
   }""",
     "call": "  %z, %y = func.call @swap(%x, %w) : (!value, !value) -> (!value, !value)",
     "memory": """
-  %memory = memref.alloca() : memref<4x!value>
-  memref.store %x, %memory[%three] : memref<4x!value>
-  %y = memref.load %memory[%three] : memref<4x!value>""",
+  %memory = memref.alloca() : memref<4x${value}>
+  memref.store %x, %memory[%three] : memref<4x${value}>
+  %y = memref.load %memory[%three] : memref<4x${value}>""",
 }
 
 # The same for parts of vectors.
@@ -70,17 +71,17 @@ VECTOR_MOVES = {
   %e = vector.extract %x[0] : !element from !value
   %y = vector.insert %e, %x[0] : !element into !value""",
     "select_lanes": """
-  %lanes = vector.broadcast %yes : i1 to vector<LANESxi1>
-  %y = arith.select %lanes, %x, %w : vector<LANESxi1>, !value""",
+  %lanes = vector.broadcast %yes : i1 to vector<${lanes}xi1>
+  %y = arith.select %lanes, %x, %w : vector<${lanes}xi1>, !value""",
     "shuffle_back": """
-  %z = vector.shuffle %x, %w [REVERSED] : !value, !value
-  %y = vector.shuffle %z, %w [REVERSED] : !value, !value""",
+  %z = vector.shuffle %x, %w [$reversed] : !value, !value
+  %y = vector.shuffle %z, %w [$reversed] : !value, !value""",
     "shape_cast": """
-  %z = vector.shape_cast %x : !value to vector<2xHALFx!element>
-  %y = vector.shape_cast %z : vector<2xHALFx!element> to !value""",
+  %z = vector.shape_cast %x : !value to vector<2x${half}x${element}>
+  %y = vector.shape_cast %z : vector<2x${half}x${element}> to !value""",
     "interleave": """
-  %z = vector.interleave %x, %w : !value -> vector<DOUBLEx!element>
-  %y, %u = vector.deinterleave %z : vector<DOUBLEx!element> -> !value""",
+  %z = vector.interleave %x, %w : !value -> vector<${double}x${element}>
+  %y, %u = vector.deinterleave %z : vector<${double}x${element}> -> !value""",
 }
 
 
@@ -97,16 +98,15 @@ func.func private @swap(%x: !value, %w: !value) -> (!value, !value) attributes {
 """)
     moves = {**MOVES, **(VECTOR_MOVES if lanes else {})}
     for name, text in moves.items():
-        text = text.replace("memref<4x!value>", f"memref<4x{value}>")
-        text = text.replace("x!element", f"x{dtype}")
-        text = text.replace("CONSTANT", "dense<1.0>" if lanes else "1.0")
-        text = text.replace("REVERSED", ", ".join(map(str, range(lanes - 1, -1, -1))))
-        for word, number in (
-            ("LANES", lanes),
-            ("HALF", lanes // 2),
-            ("DOUBLE", 2 * lanes),
-        ):
-            text = text.replace(word, str(number))
+        text = string.Template(text).substitute(
+            value=value,
+            element=dtype,
+            constant="dense<1.0>" if lanes else "1.0",
+            reversed=", ".join(map(str, range(lanes - 1, -1, -1))),
+            lanes=lanes,
+            half=lanes // 2,
+            double=2 * lanes,
+        )
         # A swap done twice gives the second of a pair back.
         result = {"nothing": "%x", "for_pair": "%y2"}.get(name, "%y")
         source.add(

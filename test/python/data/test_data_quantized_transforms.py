@@ -4,6 +4,7 @@ As in test_data_transforms.py, each function is written as a source and in Pytho
 """
 
 import functools
+import string
 
 import numpy as np
 import pytest
@@ -110,8 +111,8 @@ def nest(k, v, b, t, m, n):
     "stores",
     f"""
   %r = scf.for %i = %c0 to %m step %c1 iter_args(%a = %c0) -> (index) {{
-    %raw = kvcache.load_quantized %k[%b, %c0, %t, %c0] : !cache -> vector<2x!element>
-    kvcache.store %raw, %v[%b, %c0, %t, %c2] : vector<2x!element>, !cache
+    %raw = kvcache.load_quantized %k[%b, %c0, %t, %c0] : !cache -> vector<2x$element>
+    kvcache.store %raw, %v[%b, %c0, %t, %c2] : vector<2x$element>, !cache
     %x = kvcache.load %v[%b, %c0, %t, %c2] : !cache -> vector<2xf32>
     {SUM}
     %scale = kvcache.load_scale %v[%b, %c0, %t, %c0] : !cache -> !scale
@@ -249,8 +250,8 @@ def rows(k, v, b, t, m, n):
     f"""
   %r = scf.for %i = %c0 to %m step %c1 iter_args(%a = %c0) -> (index) {{
     %y = kvcache.load %k[%b, %c0, %t, %c0] : !cache -> vector<2xf32>
-    %w, %scale = kvcache.quantize %y : vector<2xf32> -> vector<2x!element>, f32
-    %x = kvcache.dequantize %w, %scale : vector<2x!element>, f32 -> vector<2xf32>
+    %w, %scale = kvcache.quantize %y : vector<2xf32> -> vector<2x$element>, f32
+    %x = kvcache.dequantize %w, %scale : vector<2x$element>, f32 -> vector<2xf32>
     {SUM}
     {bits("%scale", "f")}
     %a1 = arith.addi %a, %e : index
@@ -305,7 +306,7 @@ def compile_functions(shape, pipeline, optimize):
     for name, (body, _) in FUNCTIONS.items():
         text, views = constants + body, "%k = key, %v = value"
         # An alias can't be an element of a vector in text.
-        text = text.replace("vector<2x!element>", f"vector<2x{shape.dtype}>")
+        text = string.Template(text).substitute(element=shape.dtype)
         source.add(name, parameters, text, "index", views=views)
     return source.compile(*PIPELINES[pipeline], opt_level=2 if optimize else 0)
 

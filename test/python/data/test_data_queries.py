@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model import PagedView
 from programs import Shape, Source, caches, examples, page_span, small_cache
+from sources import edit
 
 SHAPES = [
     Shape("f32", 1, 4, 1),
@@ -76,10 +77,10 @@ def compile_queries(shape, target="cpu"):
         for extent in ("batch", "pages", "tokens"):
             add_query(source, f"extent {extent}", "%k", f"extent_{extent}_{role}")
         add_query(source, "row_index", "%k", f"row_index_of_page_{role}", "bt")
-        source.functions[-1] = (
-            source.functions[-1]
-            .replace("%t: index", "%t: index, %page: index")
-            .replace("%k[%b, %t]", "%k[%b, %t] page %page")
+        source.functions[-1] = edit(
+            source.functions[-1],
+            ("%t: index", "%t: index, %page: index"),
+            ("%k[%b, %t]", "%k[%b, %t] page %page"),
         )
     return source.compile(target=target)
 

@@ -5,6 +5,7 @@ It runs as it is, after upstream's passes, and with the lookups hoisted before a
 """
 
 import functools
+import string
 
 import numpy as np
 import pytest
@@ -203,7 +204,7 @@ def carried(k, v, b, t, m, n):
   return %r : index""",
     """
 func.func private @other(%c: !collection, %k: !cache, %layer: index) -> !cache {
-  %v = kvcache.VIEW value %c[%layer] : !collection
+  %v = kvcache.$view value %c[%layer] : !collection
   %empty = kvcache.empty_cache %k : !cache
   %r = arith.select %empty, %k, %v : !cache
   return %r : !cache
@@ -376,7 +377,7 @@ def compile_functions(shape, pipeline, optimize):
         f"!rows = !kvcache.row_indices<rows = {count}{page}>\n"
     )
     for name, (body, helpers, _) in FUNCTIONS.items():
-        source.functions.append(helpers.replace("VIEW", f"{shape.kind}_view"))
+        source.functions.append(string.Template(helpers).substitute(view=f"{shape.kind}_view"))
         constants = f"""  %heads = arith.constant {shape.heads} : index
   %size = arith.constant {shape.head_size} : index
   %num_rows = arith.constant {count} : index

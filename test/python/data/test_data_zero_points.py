@@ -105,7 +105,7 @@ HEADER = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
   return
 }}
 """
-AT = "%k[%c0, %c0, %t, %c0] : "
+AT = "%k[%c0, %c0, %t, %c0]"
 
 
 @functools.cache
@@ -130,21 +130,21 @@ def compiled(case, target):
             f"  %v{token} = vector.load %io[%t{token}, %c0] : {memref}, {row}\n"
             f"  %m{token + 1} = vector.insert %v{token}, %m{token} [{token}] : {row} into {type}\n"
         )
-    body += f"  kvcache.store_quantized {value}, {AT.replace(' : ', '')} : {type}, !cache\n"
+    body += f"  kvcache.store_quantized {value}, {AT} : {type}, !cache\n"
     text += HEADER.format(name="store", lane=wide, step=tokens, body=body)
     if "quantize" in groups.stores:
         scales = groups.scale if groups.groups == 1 else f"vector<{groups.groups}x{groups.scale}>"
         body = (
             f"  %v = vector.load %io[%t, %c0] : {memref}, {row}\n"
             f"  %w, %s, %z = kvcache.quantize %v : {row} -> vector<{size}xi4>, {scales}, {scales}\n"
-            f"  kvcache.store %w, {AT.replace(' : ', '')} : vector<{size}xi4>, !cache\n"
-            f"  kvcache.store_scale %s, {AT.replace(' : ', '')} : {scales}, !cache\n"
-            f"  kvcache.store_scale %z, {AT.replace(' : ', '')} {{zero_point}} : {scales}, !cache\n"
+            f"  kvcache.store %w, {AT} : vector<{size}xi4>, !cache\n"
+            f"  kvcache.store_scale %s, {AT} : {scales}, !cache\n"
+            f"  kvcache.store_scale %z, {AT} {{zero_point}} : {scales}, !cache\n"
         )
         text += HEADER.format(name="quantize", lane=wide, step=1, body=body)
     for result in RESULTS:
         type = f"vector<{size}x{result}>"
-        body = f"  %v = kvcache.load {AT}!cache -> {type}\n"
+        body = f"  %v = kvcache.load {AT} : !cache -> {type}\n"
         body += f"  vector.store %v, %io[%t, %c0] : memref<?x?x{result}>, {type}\n"
         text += HEADER.format(name=f"load_{result}", lane=result, step=1, body=body)
     return devices.jit(text, target, opt_level=0)

@@ -7,6 +7,7 @@ this agrees with ml_dtypes, which does not saturate, is a test of its own.
 import dataclasses
 import functools
 import re
+import string
 import subprocess
 
 import devices
@@ -482,7 +483,7 @@ func.func private @chosen(%always: i1, %x: f8E8M0FNU) -> f8E8M0FNU {
   return %result : f8E8M0FNU
 }
 
-func.func @constants(%to: memref<6xWIDE>) {
+func.func @constants(%to: memref<6x$wide>) {
   %c0 = arith.constant 0 : index
   %always = arith.constant true
   %negative = arith.constant -2.0 : f32
@@ -496,10 +497,10 @@ func.func @constants(%to: memref<6xWIDE>) {
   %extracted = vector.extract %pair[0] : f8E8M0FNU from vector<2xf8E8M0FNU>
   %all = vector.from_elements %nan, %cast, %truncated, %called, %extracted, %number
       : vector<6xf8E8M0FNU>
-  %wide = arith.extf %all : vector<6xf8E8M0FNU> to vector<6xWIDE>
-  %one = arith.extf %nan : f8E8M0FNU to WIDE
-  %result = vector.insert %one, %wide[0] : WIDE into vector<6xWIDE>
-  vector.store %result, %to[%c0] : memref<6xWIDE>, vector<6xWIDE>
+  %wide = arith.extf %all : vector<6xf8E8M0FNU> to vector<6x$wide>
+  %one = arith.extf %nan : f8E8M0FNU to $wide
+  %result = vector.insert %one, %wide[0] : $wide into vector<6x$wide>
+  vector.store %result, %to[%c0] : memref<6x$wide>, vector<6x$wide>
   return
 }
 """
@@ -509,7 +510,7 @@ func.func @constants(%to: memref<6xWIDE>) {
 @pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
 def test_constant_nans_of_powers_stay_nans(wide, target):
     """MLIR folds conversions of these to infinity, and of a negative number."""
-    program = devices.jit(CONSTANT_NANS.replace("WIDE", wide), target)
+    program = devices.jit(string.Template(CONSTANT_NANS).substitute(wide=wide), target)
     result = np.zeros(6, WIDE[wide])
     program.call("constants", result)
     np.testing.assert_array_equal(result.astype(np.float64), [np.nan] * 5 + [2.0])

@@ -1,6 +1,8 @@
 """Vectors of several dimensions and their transfers in kernels, on the emulator and the CPU,
 against NumPy, and structures beside scalars."""
 
+import string
+
 import numpy as np
 import pytest
 
@@ -106,7 +108,7 @@ def test_transfers_of_tiles(case, target):
     np.testing.assert_array_equal(out[..., 8], -1)
 
 
-AGGREGATES = """
+AGGREGATES = string.Template("""
 llvm.func internal @pair(%a: i64) -> !llvm.struct<(i64, i64)> {
   %undef = llvm.mlir.undef : !llvm.struct<(i64, i64)>
   %one = llvm.mlir.constant(1 : i64) : i64
@@ -118,7 +120,7 @@ llvm.func internal @pair(%a: i64) -> !llvm.struct<(i64, i64)> {
   llvm.store %a, %second : i64, !llvm.ptr
   %loaded = llvm.load %first : !llvm.ptr -> !llvm.struct<(i64, i64)>
   %x0 = llvm.load %second : !llvm.ptr -> i64
-  SUMS
+  $sums
   %result = llvm.insertvalue %x12, %loaded[1] : !llvm.struct<(i64, i64)>
   llvm.return %result : !llvm.struct<(i64, i64)>
 }
@@ -132,7 +134,7 @@ func.func @f(%a: i64) -> (i64, i64) {
   %y = llvm.extractvalue %r[1] : !llvm.struct<(i64, i64)>
   return %x, %y : i64, i64
 }
-""".replace("SUMS", "\n".join(f"%x{i + 1} = llvm.add %x{i}, %a : i64" for i in range(12)))
+""").substitute(sums="\n".join(f"%x{i + 1} = llvm.add %x{i}, %a : i64" for i in range(12)))
 
 
 @pytest.mark.parametrize("opt_level", [0, 2])

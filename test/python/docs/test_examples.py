@@ -8,6 +8,7 @@ import sys
 import pages
 import pytest
 from places import ROOT
+from sources import edit
 
 import kvcache
 
@@ -44,7 +45,8 @@ def test_docs_show_the_step_on_tensors():
 def test_readme_names_what_each_chip_makes_of_a_gather(chip, copies):
     _, gather = pages.fences(README, "mlir")
     types, function = gather.split("func.func private")
-    kernel = function.replace("return", "gpu.return").replace("%tile: !tile) {", "%out: memref<64x576xi8>) kernel {\n  %tile = kvcache.alloc_tile : !tile")
+    kernel = edit(function, ("return", "gpu.return"),
+                  ("%tile: !tile) {", "%out: memref<64x576xi8>) kernel {\n  %tile = kvcache.alloc_tile : !tile"))
     (compiled,) = kvcache.compile(f"{types}gpu.module @kernels {{ gpu.func{kernel} }}", target=chip).kernels.values()
     assert compiled.ptx.count(copies) == (16 if chip == "sm_100a" else 1)
 

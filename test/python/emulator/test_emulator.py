@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sources import edit
 
 import kvcache
 
@@ -181,7 +182,7 @@ def test_writes_behind_an_array():
 
 def test_writes_to_a_read_only_array():
     # The argument's mark is a promise of the source, which the kernel breaks.
-    source = COPY_STRIDED.replace("?>>) {", "?>> {llvm.readonly}) {")
+    source = edit(COPY_STRIDED, ("?>>) {", "?>> {llvm.readonly}) {"))
     program = kvcache.jit(source, target=TARGET)
     values = np.arange(8, dtype=np.int32)
     out = np.zeros(8, np.int32)
@@ -236,7 +237,7 @@ def test_many_calls():
 def test_modules_come_and_go():
     # A module's code may lie where an earlier one's was: it must not be known.
     for number in range(8):
-        program = kvcache.jit(ADD.replace("%x, %b", "%b, %b"), target=TARGET)
+        program = kvcache.jit(edit(ADD, ("%x, %b", "%b, %b")), target=TARGET)
         out = np.zeros(4, np.int32)
         program.call("add", out, number, out)
         assert (out == 2 * number).all()

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from sources import edit
 
 import kvcache
 
@@ -120,7 +121,7 @@ def test_arrays_that_begin_inside_a_sector():
 
 def test_vectors_that_take_several_instructions():
     # 4-byte alignment: four instructions, each of 4 bytes at a distance of 16.
-    launch = run(module(load(4, 0, 4).replace("alignment = 16", "alignment = 4")))
+    launch = run(module(edit(load(4, 0, 4), ("alignment = 16", "alignment = 4"))))
     assert launch.global_bytes_read == 512
     assert launch.global_sectors_read == 4 * 16
     assert launch.global_requests == 4 + 1
@@ -378,7 +379,7 @@ def test_bulk_copies_and_their_barrier():
         "gpu.module @kernels {\n  llvm.mlir.global internal @shared() "
         "{addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<520 x i8>"
     )
-    source = module(body, threads=1).replace("gpu.module @kernels {", shared)
+    source = edit(module(body, threads=1), ("gpu.module @kernels {", shared))
     launch = run(source, sanitize=True)
     assert dict(launch.copies) == {"bulk_load": kvcache.CopyMeter(2, 512, 512)}
     assert launch.global_bytes_read == 512

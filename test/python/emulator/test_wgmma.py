@@ -1,6 +1,8 @@
 """wgmma on the emulator, against products of NumPy in f64."""
 
 import ml_dtypes
+import string
+
 import numpy as np
 import pytest
 from compiled import needs_ptxas
@@ -114,7 +116,7 @@ TILE = """
 !barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
 
 func.func @main(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>,
-                %page: index, %head: index, %out: memref<128xROWxf32>) {
+                %page: index, %head: index, %out: memref<128x${row}xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
@@ -146,8 +148,8 @@ func.func @main(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %
     %address = arith.index_cast %pointer : index to i64
     %c4 = arith.constant 4 : i64
     %start = arith.shrui %address, %c4 : i64
-    %d0 = llvm.mlir.zero : STRUCT
-    BODY
+    %d0 = llvm.mlir.zero : $struct
+    $body
     gpu.terminator
   }
   return
@@ -173,7 +175,7 @@ def chain(n, pairs, types, majors):
             f"%x{i} = llvm.extractvalue %d{len(pairs)}[{i}] : {struct}",
             f"memref.store %x{i}, %out[%t, %i{i}] : memref<128x{count}x{type}>",
         ]
-    return TILE.replace("BODY", "\n    ".join(lines)).replace("ROW", str(count)).replace("STRUCT", struct)
+    return string.Template(TILE).substitute(body="\n    ".join(lines), row=count, struct=struct)
 
 
 @pytest.mark.parametrize("product", ["keys by keys", "columns by keys"])

@@ -9,6 +9,7 @@ import pytest
 from caches import CONTINUOUS, FP8, MODEL_DEFAULT, MX, NVFP4, SWAPPING, make, scaled
 from hypothesis import given
 from hypothesis import strategies as st
+from sources import edit
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig
@@ -215,7 +216,7 @@ PAGED = make().collection_type
         ("!kvcache.paged", 1, 14, "expected '<'"),
         ("!kvcache.block<bf16>", 1, 10, "unknown  type `block` in dialect `kvcache`"),
         (PAGED + " x", 1, len(PAGED) + 2, "found trailing characters: 'x'"),
-        ("\n" + PAGED.replace("bf16", "i64"), 2, 26, "expects an element type of f64"),
+        ("\n" + edit(PAGED, ("bf16", "i64")), 2, 26, "expects an element type of f64"),
         (
             "!kvcache.paged<bf16, #kv, page_size = 64>",
             1,
@@ -244,7 +245,7 @@ def test_types_of_something_else(text):
 
 
 def test_types_that_leave_the_page_size_open():
-    text = PAGED.replace("page_size = 64", "page_size = ?")
+    text = edit(PAGED, ("page_size = 64", "page_size = ?"))
     with pytest.raises(ValueError, match=r"a number for page_size, got .*= \?>") as caught:
         KVCacheParams.from_type(text)
     assert text in str(caught.value)

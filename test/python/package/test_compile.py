@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from compiled import GATHER
+from sources import edit
 
 import kvcache
 from kvcache import Parameter
@@ -159,7 +160,7 @@ def test_several_chips(target):
 
 
 def test_targets_of_the_source_come_first():
-    named = GATHER.replace("@kernels {", '@kernels [#nvvm.target<chip = "sm_120a">] {')
+    named = edit(GATHER, ("@kernels {", '@kernels [#nvvm.target<chip = "sm_120a">] {'))
     assert kvcache.compile(named, "sm_80").chips == ("sm_120a",)
 
 
@@ -213,7 +214,7 @@ def test_bounds_checks_trap_with_the_source_line():
 
 def test_errors_carry_diagnostics(tmp_path):
     path = tmp_path / "wrong.mlir"
-    path.write_text(GATHER.replace("vector<8xbf16>\n", "vector<7xbf16>\n", 1))
+    path.write_text(edit(GATHER, ("!cache -> vector<8xbf16>", "!cache -> vector<7xbf16>")))
     with pytest.raises(kvcache.CompileError) as raised:
         kvcache.compile(path)
     assert raised.value.diagnostics[0].filename == str(path)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from programs import OPT
+from sources import edit
 
 import kvcache
 
@@ -106,7 +107,7 @@ def test_checks_of_a_long_host_function_take_little_memory(tmp_path):
     """A branch for each check took 16 GB."""
     body = "".join(MOVE.format(i=i) for i in range(1000))
     source = tmp_path / "function.mlir"
-    types = HEAD.replace("gpu.module @kernels {", "")
+    types = edit(HEAD, ("gpu.module @kernels {", ""))
     source.write_text(types + FUNCTION.format(name="f", body=body))
     command = [OPT, source, "--kvcache-bounds-checks", "--kvcache-to-cpu", "-o", os.devnull]
     # A process counts the memory of the one that it is a fork of.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from sources import edit
 
 import kvcache
 from kvcache import CompileError
@@ -93,7 +94,7 @@ def test_types_outlive_their_module():
     [
         ("func.func @f() {", 1, "expected"),
         ("\nfunc.func @f() -> i32 {\n  return\n}", 3, "'func.return' op has 0 operands"),
-        (f"func.func @f(%a: {PAGED}".replace("bf16", "i64"), 1, "an element type of f64"),
+        (edit(f"func.func @f(%a: {PAGED}", ("bf16", "i64")), 1, "an element type of f64"),
         ("(" * 2000, 1, "the source is nested more than 1000 deep"),
         (b"ML\xefR", 0, "bytecode"),
     ],

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import BUILD
+from sources import edit
 
 import kvcache
 
@@ -165,9 +166,11 @@ assert (source == target).all()
 
 def test_functions_are_listed():
     program = kvcache.jit(
-        identity("i32", "memref<?xf32>")
-        .replace("-> (i32, memref<?xf32>)", "-> i32")
-        .replace("return %a0, %a1 : i32, memref<?xf32>", "return %a0 : i32")
+        edit(
+            identity("i32", "memref<?xf32>"),
+            ("-> (i32, memref<?xf32>)", "-> i32"),
+            ("return %a0, %a1 : i32, memref<?xf32>", "return %a0 : i32"),
+        )
         + "\nfunc.func private @hidden() { return }\nfunc.func private @outside()"
     )
     assert dict(program.functions) == {"identity": "(i32, memref<?xf32>) -> i32"}

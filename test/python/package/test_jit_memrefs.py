@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from sources import edit
 
 import kvcache
 
@@ -216,7 +217,5 @@ def test_read_only_arrays():
         ValueError, match="expects a writeable array .* {llvm.readonly}"
     ):
         kvcache.jit(element("memref<?xi32>")).call("element", array, 2)
-    marked = element("memref<?xi32>").replace(
-        "%m: memref<?xi32>", "%m: memref<?xi32> {llvm.readonly}"
-    )
+    marked = edit(element("memref<?xi32>"), ("%m: memref<?xi32>", "%m: memref<?xi32> {llvm.readonly}"))
     assert kvcache.jit(marked).call("element", array, 2) == 2

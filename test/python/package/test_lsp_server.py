@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from programs import OPT
+from sources import edit
 
 SERVER = OPT.with_name("kvcache-lsp-server")
 URI = "file:///kernel.mlir"
@@ -107,7 +108,7 @@ def get_place(text, what):
 
 
 def test_a_type_error_is_shown_where_it_is(editor):
-    wrong = SOURCE.replace("!cache, %b", "index, %b").replace(": !cache", ": index")
+    wrong = edit(SOURCE, ("!cache, %b", "index, %b"), (": !cache", ": index"))
     (diagnostic,) = editor.open(wrong)
     line, _ = get_place(wrong, "kvcache.cache_length")
     assert diagnostic["range"]["start"]["line"] == line
@@ -116,7 +117,7 @@ def test_a_type_error_is_shown_where_it_is(editor):
 
 
 def test_a_type_that_differs_from_its_value_s_is_shown_where_it_is(editor):
-    wrong = SOURCE.replace("[%b] : !cache", "[%b] : !kvcache.token")
+    wrong = edit(SOURCE, ("[%b] : !cache", "[%b] : !kvcache.token"))
     (diagnostic,) = editor.open(wrong)
     line, _ = get_place(wrong, "[%b] : !kvcache.token")
     assert diagnostic["range"]["start"]["line"] == line
@@ -124,7 +125,7 @@ def test_a_type_that_differs_from_its_value_s_is_shown_where_it_is(editor):
 
 
 def test_an_error_of_a_type_is_shown_where_it_is(editor):
-    wrong = SOURCE.replace("page_size = 64", "page_size = 0")
+    wrong = edit(SOURCE, ("page_size = 64", "page_size = 0"))
     diagnostics = editor.open(wrong)
     line, _ = get_place(wrong, "page_size = 0")
     (message,) = [
@@ -136,12 +137,8 @@ def test_an_error_of_a_type_is_shown_where_it_is(editor):
 
 
 def test_a_wrong_layout_is_shown_where_it_is(editor):
-    assert (
-        editor.open(SOURCE.replace("page_size = 64", "page_size = 64, layout = hnd")) == []
-    )
-    wrong = SOURCE.replace(
-        "page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]"
-    )
+    assert editor.open(edit(SOURCE, ("page_size = 64", "page_size = 64, layout = hnd"))) == []
+    wrong = edit(SOURCE, ("page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]"))
     messages = {
         diagnostic["message"]: diagnostic["range"]["start"]["line"]
         for diagnostic in editor.change(wrong)
@@ -161,7 +158,7 @@ def test_a_deep_source_leaves_the_server_running(editor, start, opening):
 
 
 def test_a_mended_error_goes_away(editor):
-    assert editor.open(SOURCE.replace("%length : index", "%length : i32"))
+    assert editor.open(edit(SOURCE, ("%length : index", "%length : i32")))
     assert editor.change(SOURCE) == []
 
 
@@ -183,7 +180,7 @@ def test_a_use_leads_to_its_definition(editor):
 @pytest.mark.parametrize("line_break", ["\n", ""])
 def test_the_pointer_over_an_op_s_name_shows_its_documentation(editor, line_break):
     """Also behind characters that are one, two and three units of UTF-16 and UTF-8."""
-    text = SOURCE.replace("@first", '@"å 𝔸"').replace("index {\n", "index {" + line_break)
+    text = edit(SOURCE, ("@first", '@"å 𝔸"'), ("index {\n", "index {" + line_break))
     assert editor.open(text) == []
     line, character = get_place(text, "cache_length %keys")
     if not line_break:
@@ -195,7 +192,7 @@ def test_the_pointer_over_an_op_s_name_shows_its_documentation(editor, line_brea
 
 
 def test_names_of_ops_come_with_their_documentation(editor):
-    text = SOURCE.replace("  return", "  kvcache.\n  return")
+    text = edit(SOURCE, ("  return", "  kvcache.\n  return"))
     assert editor.open(text)
     line, character = get_place(text, "kvcache.\n")
     items = editor.ask("completion", line, character + len("kvcache."))["items"]

@@ -73,8 +73,7 @@ def test_a_deep_source_is_found_behind_a_split_marker():
 
 def test_operators_in_lists_and_bodies_do_not_nest():
     numbers = ", ".join(["-1"] * 3000)
-    body = "  %c = arith.constant -1 : i32\n"
-    constants = "".join(body.replace("%c", f"%c{i}") for i in range(3000))
+    constants = "".join(f"  %c{i} = arith.constant -1 : i32\n" for i in range(3000))
     source = f"module attributes {{x.a = [{numbers}]}} {{ func.func @f() {{\n{constants} return }} }}"
     assert run_tool(source).returncode == 0
 

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from sources import edit
 
 import kvcache
 from kvcache import _native
@@ -168,7 +169,7 @@ def test_options_and_sources_are_told_apart(compiled):
         call(**options)
         call(**options)
     assert len(compiled) == 5
-    kvcache.jit(SOURCE.replace("addf", "mulf"), cached=True)
+    kvcache.jit(edit(SOURCE, ("addf", "mulf")), cached=True)
     assert len(compiled) == 6
     for options in ({}, {"opt_level": 1}, {"target": "sm_80"}):
         modules = [kvcache.compile(KERNEL, cached=True, **options) for _ in range(2)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from model import Cache, PagedView
 from programs import DTYPES, Shape, caches, place, placements, small_cache
 from quantization import ELEMENTS, SCALES, QuantizedCache
+from sources import edit
 
 QUANTIZED_DTYPES = {
     "f8E4M3FN": DTYPES["f8E4M3FN"],
@@ -135,7 +136,7 @@ class QuantizedShape(Shape):
 
 def _blocks_type(shape, dtype, packed):
     """The type of blocks of a shape, with elements of another name."""
-    return shape.blocks_type(packed).replace(f"x{shape.dtype}", f"x{dtype}")
+    return edit(shape.blocks_type(packed), (f"x{shape.dtype}", f"x{dtype}"))
 
 
 # Bodies of functions
