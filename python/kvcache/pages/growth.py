@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -23,19 +23,30 @@ from .tokens import TOKEN, BatchTokens, encode
 class Plan(NamedTuple):
     """How a sequence would get its next tokens.
 
+    There is a match only where a page ends in each group, and nothing is written to.
+
     Attributes:
-        match: What of them it shares or copies.
+        match: What of them it shares or copies; None if it looks nothing up.
+        missing: How many pages they take in each group, shared or not.
+        written: The pages with tokens in them that they come into.
         needed: Pages of the device that it takes.
         available: Pages that there are for it.
     """
 
-    match: Match
+    match: Match | None
+    missing: list[int]
+    written: dict[GroupTable, Page]
     needed: int
     available: int
 
     @property
     def fits(self) -> bool:
         return self.needed <= self.available
+
+    @property
+    def found(self) -> int:
+        """How many of the tokens are in the cache."""
+        return self.match.found if self.match else 0
 
 
 class BatchPlan(NamedTuple):
@@ -77,36 +88,41 @@ class Growth:
 
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
         """The first plan that fits, of those that share most; the last one if none does."""
-        written = self._list_written(sequence).values()
-        more = sum(map(self._is_copied, written))
-        more += sum(self._count_missing(sequence, len(tokens)))
-        nothing = Match(sequence.prefix, pages=[[] for _ in self._groups])
-        if not self._can_match(sequence):
-            return Plan(nothing, more, self._pool.count_available())
-        for match in self._find_matches(sequence, tokens, nothing):
-            plan = self._make_plan(match, more)
-            if plan.fits:
-                break
+        length = sequence.length
+        total = len(sequence.tokens) + len(tokens)
+        missing = [
+            group.count_pages(total) - len(own)
+            for group, own in zip(self._groups, sequence.pages, strict=True)
+        ]
+        written = self._list_written(sequence) if length else {}
+        needed = sum(missing) + sum(map(self._is_copied, written.values()))
+        plan = Plan(None, missing, written, needed, self._pool.count_available())
+        if self._can_match(sequence, length):
+            for match in self._find_matches(sequence, tokens):
+                matched = self._use_match(plan, match) if match else plan
+                if matched.fits:
+                    break
+            return matched
         return plan
 
-    def _make_plan(self, match: Match, more: int) -> Plan:
+    def _use_match(self, plan: Plan, match: Match) -> Plan:
         shared = match.shared
         elsewhere = sum(not page.is_on(Place.DEVICE) for page in shared)
         passed = sum(map(len, match.pages)) - len(shared)
+        needed = plan.needed - len(shared) - passed + elsewhere
         available = self._pool.count_available(match.kept)
-        return Plan(match, more - len(shared) - passed + elsewhere, available)
+        return plan._replace(match=match, needed=needed, available=available)
 
-    def _can_match(self, sequence: Sequence) -> bool:
+    def _can_match(self, sequence: Sequence, length: int) -> bool:
         """Whether the next tokens of a sequence may be in pages already."""
-        length = sequence.length
         if not self._has_prefixes or length < len(sequence.tokens):
             return False
         return not any(length % group.page_size for group in self._groups)
 
     def _find_matches(
-        self, sequence: Sequence, tokens: array[int], nothing: Match
-    ) -> Iterator[Match]:
-        """The best match of tokens, then others that need less room."""
+        self, sequence: Sequence, tokens: array[int]
+    ) -> Iterator[Match | None]:
+        """The best match of tokens, then others that need less room, or none."""
         match = self._finder.find(sequence, tokens[:-1])
         yield match
         if match.partial:
@@ -117,70 +133,82 @@ class Growth:
         match.partial, match.common = None, 0
         yield match
         if match.snapshots:
-            yield nothing
+            yield None
 
     def count_taken(self, plan: Plan) -> int:
         """By how many fewer pages can be had at once when a plan is done."""
         free = self._pool.count_available()
-        return plan.needed + free - self._pool.count_available(plan.match.shared)
+        shared = plan.match.shared if plan.match else ()
+        return plan.needed + free - self._pool.count_available(shared)
 
     def grow(self, sequence: Sequence, tokens: array[int]) -> int:
         """Adds tokens to a sequence. Returns how many are in the cache already."""
         if not tokens:
             return 0
-        match, needed, available = plan = self.plan(sequence, tokens)
+        plan = self.plan(sequence, tokens)
         if not plan.fits:
-            raise OutOfPagesError("out of pages", needed, available)
-        missing = self._count_missing(sequence, len(tokens))
-        written = self._list_written(sequence)
-        copies = self._choose_own_copies(written, available - needed)
-        sources = match.list_sources()
+            raise OutOfPagesError("out of pages", plan.needed, plan.available)
         for group, own, count in zip(
-            self._groups, sequence.pages, missing, strict=True
+            self._groups, sequence.pages, plan.missing, strict=True
         ):
             group.reserve(len(own) + count)
-        # What states and partial pages are copied from, and then what is written.
-        passed = sum(map(len, match.pages))
-        new = iter(self._pool.provide(
-            sum(missing) - passed + len(copies),
-            copied=[*sources.values(), *copies.values()],
-            brought=[p for p in match.shared if not p.is_on(Place.DEVICE)],
-            kept=match.kept,
-        ))
+        if plan.match:
+            return self._grow_by_match(sequence, tokens, plan.match, plan.missing)
+        copies = self._choose_own_copies(plan.written, plan.available - plan.needed)
+        count = sum(plan.missing) + len(copies)
+        new = iter(self._pool.provide(count, copied=copies.values()))
+        for group, page in plan.written.items():
+            copy = next(new) if group in copies else None
+            self._make_own(sequence, group, page, copy)
+        for group, count in zip(self._groups, plan.missing, strict=True):
+            self._add(sequence, group, [], islice(new, count))
+        sequence.add_tokens(tokens)
+        return 0
+
+    def _grow_by_match(
+        self, sequence: Sequence, tokens: array[int], match: Match, missing: list[int]
+    ) -> int:
+        """Adds tokens of which some are in pages already, as a plan says."""
+        sources = match.list_sources()
+        count = sum(missing) - sum(map(len, match.pages))
+        brought = [page for page in match.shared if not page.is_on(Place.DEVICE)]
+        new = iter(
+            self._pool.provide(
+                count, copied=sources.values(), brought=brought, kept=match.kept
+            )
+        )
         begun = {number: next(new) for number in sources}
-        own_copies = {group: next(new) for group in copies}
         for page in match.shared:
             self._pool.refer(page, is_resident=True)
-        length = sequence.length + match.found
-        for group, page in written.items():
-            self._make_own(sequence, group, page, own_copies.get(group))
         for group, pages, count in zip(
             self._groups, match.pages, missing, strict=True
         ):
-            taken = [begun[group.number]] if group.number in begun else []
-            taken += islice(new, count - len(pages) - len(taken))
-            for page in taken:
-                page.group = group.number
-            sequence.add(group, [*pages, *taken])
+            first = [begun[group.number]] if group.number in begun else []
+            more = islice(new, count - len(pages) - len(first))
+            self._add(sequence, group, pages, chain(first, more))
         sequence.add_tokens(tokens)
-        sequence.set_length(length)
         if match.found:
+            length = sequence.length + match.found
+            sequence.set_length(length)
             self._move(sequence, match.prefix)
             self.pass_by(sequence, length)
         return match.found
 
-    def _count_missing(self, sequence: Sequence, tokens: int) -> list[int]:
-        """The pages that so many more tokens take in each group, shared or not."""
-        total = len(sequence.tokens) + tokens
-        return [
-            group.count_pages(total) - len(own)
-            for group, own in zip(self._groups, sequence.pages, strict=True)
-        ]
+    def _add(
+        self,
+        sequence: Sequence,
+        group: GroupTable,
+        shared: SequenceOf[Page | None],
+        new: Iterable[Page],
+    ) -> None:
+        """Gives a sequence pages of a group: those that it shares, then new ones."""
+        own = [*new]
+        for page in own:
+            page.group = group.number
+        sequence.add(group, [*shared, *own])
 
     def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
         """The pages with tokens in them that the next ones come into."""
-        if not sequence.length:
-            return {}
         pages = ((group, self._get_written(sequence, group)) for group in self._groups)
         return {group: page for group, page in pages if page}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -38,7 +39,7 @@ class Lease:
     ) -> None:
         self.request = request
         self.tokens = np.array(sequence.tokens, np.int64)
-        self.pages = _list_pages(sequence)
+        self.pages = _join(sequence.list_rows())
         self._is_open = True
         self._deadline = time.monotonic() + seconds
         self._end = end
@@ -101,22 +102,44 @@ class Reception:
     ) -> None:
         self.request = request
         self._tokens = sequence.tokens[:]
+        self._table = sequence.table
         self.found = sequence.length
-        groups = sequence.table.groups
-        self.first = self.found // groups[0].page_size
-        pages = _list_pages(sequence)
-        self.num_pages = len(pages)
-        before, filled, is_needed = 0, [], []
-        for group, own in zip(groups, sequence.pages, strict=True):
-            numbers = np.arange(self.found // group.page_size, len(own))
-            filled.append(before + numbers if before else numbers)
-            is_needed.append(group.find_needed(numbers, len(sequence.tokens)))
-            before += len(own)
-        self.numbers, self.is_needed = map(_join, (filled, is_needed))
-        self.pages = pages[self.numbers]
+        self.first = self.found // self._table.groups[0].page_size
+        rows = sequence.list_rows()
+        self._parts: list[slice] = []
+        stop = 0
+        for group, row in zip(self._table.groups, rows, strict=True):
+            first, stop = stop + self.found // group.page_size, stop + len(row)
+            self._parts.append(slice(first, stop))
+        self.num_pages = stop
+        self.pages = self._choose(_join(rows))
         self.is_filling = False
         self._is_open = True
         self._end = end
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        return self._choose(np.arange(self.num_pages))
+
+    @cached_property
+    def is_needed(self) -> np.ndarray:
+        length, parts = len(self._tokens), []
+        for group in self._table.groups:
+            numbers = np.arange(self.found // group.page_size, group.count_pages(length))
+            parts.append(group.find_needed(numbers, length))
+        return _join(parts)
+
+    def pair(self, lent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the pages of a lease that later tokens reach and that are to be filled
+        here, and the pages of the device that they go to."""
+        chosen, own = self._choose(lent), self.pages
+        if self._table.bounded:  # else all are reached
+            chosen, own = chosen[self.is_needed], own[self.is_needed]
+        return chosen, own
+
+    def _choose(self, lent: np.ndarray) -> np.ndarray:
+        """Of something for each page of a lease, what is for the pages to fill."""
+        return _join([lent[part] for part in self._parts])
 
     @property
     def is_open(self) -> bool:
@@ -157,11 +180,3 @@ class Reception:
 
 def _join(arrays: list[np.ndarray]) -> np.ndarray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _list_pages(sequence: Sequence) -> np.ndarray:
-    """The addresses of a sequence's pages; -1 for those that no token reaches."""
-    addresses = [
-        page.address.index if page else -1 for pages in sequence.pages for page in pages
-    ]
-    return np.array(addresses, np.int32)

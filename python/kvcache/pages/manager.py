@@ -184,7 +184,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._end_expired()
         ids = parse_tokens(tokens)
         self._check_length(len(ids))
-        root = self._roots.get(salt)
+        root = self._roots.get(salt) if salt else self._unsalted
         if root is None:
             root = self._roots[salt] = self._growth.make_root()
         row = self._table.add()
@@ -450,7 +450,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """How many of the tokens ``claim`` would find in the cache; changes nothing."""
         plan = self._plan_claim(tokens, salt)
-        return plan.match.found if plan.fits else 0
+        return plan.found if plan.fits else 0
 
     def pages_needed(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """The pages that ``claim`` would take of ``num_free_pages``; changes nothing.

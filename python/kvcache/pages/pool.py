@@ -16,6 +16,35 @@ from .snapshot import PageAddress, Place
 from .storage import PageStore
 
 
+class FreeAddresses:
+    """The addresses of a place that no page has.
+
+    Those that were given back last are taken first, then those that no page has had.
+    """
+
+    def __init__(self, place: Place, size: int) -> None:
+        self._place = place
+        self._size = size
+        self._begun = 0  # addresses that a page has had
+        self._returned: list[PageAddress] = []
+
+    def __len__(self) -> int:
+        return len(self._returned) + self._size - self._begun
+
+    def take(self, count: int) -> list[PageAddress]:
+        """Takes so many addresses, of which there are enough."""
+        returned = self._returned
+        taken = returned[: -count - 1 : -1]
+        del returned[len(returned) - len(taken) :]
+        first = self._begun
+        self._begun += count - len(taken)
+        taken += [PageAddress(self._place, i) for i in range(first, self._begun)]
+        return taken
+
+    def add(self, address: PageAddress) -> None:
+        self._returned.append(address)
+
+
 class PagePool:
     """The pages of a cache: which are free, and which go when room is needed.
 
@@ -46,7 +75,7 @@ class PagePool:
         sizes = dict(zip(Place, counts, strict=True))
         self._stores = stores
         self._is_full = [group.reach.is_full for group in groups]
-        self._free = {place: list(range(size))[::-1] for place, size in sizes.items()}
+        self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
         # Without references, the least recently used first.
         self._cached = {place: OrderedDict[Page, None]() for place in Place}
         # On the device, without users, but with references.
@@ -78,21 +107,23 @@ class PagePool:
         return count - sum(p in cached for p in kept) if cached else count
 
     def _take_addresses(
-        self, place: Place, contents: Iterable[PageAddress | None], kept: set[Page]
+        self,
+        place: Place,
+        count: int,
+        kept: set[Page],
+        contents: Sequence[PageAddress] = (),
     ) -> list[PageAddress]:
-        """Addresses that no page has, with what is at other ones, or anything for None.
+        """Addresses that no page has, the first ones with what is at those of ``contents``.
 
         The callers know that there is room while the pages in ``kept`` stay.
         """
-        taken: list[PageAddress] = []
         free = self._free[place]
+        while len(free) < count:
+            self._make_room(place, kept)
+        taken = free.take(count)
         try:
-            for source in contents:
-                while not free:
-                    self._make_room(place, kept)
-                taken.append(PageAddress(place, free.pop()))
-                if source:
-                    self._copy(source, taken[-1])
+            for source, target in zip(contents, taken, strict=False):
+                self._copy(source, target)
         except BaseException:
             for address in reversed(taken):
                 self._add_free(address)
@@ -165,7 +196,7 @@ class PagePool:
     def provide(
         self,
         count: int,
-        copied: Sequence[Page] = (),
+        copied: Iterable[Page] = (),
         brought: Sequence[Page] = (),
         kept: Iterable[Page] = (),
     ) -> list[Page]:
@@ -177,14 +208,14 @@ class PagePool:
             brought: Pages that are on the host.
             kept: Pages that must not go to make room; those brought and copied too.
         """
-        sources = [page.address for page in brought]
-        copies = [page.address for page in copied]
-        unwritten = [None] * (count - len(copies))
+        contents = [page.address for page in (*brought, *copied)]
         kept = {*kept, *brought, *copied}
-        contents = [*sources, *copies, *unwritten]
-        addresses = self._take_addresses(Place.DEVICE, contents, kept)
-        self._readdress(brought, addresses[: len(brought)])
-        return [Page(address, 1, 1) for address in addresses[len(brought) :]]
+        count += len(brought)
+        addresses = self._take_addresses(Place.DEVICE, count, kept, contents)
+        if brought:
+            self._readdress(brought, addresses[: len(brought)])
+            del addresses[: len(brought)]
+        return [Page(address, 1, 1) for address in addresses]
 
     def move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
@@ -192,7 +223,8 @@ class PagePool:
         """Moves pages from another place to this one, while those in ``kept`` stay."""
         sources = [page.address for page in pages]
         kept = {*kept, *pages}
-        self._readdress(pages, self._take_addresses(place, sources, kept))
+        taken = self._take_addresses(place, len(pages), kept, sources)
+        self._readdress(pages, taken)
 
     def begin_move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
@@ -202,8 +234,7 @@ class PagePool:
 
         Pages stay where they are until then. The caller keeps them from going.
         """
-        unwritten = [None] * len(pages)
-        taken = self._take_addresses(place, unwritten, {*kept, *pages})
+        taken = self._take_addresses(place, len(pages), {*kept, *pages})
         # In order at both ends, so that a memory may copy neighbours as one.
         ordered = sorted(pages, key=lambda page: page.address.index)
         free = sorted(taken, key=lambda address: address.index)
@@ -326,7 +357,7 @@ class PagePool:
         self._cached[page.address.place].pop(page, None)
 
     def _add_free(self, address: PageAddress) -> None:
-        self._free[address.place].append(address.index)
+        self._free[address.place].add(address)
 
 
 def _drain(copies: Sequence[Copy]) -> None:

@@ -68,6 +68,13 @@ class GroupTable:
             page.address.index if page else self._null_page for page in pages
         ]
 
+    def list_pages(self, row: int, count: int) -> np.ndarray:
+        """The first pages of a row, int32; -1 for those that no token reaches any more."""
+        pages = self.pages[row, :count].astype(np.int32)
+        if self.is_bounded:
+            pages[pages == self._null_page] = -1
+        return pages
+
     def clear(self, row: int, start: int, stop: int) -> None:
         self.pages[row, start:stop] = self._null_page
 
@@ -222,11 +229,11 @@ class Sequence:
     table: SequenceTable
     row: int
     tokens: array[int]
-    pages: list[list[Page | None]] = field(default_factory=list)
+    pages: list[list[Page | None]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.prefix.visitors += 1
-        self.pages = self.pages or [[] for _ in self.table.groups]
+        self.pages = [[] for _ in self.table.groups]
 
     @property
     def length(self) -> int:
@@ -246,6 +253,12 @@ class Sequence:
         if len(self.pages) == 1 and not self.table.bounded:
             return self.pages[0]  # type: ignore[return-value]  # none is None
         return [page for pages in self.pages for page in pages if page]
+
+    def list_rows(self) -> list[np.ndarray]:
+        """The addresses of its pages in each group, while it is resident, int32; -1 for
+        those that no token reaches."""
+        groups = zip(self.table.groups, self.pages, strict=True)
+        return [group.list_pages(self.row, len(own)) for group, own in groups]
 
     def add(self, group: GroupTable, pages: SequenceOf[Page | None]) -> None:
         """Adds pages of a group, the last one its own, or none if it has room already."""

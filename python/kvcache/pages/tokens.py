@@ -107,8 +107,8 @@ def _check_count(found: int, count: int) -> None:
 
 
 def _check_ids(ids: np.ndarray) -> np.ndarray:
-    """The ids as int64."""
-    converted = ids.astype(np.int64)
+    """The ids as int64; they may be the same array."""
+    converted = ids.astype(np.int64, copy=False)
     # What is negative now was so before, or too large.
     if converted.size and converted.item(converted.argmin()) < 0:
         raise ValueError(

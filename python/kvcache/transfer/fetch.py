@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Hashable
 from typing import Any
 
@@ -172,15 +173,17 @@ def fetch(
         if not is_equal:
             staging = Staging(cache, offer, reception, convert)
             own = staging.regions
-        _check_sizes(offer, own)
+        page_bytes = _count_bytes(offer.regions, own)
         transport.register(own)
         peer = transport.connect(offer.address)
         if staging:
             target = staging.describe()
-            handle = _post(transport, peer, offer, staging.numbers, target)
+            source = offer.describe(staging.numbers)
+            handle = transport.post(peer, *pair(source, target))
             size = int(target[:, 1].sum())
         else:
-            handle, size = _post_equal(transport, peer, offer, own, reception)
+            handle, count = _post_equal(transport, peer, offer, own, reception)
+            size = count * page_bytes
     except Exception as error:
         reception.abort()
         text = error.reason if isinstance(error, TransferError) else str(error)
@@ -217,49 +220,38 @@ def _post_equal(
 ) -> tuple[Any, int]:
     """Begins to read the pages of a reception, from those of an offer of the same format.
 
-    Returns the handle, and how many bytes are on their way. Raises ``ValueError`` unless
+    Returns the handle, and how many pages are on their way. Raises ``ValueError`` unless
     the offer has all pages that later tokens reach.
     """
     if len(offer.pages) != reception.num_pages:
         raise ValueError(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
-    numbers, pages = reception.numbers, reception.pages
-    if not reception.is_needed[reception.is_needed.argmin()]:
-        numbers, pages = numbers[reception.is_needed], pages[reception.is_needed]
-    lent = offer.pages[numbers]
-    # The largest without signs: one of negative numbers, if there are any.
-    last = lent[lent.view(np.uint32).argmax()] if len(lent) else 0
-    if last < 0:
-        raise ValueError("it lacks pages that later tokens reach")
-    if last >= offer.regions[0].pages:
-        raise ValueError(f"it has no page {last}")
-    size = len(pages) * sum(region.page_bytes for region in own)
+    lent, pages = reception.pair(offer.pages)
+    if len(lent):
+        # The largest without signs: one of negative numbers, if there are any.
+        last = lent.item(lent.view(np.uint32).argmax())
+        if last < 0:
+            raise ValueError("it lacks pages that later tokens reach")
+        if last >= offer.regions[0].pages:
+            raise ValueError(f"it has no page {last}")
     post_pages = getattr(transport, "post_pages", None)
     if post_pages is not None:
         handle = post_pages(peer, offer.regions, lent, own, pages)
         if handle is not None:
-            return handle, size
-    target = describe_all(own, pages)
-    return _post(transport, peer, offer, numbers, target), size
+            return handle, len(pages)
+    tables = describe_all(offer.regions, lent), describe_all(own, pages)
+    return transport.post(peer, *pair(*tables)), len(pages)
 
 
-def _post(
-    transport: Transport,
-    peer: str,
-    offer: Offer,
-    numbers: np.ndarray,
-    target: np.ndarray,
-) -> Any:
-    """Begins to read some of the pages of an offer to the bytes of ``target``."""
-    return transport.post(peer, *pair(offer.describe(numbers), target))
-
-
-def _check_sizes(offer: Offer, own: tuple[Region, ...]) -> None:
-    """Raises ``ValueError`` unless tensors have the sizes that follow from the format."""
-    given, expected = (
+@functools.lru_cache(maxsize=256)
+def _count_bytes(given: tuple[Region, ...], own: tuple[Region, ...]) -> int:
+    """The bytes of a page in all tensors. Raises ``ValueError`` unless tensors have the
+    sizes that follow from the format."""
+    sizes, expected = (
         [(each.tensor, each.shape[1:], each.itemsize) for each in regions]
-        for regions in (offer.regions, own)
+        for regions in (given, own)
     )
-    if given != expected:
-        raise ValueError(f"expects tensors of {expected}, got {given}")
+    if sizes != expected:
+        raise ValueError(f"expects tensors of {expected}, got {sizes}")
+    return sum(region.page_bytes for region in own)

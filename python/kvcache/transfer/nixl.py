@@ -154,17 +154,18 @@ class NIXLTransport:
         """What NIXL has prepared of all pages of a cache, here if there is no peer; None
         where pages lie apart, or are too many."""
         key = peer, regions
-        if key not in self._lists:
+        known = self._lists.get(key)
+        if known is None:
             counts = [each.pages for each in regions]
             if sum(counts) > _MAX_LISTED or not all(
                 each.has_whole_pages for each in regions
             ):
                 return None
             table = describe_all(regions, np.arange(counts[0]))
-            self._lists[key] = self._agent.prep_xfer_dlist(
+            known = self._lists[key] = self._agent.prep_xfer_dlist(
                 peer, table.astype(np.uint64), self._memory
             )
-        return self._lists[key]
+        return known
 
     def _forget_peer(self, peer: str) -> None:
         """Forgets what is known of a peer: it has failed, or is elsewhere now."""

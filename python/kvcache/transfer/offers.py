@@ -102,7 +102,7 @@ class Offer(NamedTuple):
         if len(text) < _HEADER.size or message[:_DIGEST_BYTES] != _digest(text):
             raise TransferRefused("the offer is damaged or cut off")
         version, *sizes, tokens, pages = _HEADER.unpack_from(text)
-        peer, request, common, numbers = _split(message, sizes)
+        peer, request, common, numbers = _split(message, *sizes)
         try:
             if version != VERSION:
                 raise TransferRefused(
@@ -116,17 +116,19 @@ class Offer(NamedTuple):
             raise TransferRefused(error.reason, *sender) from None
 
 
-def _split(message: bytes, sizes: list[int]) -> list[bytes]:
+def _split(message: bytes, peer: int, request: int, common: int) -> tuple[bytes, ...]:
     """The parts of a message behind its header, and the rest; the parts are empty where
     the message is too short for them, as one of another version may be."""
     start = _DIGEST_BYTES + _HEADER.size
-    if start + sum(sizes) > len(message):
-        sizes = [0] * len(sizes)
-    parts = []
-    for size in sizes:
-        parts.append(message[start : start + size])
-        start += size
-    return [*parts, message[start:]]
+    if start + peer + request + common > len(message):
+        return b"", b"", b"", message[start:]
+    stops = start + peer, start + peer + request, start + peer + request + common
+    return (
+        message[start : stops[0]],
+        message[stops[0] : stops[1]],
+        message[stops[1] : stops[2]],
+        message[stops[2] :],
+    )
 
 
 def _read_name(field: str, name: bytes) -> str:

@@ -98,7 +98,7 @@ def lose_on_failure(take):
         try:
             return take(self, place, *arguments)
         except BaseException:
-            self._free[place].pop()
+            self._free[place].take(1)
             raise
 
     return changed

@@ -163,27 +163,14 @@ def arrive_at_once(poll):
     return changed
 
 
-def number_from_zero(init):
-    def changed(self, *arguments):
-        init(self, *arguments)
-        self.numbers = self.numbers - self.numbers[0]
+def pair_by(choose):
+    def change(pair):
+        def changed(self, lent):
+            return choose(lent, *pair(self, lent))
 
-    return changed
+        return changed
 
-
-def reverse(post):
-    def changed(transport, peer, offer, numbers, target):
-        return post(transport, peer, offer, numbers[::-1], target)
-
-    return changed
-
-
-def need_nothing(init):
-    def changed(self, *arguments):
-        init(self, *arguments)
-        self.is_needed[:1] = False
-
-    return changed
+    return change
 
 
 FAULTS = {
@@ -193,9 +180,15 @@ FAULTS = {
     "publishes what was aborted": (PageExchange, "_end_reception", always_filled),
     "begins what was not held": (fetching.Transfer, "finish", always_held),
     "begins what is not there": (fetching.Transfer, "poll", arrive_at_once),
-    "reads the first pages for later ones": (Reception, "__init__", number_from_zero),
-    "leaves out a page": (Reception, "__init__", need_nothing),
-    "mixes pages up": (fetching, "_post", reverse),
+    "reads the first pages for later ones": (
+        Reception, "pair", pair_by(lambda lent, chosen, own: (lent[: len(own)], own))
+    ),
+    "leaves out a page": (
+        Reception, "pair", pair_by(lambda lent, chosen, own: (chosen[1:], own[1:]))
+    ),
+    "mixes pages up": (
+        Reception, "pair", pair_by(lambda lent, chosen, own: (chosen[::-1], own))
+    ),
 }
 
 
