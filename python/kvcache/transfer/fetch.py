@@ -51,7 +51,7 @@ class Transfer:
         self.bytes = size
         self._transport = transport
         self._handle = handle
-        self._has_arrived = False
+        self._has_arrived = not size  # then nothing was posted
         self._staging = staging
 
     def poll(self) -> bool:
@@ -90,7 +90,7 @@ class Transfer:
         self._check_open()
         if not self._has_arrived:
             raise ValueError("finish comes after poll has returned True")
-        self._transport.cancel(self._handle)
+        self._end_reading()
         if not was_held:
             self.reception.abort()
             raise self._fail("the lease ran out before all bytes were here")
@@ -109,8 +109,12 @@ class Transfer:
         reserved then, and ``cancel`` may be called again.
         """
         if self.reception.is_open:
-            self._transport.cancel(self._handle)
+            self._end_reading()
             self.reception.abort()
+
+    def _end_reading(self) -> None:
+        if self.bytes:
+            self._transport.cancel(self._handle)
 
     def _check_open(self) -> None:
         if not self.reception.is_open:
@@ -177,20 +181,17 @@ def fetch(
         transport.register(own)
         peer = transport.connect(offer.address)
         if staging:
-            target = staging.describe()
-            source = offer.describe(staging.numbers)
-            handle = transport.post(peer, *pair(source, target))
-            size = int(target[:, 1].sum())
+            tables = offer.describe(staging.numbers), staging.describe()
+            handle, count = _post(transport, peer, *tables), len(staging.numbers)
         else:
             handle, count = _post_equal(transport, peer, offer, own, reception)
-            size = count * page_bytes
     except Exception as error:
         reception.abort()
         text = error.reason if isinstance(error, TransferError) else str(error)
         if not is_equal:
             text = f"its pages have another format than those here: {text}"
         raise TransferRefused(text, offer.peer, offer.request) from error
-    return Transfer(offer, reception, transport, handle, size, staging)
+    return Transfer(offer, reception, transport, handle, count * page_bytes, staging)
 
 
 def _read(message: bytes, reception: Reception | None) -> Offer:
@@ -228,20 +229,29 @@ def _post_equal(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
     lent, pages = reception.pair(offer.pages)
-    if len(lent):
-        # The largest without signs: one of negative numbers, if there are any.
-        last = lent.item(lent.view(np.uint32).argmax())
-        if last < 0:
-            raise ValueError("it lacks pages that later tokens reach")
-        if last >= offer.regions[0].pages:
-            raise ValueError(f"it has no page {last}")
+    if not len(lent):
+        return None, 0
+    # The largest without signs: one of negative numbers, if there are any.
+    last = lent.item(lent.view(np.uint32).argmax())
+    if last < 0:
+        raise ValueError("it lacks pages that later tokens reach")
+    if last >= offer.regions[0].pages:
+        raise ValueError(f"it has no page {last}")
     post_pages = getattr(transport, "post_pages", None)
     if post_pages is not None:
         handle = post_pages(peer, offer.regions, lent, own, pages)
         if handle is not None:
             return handle, len(pages)
     tables = describe_all(offer.regions, lent), describe_all(own, pages)
-    return transport.post(peer, *pair(*tables)), len(pages)
+    return _post(transport, peer, *tables), len(pages)
+
+
+def _post(
+    transport: Transport, peer: str, source: np.ndarray, target: np.ndarray
+) -> Any:
+    """Begins to read descriptors of the same bytes, unless there are none, which engines
+    do not take. Returns the handle."""
+    return transport.post(peer, *pair(source, target)) if len(source) else None
 
 
 @functools.lru_cache(maxsize=256)

@@ -62,7 +62,7 @@ class Staging:
             self._source,
             max_batch_size=1,
             max_seq_len=self._total,
-            num_pages=len(self.numbers),
+            num_pages=max(len(self.numbers), 1),
             memory=cache.memory,
         )
         self._programs = self._compile()
@@ -90,17 +90,19 @@ class Staging:
 
     def describe(self) -> np.ndarray:
         """The bytes of the staged pages."""
-        return self._staged.descriptors(np.arange(self._staged.num_pages))
+        return self._staged.descriptors(np.arange(len(self.numbers)))
 
     def convert(self) -> None:
         """Writes what has arrived to the pages of the cache."""
+        if not len(self.numbers):  # no later token reaches any
+            return
         upload, cache = self._cache.memory.upload, self._cache
         begin = upload(np.array([self._reception.found], np.int32))
         end = upload(np.array([self._total], np.int32))
         tables = [
             upload(_make_table(numbers, pages, manager.null_page))
             for numbers, pages, manager in (
-                (self.numbers, np.arange(self._staged.num_pages), self._staged),
+                (self.numbers, np.arange(len(self.numbers)), self._staged),
                 (self._reception.numbers, self._reception.pages, cache),
             )
         ]

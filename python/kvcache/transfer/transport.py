@@ -72,7 +72,8 @@ class Transport(Protocol):
 
         Args:
             peer: The name of a machine, of ``connect``.
-            source: int64 [n, 3]: addresses, lengths and devices of its memory.
+            source: int64 [n, 3]: addresses, lengths and devices of its memory; one row
+                or more.
             target: The same of the memory here; the lengths are equal.
 
         Raises:
@@ -110,7 +111,7 @@ class PageTransport(Transport, Protocol):
         Args:
             peer: The name of a machine, of ``connect``.
             source: The regions of its cache.
-            source_pages: int32: which of its pages, each in its regions.
+            source_pages: int32: which of its pages, each in its regions; one or more.
             target: The regions here, of the same fingerprint and in the same order.
             target_pages: int32: where they go.
 

@@ -66,6 +66,49 @@ def test_what_is_here_is_not_read():
     assert there.tokens("r").tolist() == list(range(14))
 
 
+NOTHING_AT_8 = {"window": kvcache.reach.window(1), "chunk": kvcache.reach.chunk(4)}
+
+
+@pytest.mark.parametrize("length", [7, 8, 9])
+@pytest.mark.parametrize("kind", NOTHING_AT_8)
+@pytest.mark.parametrize("make_receiver", [local, PageTransport])
+def test_nothing_is_posted_where_no_later_token_reaches_a_page(
+    make_receiver, kind, length
+):
+    here, there = (make_cache(reach=NOTHING_AT_8[kind]) for _ in range(2))
+    add(here, "r", range(length))
+    with here.export("r", seconds=60) as lease:
+        message = transfer.offer(here, lease, sender := local())
+        moved = transfer.fetch(there, message, make_receiver(chunk=100), request="r")
+        assert moved.poll() == (length == 8)
+        while not moved.poll():
+            pass
+        assert moved.bytes == (length != 8) * here.regions()[0].page_bytes
+        moved.finish(lease.end())
+    assert there.tokens("r").tolist() == list(range(length))
+    assert here.num_free_pages == there.num_free_pages == 7 + (length == 8)
+    for cache in (here, there):
+        add(cache, "after", range(20, 24))
+        cache.grow("r", [30])
+        cache.inputs(["r"])
+        cache.step(["r"])
+    assert sender.name
+
+
+def test_nothing_to_read_is_cancelled_and_refused_as_anything():
+    here, there = (make_cache(reach=kvcache.reach.window(1)) for _ in range(2))
+    add(here, "r", range(8))
+    message = transfer.offer(here, here.export("r", seconds=60), sender := local())
+    transfer.fetch(there, message, local(), request="r").cancel()
+    moved = transfer.fetch(there, message, local(), request="r")
+    with pytest.raises(transfer.TransferFailed, match="the lease ran out"):
+        moved.finish(False)
+    del sender
+    with pytest.raises(transfer.TransferRefused, match="no such transport"):
+        transfer.fetch(there, message, local(), request="r")
+    assert "r" not in there and there.num_free_pages == 8
+
+
 @pytest.fixture
 def pair_of_caches():
     here, there = make_cache(), make_cache()

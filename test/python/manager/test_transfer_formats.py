@@ -78,9 +78,9 @@ def read(cache, request):
     return np.stack([heads[head] for head in sorted(heads)], 3)
 
 
-def begin(source, target, **options):
+def begin(source, target, tokens=TOKENS, **options):
     source.claim("gap", range(5))
-    source.claim("r", TOKENS)
+    source.claim("r", tokens)
     source.step(["r"])
     lease = source.export("r", seconds=60)
     here, there = local(), local()
@@ -151,6 +151,17 @@ def test_what_no_token_reaches_is_not_converted():
     assert target.num_free_pages == 12 - 2 and source.num_free_pages == 12 - 3 - 2
     found, expected = (read_reached(each) for each in (target, source))
     assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("length", [11, 12, 13])
+def test_nothing_is_converted_where_no_later_token_reaches_a_page(length):
+    ends = {"reach": kvcache.reach.window(1)}
+    source, target = make({**ends, "page_size": 3, "dtype": "bf16"}), make(ends)
+    moved, lease, _ = begin(source, target, tokens=range(length))
+    assert moved.bytes == (length != 12) * source.params.bytes_per_block
+    moved.finish(lease.end())
+    assert target.tokens("r").tolist() == list(range(length))
+    assert target.num_free_pages == 12 - (length != 12)
 
 
 def read_reached(cache):

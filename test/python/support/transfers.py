@@ -41,11 +41,19 @@ def add(cache, request, tokens):
     cache.step([request])
 
 
+class Local(transfer.LocalTransport):
+    """As engines do, it takes one descriptor or more."""
+
+    def post(self, peer, source, target):
+        assert len(source)
+        return super().post(peer, source, target)
+
+
 def local(**options):
-    return transfer.LocalTransport(f"machine {next(NAMES)}", **options)
+    return Local(f"machine {next(NAMES)}", **options)
 
 
-class PageTransport(transfer.LocalTransport):
+class PageTransport(Local):
     """Takes pages by their numbers, where they lie together."""
 
     def __init__(self, **options):
@@ -53,6 +61,7 @@ class PageTransport(transfer.LocalTransport):
         self.posted = []
 
     def post_pages(self, peer, source, source_pages, target, target_pages):
+        assert len(source_pages)
         self.posted.append((source_pages.tolist(), target_pages.tolist()))
         if not all(region.has_whole_pages for region in source):
             return None
