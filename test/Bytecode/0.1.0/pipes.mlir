@@ -110,6 +110,20 @@ module {
     }
     return
   }
+  func.func @parallel_in_a_loop(%arg0: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %arg1 = %c0 to %arg0 step %c1 {
+      scf.parallel (%arg2) = (%c0) to (%arg0) step (%c1) {
+        %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
+        kvcache.consume %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>  {
+        ^bb0(%arg3: !kvcache.tile<64x128xbf16>):
+        }
+        scf.reduce
+      }
+    }
+    return
+  }
   func.func @effects(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: index) {
     %0 = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
     kvcache.produce %0[%arg1] : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>> {
