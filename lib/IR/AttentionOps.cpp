@@ -77,7 +77,8 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
                           Value lses, Value out, Value lse) {
-  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse);
+  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse,
+        IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//

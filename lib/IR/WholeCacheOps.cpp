@@ -47,7 +47,7 @@ void AppendOp::build(OpBuilder &b, OperationState &state, Value keys,
         /*slots=*/Value(), /*norm=*/Value(), /*query_norm=*/Value(),
         /*rope=*/Value(), /*positions=*/Value(), queries, /*key_scale=*/Value(),
         /*value_scale=*/Value(), FloatAttr(), IntegerAttr(), UnitAttr(),
-        UnitAttr(), DenseI64ArrayAttr());
+        UnitAttr(), DenseI64ArrayAttr(), IntegerAttr());
 }
 
 void GatherOp::build(OpBuilder &b, OperationState &state, Value keyCache,
@@ -55,20 +55,20 @@ void GatherOp::build(OpBuilder &b, OperationState &state, Value keyCache,
   build(b, state, getTensorTypes({keys, values}), keyCache, valueCache,
         /*row_offsets=*/Value(), /*begin=*/Value(), /*end=*/Value(), keys,
         values, /*output_offsets=*/Value(), /*key_scale=*/Value(),
-        /*value_scale=*/Value());
+        /*value_scale=*/Value(), IntegerAttr(), IntegerAttr());
 }
 
 void CopyOp::build(OpBuilder &b, OperationState &state, Value source,
                    Value target) {
   build(b, state, source, target, /*begin=*/Value(), /*end=*/Value(),
         /*source_scale=*/Value(), /*target_scale=*/Value(), IntegerAttr(),
-        IntegerAttr(), IntegerAttr());
+        IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
 }
 
 void RemapRowsOp::build(OpBuilder &b, OperationState &state, Value tokens,
                         Value cache, Value rowOffsets, Value ids) {
   build(b, state, TypeRange(getTensorTypes(ids)), tokens, cache, rowOffsets,
-        ids);
+        ids, IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,6 +297,7 @@ LogicalResult CopyOp::verify() {
 }
 
 LogicalResult CopyPagesOp::verify() {
+  // (C1)
   int64_t columns = cast<ShapedType>(getPairs().getType()).getDimSize(1);
   if (columns != 2)
     return emitOpError("expects 'pairs' to have two columns");

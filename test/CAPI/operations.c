@@ -100,9 +100,12 @@ static void testWholeCacheOps(MlirLocation loc) {
          {"value_cache", CACHE}, {"slots", "memref<?xi64>"},
          {"queries", QUERIES}, {"values", ROWS}, {"positions", NULL},
          {"row_offsets", NUMBERS}, {"keys", ROWS});
-  // CHECK: kvcache.gather %arg2 outs(%arg1) output_offsets %arg0 :
+  // clang-format off
+  // CHECK: kvcache.gather %arg2 outs(%arg1) output_offsets %arg0 {block_threads = 512 : i64, heads_per_thread = 8 : i64} :
+  // clang-format on
   // CHECK: valid 1
-  CREATE("gather", "{}", NULL, {"output_offsets", NUMBERS}, {"keys", ROWS},
+  CREATE("gather", "{block_threads = 512 : i64, heads_per_thread = 8 : i64}",
+         NULL, {"output_offsets", NUMBERS}, {"keys", ROWS},
          {"key_cache", CACHE});
   // CHECK: kvcache.copy %arg0 to %arg1 end %arg2 {heads = 4 : i64} :
   // CHECK: valid 1

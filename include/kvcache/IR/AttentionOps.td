@@ -224,7 +224,7 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
   let hasVerifier = 1;
 }
 
-def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
+def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledOpInterface]> {
   let summary = "Merges the attention over parts of the keys";
   let description = [{
     `parts` holds the attention of each row over several disjoint sets of keys,
@@ -237,9 +237,13 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
     A part whose `lses` is -inf has no keys, and is not read. If all are, `out`
     is 0 and `lse` is -inf.
 
+    On a GPU, a block merges heads of one row. `block_threads` is the number of
+    its threads, at most, unless those of one head are more: by default 256.
+
     Constraints:
     - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
       of `lses`; the sizes of heads and elements are static.
+    - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
 
     Example:
 
@@ -253,13 +257,13 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states"> {
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
         :$parts,
     Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
     Arg<KVCache_DenseRows, "the merged output, [total, H, E]">:$out,
     Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse
-  );
+  ), KVCache_BlockThreadsArgument);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,

@@ -255,6 +255,23 @@ def KVCache_LayerViewOpInterface : OpInterface<"LayerViewOpInterface"> {
   ];
 }
 
+def KVCache_TiledOpInterface : OpInterface<"TiledOpInterface"> {
+  let cppNamespace = "::mlir::kvcache";
+  let description = [{
+    An op on whole caches with hints that say how the threads of a GPU share its
+    work. They change no result, and nothing on the CPU.
+  }];
+  let methods = [
+    InterfaceMethod<"The threads of a block, at most, or nothing where the "
+      "expansion chooses.",
+      "::std::optional<uint64_t>", "getBlockThreads">,
+    InterfaceMethod<"The heads that a thread loads before it stores one, at "
+      "most, or nothing where the expansion chooses.",
+      "::std::optional<uint64_t>", "getHeadsPerThread", (ins), "",
+      "return ::std::nullopt;">
+  ];
+}
+
 def KVCache_AccessOpInterface : OpInterface<"AccessOpInterface"> {
   let cppNamespace = "::mlir::kvcache";
   let description = [{

@@ -40,6 +40,24 @@ def KVCache_TileRows : ConfinedAttr<I64Attr, [
                    "whose value is 0, 16, 32, 64 or 128">]>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
+/// Threads of a block of a GPU: whole warps.
+def KVCache_BlockThreads : ConfinedAttr<I64Attr, [
+    AttrConstraint<And<[IntMinValue<32>.predicate, IntMaxValue<1024>.predicate,
+                        CPred<"::llvm::cast<::mlir::IntegerAttr>($_self)"
+                              ".getInt() % 32 == 0">]>,
+                   "whose value is a multiple of 32 from 32 to 1024">]>;
+/// Heads of a thread.
+def KVCache_HeadsPerThread : ConfinedAttr<I64Attr, [
+    AttrConstraint<And<[IntMinValue<1>.predicate, IntMaxValue<32>.predicate]>,
+                   "whose value is from 1 to 32">]>;
+/// The hints of `TiledOpInterface`.
+defvar KVCache_BlockThreadsArgument = (ins
+  OptionalAttr<KVCache_BlockThreads>:$block_threads
+);
+defvar KVCache_TilingArguments = (ins
+  OptionalAttr<KVCache_BlockThreads>:$block_threads,
+  OptionalAttr<KVCache_HeadsPerThread>:$heads_per_thread
+);
 /// A number of tokens, parts or rows.
 def KVCache_SplitSize
     : ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1048576>]>;

@@ -26,8 +26,11 @@ include "kvcache/IR/WholeCacheOperands.td"
 // Builders take the operands that an op mostly has, of which those may be null
 // that are optional, and make the results. `op.getSlotsMutable().assign(slots)`
 // adds any other, and `op.setEpsilon` and the like set options.
+//
+// Ops with `TiledOpInterface` take hints for GPUs, which change no result.
 
-def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]> {
+def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
+    AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
   let summary = "Writes the keys and values of new tokens";
   let description = [{
     Writes row `row_offsets[b] + i` of `keys` and `values` to token
@@ -55,6 +58,9 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     `latent_rope` are the last elements of the rows of a latent cache (MLA),
     whose first elements are `keys`.
 
+    On a GPU, a block appends one row. `block_threads` is the number of its
+    threads, at most, unless those of one head are more: by default 256.
+
     Constraints:
     - (C1) the caches have the heads of `keys` and `values`, and their head size;
       with `latent_rope`, whose size and that of `keys` add up to it.
@@ -76,6 +82,7 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
       points, or of fp8, and have one factor or the heads of the cache.
     - (C11) `rope_axes` come with `positions` of two dimensions, of which the
       first is static, and only with them: R/2 numbers below that size.
+    - (C12) `block_threads` is a multiple of 32 from 32 to 1024.
 
     Example:
 
@@ -91,7 +98,7 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_DenseRows, "new keys, [total, H, E]">:$keys,
     Arg<Optional<KVCache_DenseRows>, "new values, [total, H, E]">:$values,
     Arg<Optional<KVCache_DenseRows>, "the rope of latent rows, [total, 1, R]">
@@ -117,7 +124,7 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
     UnitAttr:$interleaved,
     UnitAttr:$power_of_two,
     OptionalAttr<DenseI64ArrayAttr>:$rope_axes
-  );
+  ), KVCache_BlockThreadsArgument);
   let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$keys, "::mlir::Value":$values, "::mlir::Value":$keyCache,
@@ -137,7 +144,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [AttrSizedOperandSegments]
   let hasVerifier = 1;
 }
 
-def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]> {
+def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
+    AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
   let summary = "Copies the tokens of all sequences to dense memory";
   let description = [{
     Writes tokens `[begin, end)` of sequence b to rows `[b, 0 …)` of the outputs,
@@ -154,12 +162,21 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
     `key_scale` and `value_scale` are static scales, the `tensor_scale` of `load`:
     one, or one for each head.
 
+    On a GPU, a block gathers one token or several, at most 64. `block_threads`
+    is the number of its threads, at most, unless those of one head are more: by
+    default 256. A thread loads its share of several heads before it stores one:
+    `heads_per_thread` is the number of heads, at most, and divides them all; by
+    default 4. With more heads, a thread has more bytes in flight, and more
+    registers.
+
     Constraints:
     - (C1) the outputs have the static sizes of the caches, and four dimensions,
       [batch, tokens, H, E], or with `output_offsets` three, [total, H, E].
     - (C2) `value_cache` and `values` are given together.
     - (C3) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
+    - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
+      `heads_per_thread` is from 1 to 32.
 
     Example:
 
@@ -173,7 +190,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_AnyConvertingCache, "a layer's keys">:$key_cache,
     Arg<Optional<KVCache_AnyConvertingCache>, "a layer's values">:$value_cache,
     Arg<Optional<KVCache_Numbers>, "first new row of each sequence, [batch + 1]">
@@ -187,7 +204,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
         "first output row of each sequence, [batch + 1]">:$output_offsets,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale
-  );
+  ), KVCache_TilingArguments);
   let results = (outs Variadic<KVCache_GatheredRows>:$results);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$keyCache, "::mlir::Value":$valueCache, "::mlir::Value":$keys,
@@ -205,7 +222,8 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [AttrSizedOperandSegments]
   let hasVerifier = 1;
 }
 
-def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
+def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
+    AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
   let summary = "Copies tokens of one cache to another";
   let description = [{
     Writes tokens `[begin, end)` of every sequence of `source` to the same tokens
@@ -225,6 +243,10 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     have filled: `begin` is the length before, rounded down to whole groups, and
     `end` the length now.
 
+    On a GPU, a block copies one token, or the tokens that share their scales.
+    `block_threads` and `heads_per_thread` are those of `gather`, by default 256
+    and 2. A thread copies one head at a time where tokens share their scales.
+
     Constraints:
     - (C1) both caches have the same head size.
     - (C2) the heads are those of the caches; `heads` is all heads of the source
@@ -232,6 +254,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     - (C3) `source_scale` and `target_scale` are for caches with scales and no
       zero points, or of fp8, and have one factor or the heads of the cache.
       Both caches then have elements that are converted.
+    - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
+      `heads_per_thread` is from 1 to 32.
 
     Example:
 
@@ -247,7 +271,7 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_AnyCache, "a layer's keys or values">:$source,
     Arg<KVCache_AnyCache, "those that are written">:$target,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
@@ -257,7 +281,7 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
     DefaultValuedAttr<I64Attr, "0">:$source_head,
     DefaultValuedAttr<I64Attr, "0">:$target_head,
     OptionalAttr<I64Attr>:$heads
-  );
+  ), KVCache_TilingArguments);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$source, "::mlir::Value":$target)>];
   let assemblyFormat = [{
@@ -275,12 +299,21 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
+def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages", [
+    KVCache_TiledOpInterface]> {
   let summary = "Copies pages to other pages of the same cache";
   let description = [{
     For each pair, copies page `pairs[i, 0]` to page `pairs[i, 1]`: all layers,
     keys and values, and their scales. A pair with a negative number is skipped.
     No page may be both read and written, or written twice.
+
+    On a GPU, a block copies a token of a layer, or a part of the scales of a
+    page. `block_threads` is the number of its threads, at most, unless those of
+    one head are more: by default 256.
+
+    Constraints:
+    - (C1) `pairs` has two columns.
+    - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
 
     Example:
 
@@ -294,10 +327,10 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_PagedCollectionType, "the cache of all layers">:$collection,
     Arg<KVCache_DenseOf<[I32], 2>, "page ids, signed, [pairs, 2]">:$pairs
-  );
+  ), KVCache_BlockThreadsArgument);
   let assemblyFormat = [{
     $collection `pairs` $pairs attr-dict `:` type(operands)
   }];
@@ -309,7 +342,8 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages"> {
   let hasVerifier = 1;
 }
 
-def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows"> {
+def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
+    KVCache_TiledOpInterface]> {
   let summary = "Finds the rows of tokens in the cache";
   let description = [{
     Row r of `tokens` has the numbers of k tokens of the sequence b of row r.
@@ -318,9 +352,13 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows"> {
     `async_gather_tile` take. Negative numbers stay as they are, and so do rows
     of padding.
 
+    On a GPU, a thread finds one. `block_threads` is the number of threads of a
+    block, by default 256.
+
     Constraints:
     - (C1) the cache is paged.
     - (C2) `ids` has the shape of `tokens`.
+    - (C3) `block_threads` is a multiple of 32 from 32 to 1024.
 
     Example:
 
@@ -336,12 +374,12 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows"> {
     }
     ```
   }];
-  let arguments = (ins
+  let arguments = !con((ins
     Arg<KVCache_DenseOf<[I32], 2>, "token numbers, signed, [total, k]">:$tokens,
     Arg<KVCache_AnyPagedView, "a layer's cache">:$cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
     Arg<KVCache_DenseOf<[I32], 2>, "encoded rows, signed, [total, k]">:$ids
-  );
+  ), KVCache_BlockThreadsArgument);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$tokens, "::mlir::Value":$cache, "::mlir::Value":$rowOffsets,

@@ -113,7 +113,7 @@ private:
   }
 
   Part planPart(int64_t heads, const Split &split) {
-    Part part{split, heads, split.getHeadThreads(heads)};
+    Part part{split, heads, split.getHeadThreads(heads, frame.blockThreads)};
     addThreads(part);
     return part;
   }

@@ -17,7 +17,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Heads of a thread of a GPU whose loads are in flight together.
+/// Heads of a thread whose loads are in flight together, without a hint.
 constexpr int64_t kHeadsOfCopy = 2;
 
 /// How the heads of both caches are divided among threads, and the heads and
@@ -51,11 +51,11 @@ CopyPlan makePlan(CopyOp op, const Frame &frame) {
                                         headSize, {source.getElementType(),
                                                    target.getElementType()}));
   int64_t tokensAtOnce = isBits ? 1 : tokens, heads = op.getNumHeads();
-  int64_t perThread = frame.isGPU && tokensAtOnce == 1
-                          ? getDivisorUpTo(heads, kHeadsOfCopy)
-                          : 1;
-  return {isBits, split, perThread, split.getHeadThreads(heads / perThread),
-          tokensAtOnce};
+  int64_t perThread =
+      tokensAtOnce == 1 ? frame.getHeadsInFlight(heads, kHeadsOfCopy) : 1;
+  int64_t headThreads =
+      split.getHeadThreads(heads / perThread, frame.blockThreads);
+  return {isBits, split, perThread, headThreads, tokensAtOnce};
 }
 
 /// The expansion of one op: a block of threads for each token, or for those

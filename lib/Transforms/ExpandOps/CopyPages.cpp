@@ -43,7 +43,8 @@ public:
   PageCopier(CopyPagesOp op, const Frame &frame)
       : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
         type(op.getCollection().getType()), split(splitForCopy(frame, type)),
-        headThreads(split.getHeadThreads(type.getNumHeads())) {
+        headThreads(
+            split.getHeadThreads(type.getNumHeads(), frame.blockThreads)) {
     CacheTypeInterface scales;
     if (type.isQuantized())
       scales = getViewType(type, /*ofScales=*/true);

@@ -60,7 +60,7 @@ private:
       return WalkResult::interrupt();
     }
     OpBuilder builder(op);
-    Frame frame(builder, op.getLoc(), forGPU, checks);
+    Frame frame(builder, op, forGPU, checks);
     for (DenseOperand operand : getVectorOperands(op))
       frame.checkAlignment(operand.name, operand.value);
     expand(op, frame);

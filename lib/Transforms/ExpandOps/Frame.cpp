@@ -26,6 +26,29 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Threads of a block without a hint, and of the loops of a CPU.
+constexpr int64_t kBlockThreads = 256;
+
+static TiledOpInterface getHints(Operation *op, bool isGPU) {
+  return isGPU ? dyn_cast<TiledOpInterface>(op) : TiledOpInterface();
+}
+
+static int64_t getBlockThreads(TiledOpInterface hints) {
+  return hints ? hints.getBlockThreads().value_or(kBlockThreads)
+               : kBlockThreads;
+}
+
+Frame::Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks)
+    : IndexBuilder(builder, op->getLoc()), isGPU(isGPU), hasChecks(hasChecks),
+      blockThreads(getBlockThreads(getHints(op, isGPU))) {
+  if (TiledOpInterface hints = getHints(op, isGPU))
+    headsPerThread = hints.getHeadsPerThread();
+}
+
+int64_t Frame::getHeadsInFlight(int64_t heads, int64_t most) const {
+  return isGPU ? getDivisorUpTo(heads, headsPerThread.value_or(most)) : 1;
+}
+
 void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
                       function_ref<void(ValueRange)> body,
                       std::optional<unsigned> alongX) const {
@@ -269,8 +292,8 @@ void kvcache::runIfGiven(const Frame &frame, Value condition,
     body();
 }
 
-int64_t Split::getHeadThreads(int64_t heads) const {
-  return getDivisorUpTo(heads, std::max<int64_t>(kThreads / lanes, 1));
+int64_t Split::getHeadThreads(int64_t heads, int64_t blockThreads) const {
+  return getDivisorUpTo(heads, std::max<int64_t>(blockThreads / lanes, 1));
 }
 
 int64_t kvcache::getDivisorUpTo(int64_t number, int64_t most) {

@@ -26,8 +26,8 @@ struct Size {
 /// threads, on the CPU loops.
 class Frame : public IndexBuilder {
 public:
-  Frame(OpBuilder &builder, Location loc, bool isGPU, bool hasChecks)
-      : IndexBuilder(builder, loc), isGPU(isGPU), hasChecks(hasChecks) {}
+  /// A frame for `op`, in front of it.
+  Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks);
 
   /// Runs `body` in parallel with the multiples of each step below its end. On
   /// a GPU, a block takes one such index, and `forThreads` is all that `body`
@@ -92,19 +92,25 @@ public:
   /// CPU, some vector registers of them.
   int64_t getFloatsAtOnce(int64_t headSize, ArrayRef<Type> types) const;
 
+  /// The heads that a thread loads before it stores one: a divisor of `heads`
+  /// that is at most the hint of the op or, without one, `most`. 1 on the CPU.
+  int64_t getHeadsInFlight(int64_t heads, int64_t most) const;
+
   const bool isGPU;
   /// Whether what accesses can't tell is checked.
   const bool hasChecks;
+  /// Threads of a block, at most, unless those of one head are more.
+  const int64_t blockThreads;
 
 private:
   void orderLaunches() const;
+
+  /// The hint of the op.
+  std::optional<int64_t> headsPerThread;
 };
 
 /// Runs `body` if the condition is not null and holds, or is null.
 void runIfGiven(const Frame &frame, Value condition, function_ref<void()> body);
-
-/// Threads of a block that expansions aim at.
-constexpr int64_t kThreads = 256;
 
 /// How the elements of a head are divided: into units, which are stored at
 /// once, and those into pieces, which are loaded and computed at once.
@@ -117,7 +123,8 @@ struct Split {
   int64_t lanesPerGroup = 1;
 
   /// Threads of a block along `heads` heads, of which they all take as many.
-  int64_t getHeadThreads(int64_t heads) const;
+  /// The block has at most `blockThreads` threads, unless one head has more.
+  int64_t getHeadThreads(int64_t heads, int64_t blockThreads) const;
 };
 
 /// Divides a head for accesses of about `width` elements. Pieces do not cross

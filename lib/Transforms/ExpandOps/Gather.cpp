@@ -31,7 +31,7 @@ struct Row {
   SmallVector<Value> output;
 };
 
-/// Heads of a thread whose loads are in flight together.
+/// Heads of a thread whose loads are in flight together, without a hint.
 constexpr int64_t kHeadsInFlight = 4;
 /// Tokens of a block at most: what chips have of threads along z.
 constexpr int64_t kMostTokens = 64;
@@ -50,9 +50,10 @@ GatherPlan makePlan(GatherOp op, const Frame &frame) {
                           frame.getFloatsAtOnce(size, {out.getElementType(),
                                                        type.getElementType()}));
   int64_t perThread =
-      frame.isGPU ? getDivisorUpTo(type.getNumHeads(), kHeadsInFlight) : 1;
-  int64_t headThreads = split.getHeadThreads(type.getNumHeads() / perThread);
-  int64_t wanted = kThreads / (split.lanes * headThreads);
+      frame.getHeadsInFlight(type.getNumHeads(), kHeadsInFlight);
+  int64_t headThreads =
+      split.getHeadThreads(type.getNumHeads() / perThread, frame.blockThreads);
+  int64_t wanted = frame.blockThreads / (split.lanes * headThreads);
   int64_t tokens =
       frame.isGPU ? std::clamp<int64_t>(wanted, 1, kMostTokens) : 1;
   return {split, perThread, headThreads, tokens};

@@ -119,7 +119,7 @@ void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   Type part = cast<MemRefType>(op.getParts().getType()).getElementType();
   Split split = splitHead(
       size, size, frame.getFloatsAtOnce(size, {part, out.getElementType()}));
-  int64_t headThreads = split.getHeadThreads(heads);
+  int64_t headThreads = split.getHeadThreads(heads, frame.blockThreads);
   Value rows = frame.dim(op.getOut(), 0);
   frame.checkSize("parts", {"parts", op.getParts()}, {"lses", op.getLses()});
   frame.checkSize("rows", {"out", op.getOut()}, {"parts", op.getParts(), 1});

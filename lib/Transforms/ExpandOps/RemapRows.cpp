@@ -31,9 +31,9 @@ void kvcache::expand(RemapRowsOp op, const Frame &frame) {
   frame.checkSize("columns", {"tokens", op.getTokens(), 1},
                   {"ids", op.getIds(), 1});
   frame.forBlocks(
-      {rows, columns}, {1, kThreads},
+      {rows, columns}, {1, frame.blockThreads},
       [&](ValueRange block) {
-        frame.forThreads({kThreads}, [&](ValueRange thread) {
+        frame.forThreads({frame.blockThreads}, [&](ValueRange thread) {
           Value row = block[0], column = frame.add(block[1], thread[0]);
           frame.runIf(frame.below(column, columns), [&] {
             Value token = memref::LoadOp::create(

@@ -12,7 +12,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance, check_positive
 from ..dtypes import DTypeLike
 from .append import AppendOptions
-from .arguments import check_converted, check_dense, check_static, dense_dtype
+from .arguments import Tiling, check_converted, check_dense, check_static, dense_dtype
 from .attention import make_spec, make_splits
 from .operations import (
     Append,
@@ -23,7 +23,7 @@ from .operations import (
     MergeStates,
     Operation,
 )
-from .sources import LayerSpec
+from .sources import LayerSpec, MergeSpec, PagesSpec
 
 __all__ = ["Operation", "append", "attention", "copy_pages", "gather", "merge_states"]
 
@@ -46,6 +46,7 @@ def append(
     slots: DTypeLike | None = None,
     positions: DTypeLike | None = None,
     rope_axes: Sequence[int] | None = None,
+    block_threads: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Append:
@@ -82,6 +83,8 @@ def append(
         rope_axes: The axis of each pair of rotated elements, if positions have several
             (M-RoPE), such as ``[0] * 16 + [1] * 24 + [2] * 24`` for time, height and
             width. None for one axis.
+        block_threads: On a GPU, the threads of a block, at most, unless those of one
+            head are more: a multiple of 32 from 32 to 1024. Unless given, 256.
         bounds_checks: As in ``jit``. Also makes slots that repeat an error, in a time
             that grows with the square of the rows.
         threads: As in ``jit``.
@@ -110,7 +113,12 @@ def append(
         positions=positions,
         rope_axes=rope_axes,
     ).checked(params)
-    spec = LayerSpec(params, options, static_scales=bool(static_scales))
+    spec = LayerSpec(
+        params,
+        options,
+        static_scales=bool(static_scales),
+        tiling=Tiling(block_threads).checked(),
+    )
     return _make(Append, spec, name, target, bounds_checks, threads)
 
 
@@ -121,6 +129,8 @@ def gather(
     ragged: bool = False,
     static_scales: bool = False,
     *,
+    block_threads: int | None = None,
+    heads_per_thread: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Gather:
@@ -132,13 +142,21 @@ def gather(
         dtype: Of the outputs, as for ``append``.
         ragged: Whether the outputs have the tokens of all sequences in a row.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+        block_threads: As for ``append``.
+        heads_per_thread: On a GPU, the heads that a thread loads before it stores one,
+            at most: from 1 to 32. Unless given, 4.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
     """
     check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
     name = dense_dtype(params, dtype)
     check_static(params, static_scales)
-    spec = LayerSpec(params, ragged=bool(ragged), static_scales=bool(static_scales))
+    spec = LayerSpec(
+        params,
+        ragged=bool(ragged),
+        static_scales=bool(static_scales),
+        tiling=Tiling(block_threads, heads_per_thread).checked(),
+    )
     return _make(Gather, spec, name, target, bounds_checks, threads)
 
 
@@ -146,17 +164,19 @@ def copy_pages(
     params: KVCacheParams,
     target: str = "cpu",
     *,
+    block_threads: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> CopyPages:
     """The operation that copies pages.
 
-    ``params`` and ``target`` are as for ``append``, ``bounds_checks`` and ``threads`` as
-    in ``jit``.
+    ``params``, ``target`` and ``block_threads`` are as for ``append``, ``bounds_checks``
+    and ``threads`` as in ``jit``.
     """
     check_instance(KVCacheParams, params=params)
     check_flag(bounds_checks=bounds_checks)
-    return _make(CopyPages, params, "", target, bounds_checks, threads)
+    spec = PagesSpec(params, Tiling(block_threads).checked())
+    return _make(CopyPages, spec, "", target, bounds_checks, threads)
 
 
 def merge_states(
@@ -165,6 +185,7 @@ def merge_states(
     target: str = "cpu",
     dtype: DTypeLike = "bf16",
     *,
+    block_threads: int | None = None,
     threads: int | None = None,
 ) -> MergeStates:
     """The operation that merges attention over parts of the keys.
@@ -174,13 +195,13 @@ def merge_states(
         head_dim: Elements of a head of the values.
         target: As in ``jit``.
         dtype: Of the outputs: f32, f16 or bf16.
+        block_threads: As for ``append``.
         threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense(dtype)
-    return _make(
-        MergeStates, (int(heads), int(head_dim)), name, target, threads=threads
-    )
+    spec = MergeSpec(int(heads), int(head_dim), Tiling(block_threads).checked())
+    return _make(MergeStates, spec, name, target, threads=threads)
 
 
 def attention(

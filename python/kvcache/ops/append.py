@@ -127,7 +127,7 @@ class AppendOptions:
             )
 
     @property
-    def attributes(self) -> str:
+    def attributes(self) -> list[str]:
         """As the op spells them, without those that have their defaults."""
         said = []
         if self.norm or self.query_norm:
@@ -141,7 +141,7 @@ class AppendOptions:
             said.append(
                 f"rope_axes = array<i64: {', '.join(map(str, self.rope_axes))}>"
             )
-        return f" {{{', '.join(said)}}}" if said else ""
+        return said
 
     def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
         """The types of the optional arguments that calls give, by name, in their order."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .. import dtypes
@@ -16,6 +18,55 @@ _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
 _POWERS = ("f32", "bf16", "f8E8M0FNU")
 _NUMBERS = ("i32", "i64")
+_BLOCK_THREADS = range(32, 1024 + 1, 32)
+_HEADS_PER_THREAD = range(1, 32 + 1)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Hints how a GPU's threads share the work of an operation.
+
+    Attributes:
+        block_threads: Threads of a block, at most; None if the compiler chooses.
+        heads_per_thread: Heads that a thread loads before it stores one, at most; None
+            if the compiler chooses.
+    """
+
+    block_threads: int | None = None
+    heads_per_thread: int | None = None
+
+    def checked(self) -> Tiling:
+        """These hints as Python's integers."""
+        return Tiling(
+            _checked_hint("block_threads", self.block_threads, _BLOCK_THREADS),
+            _checked_hint("heads_per_thread", self.heads_per_thread, _HEADS_PER_THREAD),
+        )
+
+    @property
+    def attributes(self) -> list[str]:
+        """The hints that are given, as an op spells them."""
+        hints = {
+            "block_threads": self.block_threads,
+            "heads_per_thread": self.heads_per_thread,
+        }
+        return [f"{name} = {hint}" for name, hint in hints.items() if hint is not None]
+
+
+def _checked_hint(name: str, hint: int | None, values: range) -> int | None:
+    if hint is None:
+        return None
+    check_integer(**{name: hint})
+    if int(hint) not in values:
+        kind = f"a multiple of {values.step} from" if values.step > 1 else "from"
+        raise ValueError(
+            f"expects {name!r} to be {kind} {values[0]} to {values[-1]}, got {hint}"
+        )
+    return int(hint)
+
+
+def attributes_text(attributes: list[str]) -> str:
+    """The attributes of an op, behind its operands."""
+    return f" {{{', '.join(attributes)}}}" if attributes else ""
 
 
 def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:

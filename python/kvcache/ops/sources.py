@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
 from .append import AppendOptions
-from .arguments import rows_type
+from .arguments import Tiling, attributes_text, rows_type
 from .attention import AttentionSpec, attention_arguments, attention_op
 
 _NUMBERS = "memref<?xi32>"
@@ -25,6 +25,7 @@ class LayerSpec:
     options: AppendOptions = AppendOptions()
     ragged: bool = False
     static_scales: bool = False
+    tiling: Tiling = Tiling()
 
     @property
     def dense(self) -> tuple[str, ...]:
@@ -36,6 +37,23 @@ class LayerSpec:
         """The names of the static scales."""
         roles = [role for role, _ in _views(self.params)] if self.static_scales else []
         return tuple(f"{role}_scale" for role in roles)
+
+
+@dataclass(frozen=True)
+class PagesSpec:
+    """What an operation on pages is made for."""
+
+    params: KVCacheParams
+    tiling: Tiling = Tiling()
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """What an operation that merges attention is made for."""
+
+    heads: int
+    head_dim: int
+    tiling: Tiling = Tiling()
 
 
 @dataclass(frozen=True)
@@ -65,7 +83,7 @@ def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
         _Operands("rows {}", ("rows",), _NUMBERS),
         *(_Operands(f"{name} {{}}", (name,), type_) for name, type_ in extra.items()),
     ]
-    return _layer_source("append", spec, operands, mutates, spec.options.attributes)
+    return _layer_source("append", spec, operands, mutates)
 
 
 def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
@@ -85,7 +103,6 @@ def _layer_source(
     spec: LayerSpec,
     operands: list[_Operands],
     mutates: Sequence[str],
-    attributes: str = "",
 ) -> str:
     """A function of an op with these operands, in their order, and static scales.
 
@@ -99,7 +116,8 @@ def _layer_source(
     types = [(name, each.type) for each in given for name in each.names]
     arguments = [(name, type_) for name, type_ in types if name not in views]
     arguments.sort(key=lambda argument: argument[0] not in spec.dense)
-    body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes}
+    attributes = [*spec.options.attributes, *spec.tiling.attributes]
+    body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes_text(attributes)}
       : {', '.join(type_ for _, type_ in types)}"""
     behind = {"layer": "index", **dict(arguments)}
     return _function(name, params, behind, mutates, body, views=True)
@@ -110,26 +128,27 @@ def _view_operands(params: KVCacheParams, text: str) -> _Operands:
     return _Operands(text, names, params.cache_type)
 
 
-def copy_pages_source(params: KVCacheParams, dtype: str, mutates: Sequence[str]) -> str:
+def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> str:
+    attributes = attributes_text(spec.tiling.attributes)
     body = (
-        "kvcache.copy_pages %cache pairs %pairs : "
-        f"{params.collection_type}, memref<?x2xi32>"
+        f"kvcache.copy_pages %cache pairs %pairs{attributes} : "
+        f"{spec.params.collection_type}, memref<?x2xi32>"
     )
     pairs = {"pairs": "memref<?x2xi32>"}
-    return _function("copy_pages", params, pairs, mutates, body, views=False)
+    return _function("copy_pages", spec.params, pairs, mutates, body, views=False)
 
 
-def merge_states_source(
-    sizes: tuple[int, int], dtype: str, mutates: Sequence[str]
-) -> str:
-    heads, head_dim = sizes
+def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> str:
+    heads, head_dim = spec.heads, spec.head_dim
+    attributes = attributes_text(spec.tiling.attributes)
     parts = rows_type("?x?", heads, head_dim, dtype)
     out = rows_type("?", heads, head_dim, dtype)
     lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
     lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
     types = {"parts": parts, "lses": lses, "out": out, "lse": lse}
     return f"""func.func @merge_states({_arguments(types, mutates)}) {{
-  kvcache.merge_states %parts, %lses outs(%out, %lse) : {parts}, {lses}, {out}, {lse}
+  kvcache.merge_states %parts, %lses outs(%out, %lse){attributes}
+      : {parts}, {lses}, {out}, {lse}
   return
 }}
 """

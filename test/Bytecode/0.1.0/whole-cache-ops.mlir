@@ -59,5 +59,14 @@ module {
     kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) workspace %arg5 {max_splits = 16 : i64, split_rows = 4 : i64, split_tokens = 512 : i64} key_scale %arg3 value_scale %arg6 : memref<?x32x128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, f32, memref<8xf32>
     return %0, %1 : index, index
   }
+  func.func @tiling_hints(%arg0: memref<?x8x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: memref<?xi32>, %arg3: memref<?x64xf32>, %arg4: memref<?x?x8x128xbf16>, %arg5: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg6: memref<?x2xi32>, %arg7: memref<?x?x8xf32>, %arg8: memref<?x8xf32>, %arg9: memref<?x4xi32>) {
+    kvcache.append %arg0 to %arg1 rows %arg2 rope %arg3 {block_threads = 1024 : i64, interleaved} : memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x64xf32>
+    kvcache.gather %arg1 outs(%arg4) {block_threads = 32 : i64, heads_per_thread = 32 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, memref<?x?x8x128xbf16>
+    kvcache.copy %arg1 to %arg1 {heads = 4 : i64, heads_per_thread = 1 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>
+    kvcache.copy_pages %arg5 pairs %arg6 {block_threads = 64 : i64} : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
+    kvcache.merge_states %arg4, %arg7 outs(%arg0, %arg8) {block_threads = 128 : i64} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, memref<?x8x128xbf16>, memref<?x8xf32>
+    kvcache.remap_rows %arg9, %arg1 rows %arg2 outs(%arg9) {block_threads = 96 : i64} : memref<?x4xi32>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x4xi32>
+    return
+  }
 }
 

@@ -443,3 +443,99 @@ func.func @rows_without_strides(%cache: !cache, %out: memref<?x?x8x128xbf16, aff
   kvcache.gather %cache outs(%out) : !cache, memref<?x?x8x128xbf16, affine_map<(a, b, c, d) -> (b, a, c, d)>>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C12) of append
+func.func @c12_more_threads_than_a_block(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.append %k to %cache rows %n {block_threads = 1056} : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of gather
+func.func @c4_part_of_a_warp(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.gather %cache outs(%out) {block_threads = 48} : !cache, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of gather
+func.func @c4_more_heads_than_registers(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
+  // expected-error @below {{attribute 'heads_per_thread' failed to satisfy constraint: 64-bit signless integer attribute whose value is from 1 to 32}}
+  kvcache.gather %cache outs(%out) {heads_per_thread = 33} : !cache, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of copy
+func.func @c4_no_heads(%cache: !cache) {
+  // expected-error @below {{attribute 'heads_per_thread' failed to satisfy constraint: 64-bit signless integer attribute whose value is from 1 to 32}}
+  kvcache.copy %cache to %cache {heads_per_thread = 0} : !cache, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C4) of copy
+func.func @c4_no_threads(%cache: !cache) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.copy %cache to %cache {block_threads = 0} : !cache, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C2) of copy_pages
+func.func @c2_threads_of_copy_pages(%cache: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %pairs: memref<?x2xi32>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.copy_pages %cache pairs %pairs {block_threads = 16} : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C2) of merge_states
+func.func @c2_threads_of_merge_states(%parts: memref<?x?x8x128xbf16>, %lses: memref<?x?x8xf32>, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.merge_states %parts, %lses outs(%out, %lse) {block_threads = -32} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, memref<?x8x128xbf16>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C3) of remap_rows
+func.func @c3_threads_of_remap_rows(%tokens: memref<?x4xi32>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
+  kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 1000} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>
+  return
+}

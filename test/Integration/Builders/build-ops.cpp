@@ -33,9 +33,13 @@ static Operation *build(OpBuilder &builder, Location loc, StringRef name,
   if (name == "attention")
     return kvcache::AttentionOp::create(builder, loc, args[0], args[1], args[2],
                                         args[3], args[4], args[5]);
-  if (name == "gather")
-    return kvcache::GatherOp::create(builder, loc, args[0], args[1], args[2],
-                                     args[3]);
+  if (name == "gather") {
+    auto gather = kvcache::GatherOp::create(builder, loc, args[0], args[1],
+                                            args[2], args[3]);
+    gather.setBlockThreads(512);
+    gather.setHeadsPerThread(8);
+    return gather;
+  }
   if (name == "gather_keys")
     return kvcache::GatherOp::create(builder, loc, args[0], Value(), args[1],
                                      Value());

@@ -34,7 +34,7 @@ func.func private @append(%k: memref<4x1x4xf32>, %v: memref<4x1x4xf32>, %keys: !
 }
 
 // BUILT-LABEL: func.func private @gather
-// BUILT:         kvcache.gather %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) :
+// BUILT:         kvcache.gather %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) {block_threads = 512 : i64, heads_per_thread = 8 : i64} :
 func.func private @gather(%keys: !cache, %values: !cache, %k: memref<2x3x1x4xf32>, %v: memref<2x3x1x4xf32>)
     attributes {builds = "gather"} {
   return

@@ -32,6 +32,8 @@ TABLES = ("dense", "csr", "rows")
 TARGETS = ("cpu", "cpu", "emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a")
 DENSE = st.sampled_from(("f32", "f16", "bf16"))
 ROWS = st.tuples(st.integers(0, 40), st.integers(0, 4))
+BLOCK_THREADS = st.sampled_from((None, 32, 64, 96, 480, 1024))
+HEADS_PER_THREAD = st.sampled_from((None, 1, 2, 3, 32))
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Options:
     slots: str
     ragged: bool
     heads: tuple[int, int, int]
+    block_threads: int | None
+    heads_per_thread: int | None
 
 
 @st.composite
@@ -87,6 +91,8 @@ def draw_combination(draw):
         slots=draw(st.sampled_from(("", "i32", "i64"))),
         ragged=draw(st.booleans()),
         heads=(draw(st.integers(0, heads - count)), draw(st.integers(0, heads - count)), count),
+        block_threads=draw(BLOCK_THREADS),
+        heads_per_thread=draw(HEADS_PER_THREAD),
     )
     sequences = draw(st.lists(ROWS, min_size=1, max_size=3))
     return a, b, options, sequences, draw(DENSE), draw(DENSE), draw(st.sampled_from(TARGETS))

@@ -4,6 +4,7 @@ The model is NumPy on the same bytes: rows are put where the lookup table says.
 """
 
 import dataclasses
+import functools
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +16,8 @@ from quantization import (
     pack,
     quantize_with_zero_points,
 )
-from whole_caches import as_uint, decode_rows, encode_rows
+from sources import edit
+from whole_caches import as_uint, decode_rows, encode_rows, write_attributes
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
@@ -286,7 +288,8 @@ def test_copy(source, to, scale_of, ranged, target):
         options.append("source_scale %scale"), types.append(", f32")
     if "target" in scale_of:
         options.append("target_scale %scales"), types.append(", memref<3xf32>")
-    options += ["{source_head = 1, target_head = 0, heads = 2}"] * ranged
+    hints = "block_threads = 32, heads_per_thread = 1"
+    options += [f"{{source_head = 1, target_head = 0, heads = 2, {hints}}}"] * ranged
     text = COPY.format(
         heads=3, source=source, target=to, options=" ".join(options), types="".join(types)
     )
@@ -384,15 +387,18 @@ func.func @f(%blocks: memref<?x1x?x16x1x64xbf16>, %lengths: memref<?xi32>, %lut:
 """
 
 
-@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
-def test_remap_rows(target):
+@pytest.mark.parametrize(
+    ("target", "threads"), [(CPU, None), *(("emulator:sm_90a", threads) for threads in (None, 32, 1024))]
+)
+def test_remap_rows(target, threads):
     rng = np.random.default_rng(6)
     offsets = np.array([0, 2, 2, 300], np.int32)
     lut = np.pad(rng.integers(0, 8, (3, 4)).astype(np.uint32), ((0, 0), (0, 24)))
-    tokens = rng.integers(-1, 64, (302, 5)).astype(np.int32)
-    ids = np.full((302, 5), 99, np.int32)
+    tokens = rng.integers(-1, 64, (302, 70)).astype(np.int32)
+    ids = np.full((302, 70), 99, np.int32)
     blocks = np.zeros((8, 1, 1, 16, 1, 64), ml_dtypes.bfloat16)
-    program = kvcache.jit(REMAP, target=target)
+    hint = write_attributes(block_threads=threads)
+    program = kvcache.jit(edit(REMAP, ("outs(%ids)", f"outs(%ids){hint}")), target=target)
     program.call("f", blocks, np.array([64, 64, 64], np.int32), lut, 64, tokens, offsets, ids)
     expected = tokens.copy()
     for row in range(300):
@@ -456,6 +462,67 @@ def test_bounds_checks_find_pages_that_do_not_exist(name):
     call(inputs, 5)
     with pytest.raises(kvcache.CheckError, match="page id.* 1000 is not in"):
         call(wrong, 1000)
+
+
+def call_with_hints(name, hints):
+    """What an operation with hints changes on an emulated chip, and the threads of its blocks."""
+    manager, inputs, tokens_of = make_cache("int8")
+    params, target = manager.params, "emulator:sm_90a"
+    total = sum(new for _, new in tokens_of)
+    rng, call = np.random.default_rng(3), None
+    if name == "merge_states":
+        operation = kvcache.ops.merge_states(6, 128, target, "f32", **hints)
+        changed = [np.zeros((total, 6, 128), np.float32), np.zeros((total, 6), np.float32)]
+        arguments = *(rng.standard_normal((2, *out.shape)).astype(np.float32) for out in changed), *changed
+    else:
+        options = {"query_heads": 6, "query_norm": 128} if name == "append" else {}
+        operation = getattr(kvcache.ops, name)(params, target, **options, **hints)
+        changed = [*manager.blocks, *manager.scales]
+        if name == "append":
+            changed += [rng.standard_normal((total, 6, 128)).astype(ml_dtypes.bfloat16)]
+            rows = [random_rows(params, total, "bf16", seed) for seed in (1, 2)]
+            arguments = inputs, 1, *rows, changed[-1]
+            call = functools.partial(operation, query_norm=np.ones(128, ml_dtypes.bfloat16))
+        elif name == "gather":
+            changed = [np.full((len(tokens_of), 40, 2, 128), 7, ml_dtypes.bfloat16) for _ in range(2)]
+            arguments = inputs, 1, *changed
+        else:
+            arguments = inputs, np.array([[3, 40], [0, 41]], np.int32)
+    assert all(f"{hint} = {value}" in operation.source for hint, value in hints.items())
+    operation.__dict__["program"] = kvcache.jit(operation.source, target=target, meter=True)
+    (call or operation)(*arguments)
+    (launch,) = operation.program.launches
+    return [as_uint(array) for array in changed], int(np.prod(launch.block))
+
+
+@pytest.mark.parametrize(
+    ("name", "threads"),
+    [("append", (32, 96)), ("gather", (32, 1024)), ("copy_pages", (16, 16)), ("merge_states", (32, 192))],
+)
+def test_tiling_hints_change_launches_but_no_bits(name, threads):
+    """Keys are shared by 16 threads a head, queries as well, pages by 8, and states by 32."""
+    wanted, _ = call_with_hints(name, {})
+    for hint, count in zip((32, 1024), threads):
+        heads = {"heads_per_thread": 1} if name == "gather" else {}
+        changed, got = call_with_hints(name, {"block_threads": hint, **heads})
+        assert got == count
+        for array, before in zip(changed, wanted):
+            np.testing.assert_array_equal(array, before)
+
+
+def test_wrong_tiling_hints():
+    params = make_params("bf16")
+    for operation in (kvcache.ops.append, kvcache.ops.gather, kvcache.ops.copy_pages):
+        for hint in (0, 48, 1056):
+            with pytest.raises(ValueError, match=f"'block_threads' to be a multiple of 32 from 32 to 1024, got {hint}"):
+                operation(params, block_threads=hint)
+    with pytest.raises(ValueError, match="'block_threads' to be a multiple of 32 from 32 to 1024, got 33"):
+        kvcache.ops.merge_states(8, 64, block_threads=33)
+    for hint in (0, 33):
+        with pytest.raises(ValueError, match=f"'heads_per_thread' to be from 1 to 32, got {hint}"):
+            kvcache.ops.gather(params, heads_per_thread=hint)
+    with pytest.raises(TypeError, match="'block_threads' to be an integer, got True"):
+        kvcache.ops.append(params, block_threads=True)
 
 
 def test_wrong_operations():

@@ -168,6 +168,13 @@ class Cache:
         return found if self.is_scaled else [*found, None]
 
 
+def write_attributes(**values):
+    """Attributes of an op: numbers, and flags that are set; None is left out."""
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    said = [name if value is True else f"{name} = {value}" for name, value in given.items()]
+    return f" {{{', '.join(said)}}}" if said else ""
+
+
 def write_module(a, b, dense, out, options):
     """Functions that append to cache a, gather from it, copy it to cache b, and copy its pages."""
     roles, heads = a.roles, a.params.n_kv_heads_per_device
@@ -178,6 +185,8 @@ def write_module(a, b, dense, out, options):
     factor = f"memref<{heads}xf32>"
     scale_types = [factor] * (len(roles) if options.static_a else 0)
     numbers = "memref<?xi32>"
+    of_block = {"block_threads": options.block_threads}
+    hints = {**of_block, "heads_per_thread": options.heads_per_thread}
 
     def function(name, caches, parameters, op):
         declared = [cache.declare(side) for side, cache in caches]
@@ -191,12 +200,12 @@ def write_module(a, b, dense, out, options):
     slot_type = f"memref<?x{options.slots or 'i32'}>"
     types = [*[new] * len(roles), *[a.view_type] * len(roles), numbers]
     types += [slot_type] * bool(options.slots) + scale_types
-    power = " {power_of_two}" if options.power_of_two else ""
+    attributes = write_attributes(power_of_two=options.power_of_two, **of_block)
     text = function(
         "append",
         [("a", a)],
         ", ".join([*(f"{each}: {new}" for each in rows), f"%rows: {numbers}, %slots: {slot_type}"]),
-        f"  kvcache.append {', '.join(rows)} to {', '.join(views)} rows %rows{slots}{scales}{power}\n"
+        f"  kvcache.append {', '.join(rows)} to {', '.join(views)} rows %rows{slots}{scales}{attributes}\n"
         f"      : {', '.join(types)}\n",
     )
     outs = f"memref<?x{'' if options.ragged else '?x'}{element}x{out}>"
@@ -207,21 +216,22 @@ def write_module(a, b, dense, out, options):
         "gather",
         [("a", a)],
         ", ".join([*(f"{each}: {outs}" for each in rows), f"%rows: {numbers}, %offsets: {numbers}"]),
-        f"  kvcache.gather {', '.join(views)} rows %rows outs({', '.join(rows)}){ragged}{scales}\n"
+        f"  kvcache.gather {', '.join(views)} rows %rows outs({', '.join(rows)}){ragged}{scales}"
+        f"{write_attributes(**hints)}\n"
         f"      : {', '.join(types)}\n",
     )
-    said, types = "", [a.view_type, b.view_type, numbers, numbers]
+    scales, types = "", [a.view_type, b.view_type, numbers, numbers]
     for name, static in (("source", options.static_a), ("target", options.static_b)):
-        said += f" {name}_scale %{{role}}_scale" if static else ""
+        scales += f" {name}_scale %{{role}}_scale" if static else ""
         types += [factor] * static
     first, second, count = options.heads
-    said += f" {{{{source_head = {first}, target_head = {second}, heads = {count}}}}}"
+    attributes = write_attributes(source_head=first, target_head=second, heads=count, **hints)
     copies = "".join(
-        f"  kvcache.copy %a_{role} to %b_{role} begin %begin end %end{said.format(role=role)}\n"
+        f"  kvcache.copy %a_{role} to %b_{role} begin %begin end %end{scales.format(role=role)}{attributes}\n"
         f"      : {', '.join(types)}\n"
         for role in roles
     )
     text += function("copy", [("a", a), ("b", b)], f"%begin: {numbers}, %end: {numbers}", copies)
     collection = a._write(a.params.collection_type)
-    pages = f"  kvcache.copy_pages %a pairs %pairs : {collection}, memref<?x2xi32>\n"
+    pages = f"  kvcache.copy_pages %a pairs %pairs{write_attributes(**of_block)} : {collection}, memref<?x2xi32>\n"
     return text + function("copy_pages", [("a", a)], "%pairs: memref<?x2xi32>", pages)
