@@ -17,6 +17,7 @@
 
 #include "BackEndLimits.h"
 #include "kvcache/Target/Chip.h"
+#include "kvcache/Target/Registers.h"
 #include "kvcache/Target/Wgmma.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -439,10 +440,31 @@ static LogicalResult checkClusters(LLVM::LLVMFuncOp function,
   return success();
 }
 
+/// Whether an op changes the number of its thread's registers.
+static bool setsMaxRegisters(Operation *op) {
+  if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op))
+    return intrinsic.getIntrin().starts_with("llvm.nvvm.setmaxnreg.");
+  return isa<NVVM::SetMaxRegisterOp>(op);
+}
+
+/// PTX ISA, "setmaxnreg": the kernel has to say how many registers its threads
+/// begin with. Other functions may be called by any kernel.
+static LogicalResult checkRegisters(Operation *op) {
+  if (!setsMaxRegisters(op))
+    return success();
+  auto kernel = op->getParentOfType<LLVM::LLVMFuncOp>();
+  if (!kernel || !kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) ||
+      getInitialRegisters(kernel))
+    return success();
+  return op->emitOpError("requires 'nvvm.maxnreg' of the kernel, or "
+                         "'nvvm.minctasm' and the size of its blocks: ptxas "
+                         "ignores it without a number of registers");
+}
+
 LogicalResult kvcache::checkInstructions(gpu::GPUModuleOp module,
                                          const Chip &chip) {
   WalkResult result = module.walk([&](Operation *op) {
-    if (failed(checkBackEndLimits(op)))
+    if (failed(checkBackEndLimits(op)) || failed(checkRegisters(op)))
       return WalkResult::interrupt();
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
       if (failed(checkClusters(function, chip)) ||

@@ -130,6 +130,8 @@ typedef struct KVCacheEmulatedKernel {
   int64_t changesAnything;
   /// Whether it may let later launches begin (griddepcontrol).
   int64_t startsDependents;
+  /// The registers with which each thread begins, or 0.
+  int64_t registers;
   /// The kernel itself.
   KVCacheSite site;
 } KVCacheEmulatedKernel;

@@ -84,8 +84,15 @@ FailureOr<bool> kvcache::lowerControlOp(Operation *op, EmulatorCalls &calls) {
         calls.replaceByCall(op, "kvcacheEmulatorSleep", op.getDuration());
         return true;
       })
-      // The verifier knows the numbers of registers; there are enough of them.
-      .Case<NVVM::SetMaxRegisterOp, NVVM::PMEventOp>([](Operation *op) {
+      .Case([&](NVVM::SetMaxRegisterOp op) {
+        bool isIncrease =
+            op.getAction() == NVVM::SetMaxRegisterAction::increase;
+        calls.replaceByCall(
+            op, "kvcacheEmulatorSetMaxRegisters",
+            {calls.getI32(op, op.getRegCount()), calls.getI32(op, isIncrease)});
+        return true;
+      })
+      .Case([](NVVM::PMEventOp op) {
         op->erase();
         return true;
       })

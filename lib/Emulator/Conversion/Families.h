@@ -174,6 +174,8 @@ struct KernelFacts {
   int64_t maxThreads = 1024;
   /// 0 if the kernel says nothing.
   int64_t maxClusterBlocks = 0;
+  /// With which each thread begins; 0 if the kernel says nothing.
+  int64_t registers = 0;
 };
 
 /// Finds out what memory kernels may write.

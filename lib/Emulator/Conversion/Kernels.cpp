@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Families.h"
+#include "kvcache/Target/Registers.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -65,6 +66,7 @@ static KernelFacts getFacts(LLVM::LLVMFuncOp kernel, const DataLayout &types,
     facts.maxClusterBlocks = blocks.getInt();
   if (auto sides = getSides(kernel, NVVM::NVVMDialect::getMaxntidAttrName()))
     facts.maxThreads = (*sides)[0] * (*sides)[1] * (*sides)[2];
+  facts.registers = getInitialRegisters(kernel).value_or(0);
   return facts;
 }
 
@@ -320,7 +322,7 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
   return runtime.createStructs(
       runtime.getModule().getLoc(), "kvcache_kernels",
       {pointer, pointer, pointer, i64, i64, i64, pointer, i64, i64, i64, sides,
-       i64, sides, i64, pointer, i64, i64, site},
+       i64, sides, i64, pointer, i64, i64, i64, site},
       kernels.size(),
       [&](size_t index, FieldBuilder &fields, OpBuilder &builder) {
         const KernelRecord &kernel = kernels[index];
@@ -350,11 +352,12 @@ static LLVM::GlobalOp createKernels(ArrayRef<KernelRecord> kernels,
         fields.set(getAddress(kernel.isParamWritten), 14);
         fields.set(facts.writesAnything, i64, 15);
         fields.set(facts.startsDependents, i64, 16);
+        fields.set(facts.registers, i64, 17);
         std::string where = addPosition(loc, "");
-        fields.set(runtime.getString(builder, loc, "a kernel"), {17, 0});
+        fields.set(runtime.getString(builder, loc, "a kernel"), {18, 0});
         fields.set(
             runtime.getString(builder, loc, StringRef(where).rtrim(": ")),
-            {17, 1});
+            {18, 1});
       });
 }
 

@@ -145,6 +145,7 @@ void Block::begin(const uint32_t (&newPlace)[3]) {
   warps.begin();
   tensorMemory.begin();
   warpgroups.begin();
+  registers.begin();
 }
 
 void Block::end() {
@@ -155,6 +156,7 @@ void Block::end() {
       thread.copies.end(thread);
   tensorMemory.end();
   warpgroups.end();
+  registers.end();
   mbarriers.end();
   sanitizer.endBlock(*this);
   cluster.peers.checkEnd(*this);

@@ -13,6 +13,7 @@
 #include "Cluster.h"
 #include "MBarriers.h"
 #include "Meter.h"
+#include "Registers.h"
 #include "TensorMemory.h"
 #include "Warpgroups.h"
 #include "Warps.h"
@@ -57,6 +58,7 @@ public:
   Warps warps{*this};
   TensorMemory tensorMemory{*this};
   Warpgroups warpgroups{*this};
+  Registers registers{*this};
   Meter meter;
   /// Whether any thread lets later launches begin.
   bool hasStartedDependents = false;

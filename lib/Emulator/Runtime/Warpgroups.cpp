@@ -53,14 +53,20 @@ static std::string describeWarps(uint32_t warpgroup) {
 }
 
 /// PTX ISA, "Warpgroup": four warps in a row, from a multiple of 4 on.
-void Warpgroups::checkThreads(const Thread &thread,
-                              const KVCacheSite *site) const {
+void Warpgroups::checkSize(const Thread &thread,
+                           const KVCacheSite *site) const {
   uint32_t warpgroup = thread.warp / kNumWarps;
   if ((warpgroup + 1) * kNumThreads > block.size())
     block.fail(thread, site,
                "wants all 128 threads of " + describeWarps(warpgroup) +
                    ", but the block has " + std::to_string(block.size()) +
                    " threads");
+}
+
+void Warpgroups::checkThreads(const Thread &thread,
+                              const KVCacheSite *site) const {
+  checkSize(thread, site);
+  uint32_t warpgroup = thread.warp / kNumWarps;
   for (uint32_t i = 0; i < kNumThreads; ++i) {
     const Thread &other = block.getThread(warpgroup * kNumThreads + i);
     if (other.hasEnded)

@@ -74,6 +74,8 @@ public:
   /// A thread has ended: an error if others of its warpgroup wait for it.
   void noteExit(const Thread &thread) const;
 
+  /// Fails if the block does not have all threads of the thread's warpgroup.
+  void checkSize(const Thread &thread, const KVCacheSite *site) const;
   Warp &getWarp(const Thread &thread);
   /// Waits until all threads of the warpgroup have come, of whom the last
   /// executes the instruction.

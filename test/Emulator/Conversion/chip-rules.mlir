@@ -97,9 +97,30 @@ gpu.module @fp8_conversion [#nvvm.target<chip = "sm_80">] {
 // -----
 
 gpu.module @registers [#nvvm.target<chip = "sm_90">] {
-  llvm.func @kernel() attributes {nvvm.kernel} {
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.maxnreg = 32 : i32} {
     // expected-error @below {{'nvvm.setmaxregister' op requires code for one architecture or family, such as sm_90a, but the target is sm_90}}
     nvvm.setmaxregister increase 64
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @registers_of_no_number [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.maxntid = array<i32: 384>} {
+    // expected-error @below {{'nvvm.setmaxregister' op requires 'nvvm.maxnreg' of the kernel, or 'nvvm.minctasm' and the size of its blocks: ptxas ignores it without a number of registers}}
+    nvvm.setmaxregister increase 64
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @registers_by_name [#nvvm.target<chip = "sm_90a">] {
+  llvm.func @kernel() attributes {nvvm.kernel, nvvm.minctasm = 1 : i32} {
+    %n = llvm.mlir.constant(64 : i32) : i32
+    // expected-error @below {{'llvm.call_intrinsic' op requires 'nvvm.maxnreg' of the kernel, or 'nvvm.minctasm' and the size of its blocks}}
+    llvm.call_intrinsic "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"(%n) : (i32) -> ()
     llvm.return
   }
 }

@@ -61,7 +61,6 @@ gpu.module @kernels {
     %timeLater = arith.extui %isTimeLater : i1 to i32
     gpu.printf "time goes on: %d %d\n", %later, %timeLater : i32, i32
     nvvm.pmevent id = 3
-    nvvm.setmaxregister increase 240
     cf.br ^end
   ^end:
     gpu.return

@@ -224,7 +224,7 @@ def write_module(op: str, name: str = "kernel") -> str:
     line = f"%r = {op}\n    llvm.store %r, %p : {result}, !llvm.ptr" if result else op
     undefined = f"%z = llvm.mlir.undef : {result}" if "%z" in op else ""
     return f"""gpu.module @m {{
-  llvm.func @{name}({PARAMETERS}) attributes {{nvvm.kernel}} {{
+  llvm.func @{name}({PARAMETERS}) attributes {{nvvm.kernel, nvvm.maxnreg = 64 : i32}} {{
     %n = llvm.mlir.constant(128 : i32) : i32
     %o = llvm.mlir.constant(0 : i32) : i32
     {undefined}

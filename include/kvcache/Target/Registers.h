@@ -1,0 +1,53 @@
+//===- Registers.h - Registers of the threads of a kernel -------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Warpgroups can pass registers to each other (PTX ISA, "setmaxnreg"). The
+// number with which all begin has to be known.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_TARGET_REGISTERS_H
+#define KVCACHE_TARGET_REGISTERS_H
+
+#include "mlir/Support/LLVM.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace mlir::kvcache {
+
+struct Chip;
+
+/// Registers of a multiprocessor, the same on all chips that have setmaxnreg
+/// (CUDA C++ Programming Guide, "Technical Specifications per Compute
+/// Capability").
+inline constexpr int64_t kRegistersOfSM = 65536;
+
+/// The number of registers of a thread is a multiple of this.
+inline constexpr int64_t kRegisterUnit = 8;
+
+/// Whether code for the chip may have setmaxnreg.
+bool hasSetMaxRegisters(const Chip &chip);
+
+/// Returns the maximum number of registers of a thread where a multiprocessor
+/// runs `blocks` blocks of `threads` threads; 0 for too many.
+int64_t getMaxRegisters(int64_t threads, int64_t blocks);
+
+/// Returns the registers with which each thread of a kernel begins, a
+/// `gpu.func` or `llvm.func`: what `nvvm.maxnreg` says, or what is left of
+/// `nvvm.minctasm` blocks whose size the kernel has. Without these, ptxas
+/// ignores setmaxnreg (C7508).
+std::optional<int64_t> getInitialRegisters(Operation *kernel);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_TARGET_REGISTERS_H
