@@ -173,4 +173,83 @@ gpu.module @kernels {
     "test.use"(%shared) : (memref<4xf32, #gpu.address_space<workgroup>>) -> ()
     gpu.return
   }
+
+  // Each of 384 threads begins with 65536 / 384 registers, in eights, and producers give most of theirs to the others.
+  // CHECK90-LABEL: gpu.func @registers(
+  // CHECK90-SAME:    nvvm.maxnreg = 168 : i32
+  // CHECK90-NOT:     nvvm.setmaxregister
+  // CHECK90:         gpu.barrier
+  // CHECK90:         scf.if
+  // CHECK90-NEXT:      nvvm.setmaxregister decrease 24
+  // CHECK90-NEXT:      scf.for
+  // CHECK90:         else
+  // CHECK90-NEXT:      nvvm.setmaxregister increase 240
+  // CHECK90-NEXT:      scf.for
+
+  // CHECK80-LABEL: gpu.func @registers(
+  // CHECK80-NOT:     {{nvvm.maxnreg|nvvm.setmaxregister}}
+  // CHECK80:         gpu.return
+  gpu.func @registers(%k: !cache, %b: index, %h: index, %n: index) kernel
+      attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %thread = gpu.thread_id x
+    %ring = kvcache.pipe {producer_registers = 24, consumer_registers = 240} : !kvcache.pipe<2, !kt, producers = 4>
+    %produces = arith.cmpi ult, %thread, %c128 : index
+    scf.if %produces {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = arith.muli %i, %c64 : index
+        kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, producers = 4> {
+        ^bb0(%ks: !kt):
+          kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+        }
+      }
+    } else {
+      scf.for %i = %c0 to %n step %c1 {
+        kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt, producers = 4> {
+        ^bb0(%ks: !kt):
+          %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+          "test.use"(%x) : (bf16) -> ()
+        }
+      }
+    }
+    gpu.return
+  }
+
+  // Two blocks on a multiprocessor: 128 registers for each of 256 threads. Consumers keep them.
+  // CHECK90-LABEL: gpu.func @registers_of_two_blocks(
+  // CHECK90-NOT:     nvvm.maxnreg
+  // CHECK90:         nvvm.setmaxregister decrease 40
+  // CHECK90-NOT:     nvvm.setmaxregister
+  // CHECK90:         gpu.return
+  gpu.func @registers_of_two_blocks(%k: !cache, %b: index, %h: index, %n: index) kernel
+      attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %thread = gpu.thread_id x
+    %ring = kvcache.pipe {producer_registers = 40, consumer_registers = 128} : !kvcache.pipe<2, !kt, producers = 4>
+    %produces = arith.cmpi ult, %thread, %c128 : index
+    scf.if %produces {
+      scf.for %i = %c0 to %n step %c1 {
+        %t = arith.muli %i, %c64 : index
+        kvcache.produce %ring[%i] : !kvcache.pipe<2, !kt, producers = 4> {
+        ^bb0(%ks: !kt):
+          kvcache.async_load_tile %k[%b, %h, %t, %c0] to %ks : !cache, !kt
+        }
+      }
+    } else {
+      scf.for %i = %c0 to %n step %c1 {
+        kvcache.consume %ring[%i] : !kvcache.pipe<2, !kt, producers = 4> {
+        ^bb0(%ks: !kt):
+          %x = kvcache.tile_load %ks[%c0, %c0] : !kt -> bf16
+          "test.use"(%x) : (bf16) -> ()
+        }
+      }
+    }
+    gpu.return
+  }
 }

@@ -11,6 +11,13 @@
 
 include "kvcache/IR/KVCacheOpBase.td"
 
+/// PTX ISA, "setmaxnreg".
+def KVCache_NumRegisters : ConfinedAttr<I64Attr, [
+    AttrConstraint<CPred<"::llvm::cast<::mlir::IntegerAttr>($_self).getInt()"
+                         " % 8 == 0">,
+                   "whose value is a multiple of 8">,
+    IntMinValue<24>, IntMaxValue<256>]>;
+
 def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Allocates a pipe of tiles";
   let description = [{
@@ -24,6 +31,28 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
       in loops.
     - (C2) only `produce` and `consume` take the pipe: no loop carries it, and no
       call passes it on. The lowering checks it.
+    - (C3) `producer_registers` and `consumer_registers` are given both or
+      neither. With them, the pipe has `producers`, a multiple of 4 warps.
+
+    With `producer_registers` and `consumer_registers`, producers give registers
+    to consumers, which need more of them for products. Each thread of a
+    producer has so many registers from the beginning of the branch that
+    contains `produce`, and each thread of a consumer from the beginning of the
+    branch that contains `consume`. This is for code for one architecture or
+    family from sm_90a on; the CPU and other chips ignore it. There, the lowering
+    checks:
+    - The block size is known, and a multiple of 128.
+    - All `produce` are in one branch of an `scf.if`, all `consume` in another
+      one, and neither is in a loop. ptxas compiles code behind the branches for
+      the smaller number.
+    - The sum is at most the number of registers with which the threads begin.
+      The kernel has it in `nvvm.maxnreg`, or it follows from `nvvm.minctasm`;
+      otherwise the kernel gets `nvvm.maxnreg`, for one block on a
+      multiprocessor.
+    - Nothing else in the kernel sets the number of registers.
+
+    For example, each of 384 threads begins with 168 registers. With four
+    producer warps they become 24 and 240 registers, or 40 and 232.
 
     Example:
 
@@ -56,7 +85,13 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     }
     ```
   }];
+  let arguments = (ins OptionalAttr<KVCache_NumRegisters>:$producer_registers,
+                       OptionalAttr<KVCache_NumRegisters>:$consumer_registers);
   let results = (outs Res<KVCache_PipeType, "the pipe">:$pipe);
+  let builders = [OpBuilder<(ins "::mlir::kvcache::PipeType":$pipe), [{
+    build($_builder, $_state, pipe, ::mlir::IntegerAttr(),
+          ::mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = "attr-dict `:` qualified(type($pipe))";
   let hasVerifier = 1;
 }

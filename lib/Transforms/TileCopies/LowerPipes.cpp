@@ -10,6 +10,7 @@
 #include "CacheStores.h"
 #include "Choice.h"
 #include "KernelSetup.h"
+#include "PipeRegisters.h"
 #include "Slots.h"
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
@@ -482,6 +483,7 @@ private:
       unsigned copies = 0;
       if (failed(checkPipe(pipe, site)) ||
           failed(checkCopies(pipe, site, copies)) ||
+          (setup && failed(setRegisters(pipe, site.kernel, *site.chip))) ||
           failed(
               Pipe(pipe, site.chip, setup ? &*setup : nullptr, stores).lower()))
         return failure();

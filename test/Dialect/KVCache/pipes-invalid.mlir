@@ -132,6 +132,56 @@ func.func @pipe_of_no_pipe() {
 // -----
 
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c3_registers_of_consumers_only() {
+  // expected-error @below {{'kvcache.pipe' op expects 'producer_registers' and 'consumer_registers' together}}
+  %ring = kvcache.pipe {consumer_registers = 240} : !kvcache.pipe<3, !kt, producers = 4>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c3_registers_without_producers() {
+  // expected-error @below {{'kvcache.pipe' op with registers expects 'producers' of the pipe to be a multiple of 4, got 0}}
+  %ring = kvcache.pipe {producer_registers = 24, consumer_registers = 240} : !kvcache.pipe<3, !kt>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c3_registers_of_half_a_warpgroup() {
+  // expected-error @below {{'kvcache.pipe' op with registers expects 'producers' of the pipe to be a multiple of 4, got 2}}
+  %ring = kvcache.pipe {producer_registers = 24, consumer_registers = 240} : !kvcache.pipe<3, !kt, producers = 2>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @too_few_registers() {
+  // expected-error @below {{'kvcache.pipe' op attribute 'producer_registers' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 8 whose minimum value is 24 whose maximum value is 256}}
+  %ring = kvcache.pipe {producer_registers = 16, consumer_registers = 240} : !kvcache.pipe<3, !kt, producers = 4>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @registers_not_by_8() {
+  // expected-error @below {{'kvcache.pipe' op attribute 'consumer_registers' failed to satisfy constraint}}
+  %ring = kvcache.pipe {producer_registers = 24, consumer_registers = 250} : !kvcache.pipe<3, !kt, producers = 4>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 
 func.func @c1_pipe_in_for(%n: index) {

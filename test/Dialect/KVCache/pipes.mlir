@@ -15,6 +15,13 @@
 // CHECK-SAME:    !kvcache.pipe<1, !kvcache.tile<64x128xbf16>, producers = 31>)
 func.func private @types(!kvcache.pipe<3, !kt, !plain>, !kvcache.pipe<64, !plain>, !kvcache.pipe<1, !plain, producers = 31>)
 
+// CHECK-LABEL: func.func @registers(
+// CHECK-NEXT:    kvcache.pipe {consumer_registers = 240 : i64, producer_registers = 24 : i64} : !kvcache.pipe<2,
+func.func @registers() {
+  %ring = kvcache.pipe {producer_registers = 24, consumer_registers = 240} : !kvcache.pipe<2, !plain, producers = 4>
+  return
+}
+
 // CHECK-LABEL: func.func @keys_and_values(
 // CHECK-SAME:    %[[K:[^:]*]]: !kvcache.paged<bf16, #kv, page_size = 64>, %[[V:[^:]*]]: !kvcache.paged<bf16, #kv, page_size = 64>, %[[B:[^:]*]]: index, %[[H:[^:]*]]: index, %[[T:[^:]*]]: index, %[[D:[^:]*]]: index, %[[N:[^:]*]]: index, %[[I:[^:]*]]: index, %[[X:[^:]*]]: f32)
 // CHECK:         %[[RING:.*]] = kvcache.pipe : !kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16, swizzle_128b>>
