@@ -4,6 +4,7 @@ import kvcache
 import numpy as np
 import pytest
 from compiled import needs_ptxas
+from places import EXAMPLES
 from products import LATENT, Product, attend, attention, jit
 from test_emulator_mutations import check
 from wgmma import say_ptxas
@@ -78,10 +79,10 @@ def test_attention_with_a_mistake():
 
 
 @needs_ptxas
-@pytest.mark.parametrize("source", ["attention", "latent", "bf16, the largest", "bf16, fragment", "f16 to f16, fragment"])
+@pytest.mark.parametrize("source", ["attention", "latent", "mla_pipe", "bf16, the largest", "bf16, fragment", "f16 to f16, fragment"])
 def test_ptxas_takes_what_the_emulator_takes(source, tmp_path):
     """Without injected waits and fences, serialization (C7510 to C7519) or spills."""
-    texts = {"attention": attention(), "latent": LATENT}
+    texts = {"attention": attention(), "latent": LATENT, "mla_pipe": (EXAMPLES / "mla_pipe.mlir").read_text()}
     text = texts[source] if source in texts else CASES[source].text()
     said = say_ptxas(text, tmp_path)
     assert "(C75" not in said
