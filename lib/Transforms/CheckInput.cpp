@@ -10,6 +10,7 @@
 #include "kvcache/Support/Verification.h"
 #include "kvcache/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -51,12 +52,32 @@ LogicalResult checkPlace(Operation *op) {
   return checkInFunction(op);
 }
 
+/// The attributes that a function or a call gives to the op of LLVM that it
+/// becomes. Upstream's lowering does not expect that one has another type.
+template <typename LLVMOp> LogicalResult checkAttributesOf(Operation *op) {
+  typename LLVMOp::Properties properties;
+  return LLVMOp::setPropertiesFromAttr(
+      properties, op->getDiscardableAttrDictionary(), [&] {
+        return op->emitOpError("becomes '")
+               << LLVMOp::getOperationName() << "': ";
+      });
+}
+
+LogicalResult checkAttributes(Operation *op) {
+  if (isa<func::CallOp>(op))
+    return checkAttributesOf<LLVM::CallOp>(op);
+  if (isa<func::FuncOp, gpu::GPUFuncOp>(op))
+    return checkAttributesOf<LLVM::LLVMFuncOp>(op);
+  return success();
+}
+
 struct CheckInput : kvcache::impl::CheckInputBase<CheckInput> {
   void runOnOperation() override {
     WalkResult result =
         getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
           return WalkResult(
               failure(failed(checkPlace(op)) || failed(checkDimension(op)) ||
+                      failed(checkAttributes(op)) ||
                       failed(checkCallee(dyn_cast<LLVM::InvokeOp>(op)))));
         });
     if (result.wasInterrupted())

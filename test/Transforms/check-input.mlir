@@ -33,3 +33,37 @@ func.func private @f()
 scf.execute_region {
   scf.yield
 }
+
+// -----
+
+func.func private @callee(%x: i32)
+func.func @call(%x: i32) {
+  // expected-error @below {{'func.call' op becomes 'llvm.call': Invalid attribute `CConv` in property conversion: 3 : i8}}
+  func.call @callee(%x) {CConv = 3 : i8} : (i32) -> ()
+  return
+}
+
+// -----
+
+func.func private @callee(%x: i32)
+func.func @call_with_segments(%x: i32) {
+  // expected-error @below {{'func.call' op becomes 'llvm.call': size mismatch in attribute conversion: 3 vs 2}}
+  func.call @callee(%x) {operandSegmentSizes = array<i32: 1, 1, 1>} : (i32) -> ()
+  return
+}
+
+// -----
+
+// expected-error @below {{'func.func' op becomes 'llvm.func': Invalid attribute `linkage` in property conversion: 3 : i8}}
+func.func @function(%x: i32) attributes {linkage = 3 : i8} {
+  return
+}
+
+// -----
+
+gpu.module @kernels {
+  // expected-error @below {{'gpu.func' op becomes 'llvm.func': Invalid attribute `visibility_` in property conversion: 3 : i8}}
+  gpu.func @kernel(%x: i32) kernel attributes {visibility_ = 3 : i8} {
+    gpu.return
+  }
+}

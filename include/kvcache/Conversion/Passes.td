@@ -232,8 +232,8 @@ def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
     Replaces float types by integer types of the same width: f8E4M3FN, f8E5M2,
     f8E8M0FNU, f6E2M3FN, f6E3M2FN and f4E2M1FN, and with `bf16` also bf16. After
     the lowering of their arithmetic, programs only move values of these types;
-    an op that computes on them is an error, and so is an op of this dialect
-    that has one of them: it is lowered before.
+    an op that computes on them is an error, also `kvcache.mma`,
+    `kvcache.quantize` and `kvcache.dequantize`, which are lowered before.
     On an x86 CPU without bf16 instructions, a move of bf16 may go through f32
     and change NaNs.
   }];

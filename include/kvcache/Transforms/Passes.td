@@ -238,6 +238,8 @@ def CheckInput : Pass<"kvcache-check-input"> {
     - `memref.dim` and `tensor.dim` with a constant that is no dimension of the
       shape, since an op that never runs may have a wrong one;
     - `llvm.invoke` without a function;
+    - an attribute of a function or a call that `llvm.func` or `llvm.call` has
+      with another type;
     - an op in a module that belongs into a function.
   }];
 }

@@ -90,10 +90,11 @@ private:
   }
 
   /// Rejects arithmetic on the floats, which would become arithmetic on their
-  /// bits, and ops of caches and tiles, whose element types say what they do.
+  /// bits, and ops of ours that do what their element types say.
   LogicalResult checkOnlyMoved() {
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      bool isOurs = isa_and_present<kvcache::KVCacheDialect>(op->getDialect());
+      bool isOurs =
+          isa<kvcache::DequantizeOp, kvcache::MmaOp, kvcache::QuantizeOp>(op);
       if (!isOurs && !computes(op))
         return WalkResult::advance();
       SmallVector<Type> types(op->getOperandTypes());
